@@ -68,7 +68,7 @@ std::string refusal(const char *kind, const yoke_backend &table, const std::stri
 // Loads a module from `folder` and opens its table.
 Backend open_module(const char *kind, const std::string &folder);
 
-// Do the same work for engines of collectives.
+// Does the same for engines of collectives.
 std::string comm_refusal(const char *name, const yoke_backend_comm &table,
                          const std::string &source);
 CommModule open_comm_module(const char *name, const std::string &folder);

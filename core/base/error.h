@@ -90,7 +90,7 @@ __attribute__((format(printf, 1, 2), cold)) std::string format(const char *forma
 // The name of a status, "YOKE_E_VALUE"; "YOKE_E_?" for an unknown number.
 const char *status_name(yoke_status status) noexcept;
 
-// Store and return the calling thread's last error. Storing never fails; long messages are cut. Storing allocates
+// Stores and returns the calling thread's last error. Storing never fails; long messages are cut. Storing allocates
 // only if the thread has no state yet; if this allocation fails, the last error is out of memory.
 void store_last_error(yoke_status status, const char *call, const char *message,
                       int64_t native_code, const char *device = "") noexcept;

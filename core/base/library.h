@@ -26,7 +26,7 @@ private:
     void *handle_ = nullptr;
 };
 
-// Return the file with the code at `address`, without symbolic links, or "" if unknown; and the file's folder.
+// Returns the file with the code at `address`, without symbolic links, or "" if unknown; and the file's folder.
 std::string file_of_code(const void *address);
 std::string folder_of_code(const void *address);
 

@@ -20,14 +20,14 @@ inline constexpr int64_t kProgramWatch = 0;  // the number of the host program's
 // The number of "TERM" or "SIGTERM"; raises YOKE_E_VALUE where it does not serve.
 int signal_number(const char *name, const char *call);
 
-// Make the program's own watch, or add signals to it; or add another watch and return its number.
+// Makes the program's own watch, or adds signals to it; or adds another watch and returns its number.
 void watch_for_program(SignalSet signals);
 int64_t add_watch(SignalSet signals);
 
 // Returns the signal that this watch must answer, the same until the answer; 0: none, or no such watch.
 int told_signal(int64_t id);
 
-// Answer the latest signal of a watch: give it to the former disposition (kResume), or drop it. Each returns whether
+// Answers the latest signal of a watch: gives it to the former disposition (kResume), or drops it. Returns whether
 // the watch exists. The last of all answers raises the signal. Unanswered signals of an ended watch count as resumed.
 enum class Answer { kResume, kClear };
 bool answer_signal(int64_t id, Answer answer);

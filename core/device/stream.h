@@ -163,7 +163,7 @@ Ref<Fence> fence_behind(Device &device, uint8_t lane);
 // In a forked child, work of the parent's device counts as done: its memory here is a copy.
 bool is_reached(const Fence &fence);
 bool is_left_behind(const Fence &fence) noexcept;
-// Order later work of the lane's stream, or of the native stream, behind the fence; the caller goes on.
+// Orders later work of the lane's stream, or of the native stream, behind the fence; the caller goes on.
 void wait_fence(Device &device, uint8_t lane, const Fence &fence);
 void wait_fence_native(Device &device, void *native, const Fence &fence);
 

@@ -60,7 +60,7 @@ void *raw_alloc(Device &device, uint64_t bytes, void *stream);
 void raw_free(void *pointer);
 
 namespace detail {
-// Implement entries of core/base/lent.h.
+// Implements entries of core/base/lent.h.
 void drop_memory_cache(ThreadCache *cache) noexcept;
 int64_t live_memory(Device &device, size_t most, std::vector<std::string> &names);
 yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, uint32_t flags,

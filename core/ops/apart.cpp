@@ -12,7 +12,7 @@ namespace {
 struct Cuts {
     int axis;
     int64_t count;
-    int64_t each;  // the one size of all parts but perhaps the last; 0 where every part has its own
+    int64_t each;  // size of all parts, except perhaps the last; 0 if sizes are given per part
 };
 
 Cuts cuts_of(SplitArgs a)

@@ -80,7 +80,7 @@ inline yoke_arg arg_device(yoke_device *device)
     return arg;
 }
 
-// What an `operand` argument takes: a tensor, or a script scalar.
+// Value of an `operand` argument: a tensor, or a script scalar.
 class Operand {
 public:
     Operand(const yoke_tensor &x) : value_(arg_tensor(x)) {}

@@ -1,5 +1,5 @@
-// arrange.cpp: tensors joined, repeated, mirrored and padded: shape rules and vjps. What is made of views and one copy
-// has no kernel, and its gradient is theirs.
+// arrange.cpp: tensors joined, repeated, mirrored and padded: shape rules and vjps. An op composed of views and a
+// copy has no kernel; its gradient comes from its parts.
 #include "core/ops/arrange.h"
 
 #include "core/ops/scalar.h"
@@ -127,14 +127,14 @@ Tensor compose_roll(RollArgs a)
         const int axis = existing_axis(x, (*a.axes())[i], "roll");
         const int64_t length = x.shape_[axis];
         const int64_t shift = length ? a.shifts()[i] % length : 0;
-        const int64_t first = shift > 0 ? length - shift : -shift;  // what comes to the front
+        const int64_t first = shift > 0 ? length - shift : -shift;  // index that moves to the front
         if (first == 0) continue;
         result = join({ops::slice(result, axis, first), ops::slice(result, axis, 0, first)}, axis);
     }
     return result;
 }
 
-// One axis after the other, each a view of [what is before, copies, the axis and what is behind].
+// Repeats axis by axis, each time through a view of [axes before, copies, the axis and axes behind].
 Tensor compose_tile(TileArgs a)
 {
     Dims shape{a.x().shape()}, reps{a.reps()};

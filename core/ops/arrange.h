@@ -1,4 +1,4 @@
-// arrange.h: what ops that join tensors and ops that cut them share.
+// arrange.h: parts common to ops that join tensors and ops that cut tensors.
 #pragma once
 
 #include "core/ops/family.h"

@@ -106,7 +106,7 @@ void check_lead(const yoke_tensor &query, const yoke_tensor &other, const char *
     }
 }
 
-// The call with its arguments checked and brought to one set of leading axes.
+// Call with checked arguments, brought to common leading axes.
 struct Attention {
     Tensor query, key, value, mask;
     bool causal;
@@ -155,7 +155,7 @@ Dims Attention::common_lead() const
                      kAttention);
 }
 
-// Those of the scores, where the heads are still the query's.
+// Returns the leading axes of the scores, still with the query's heads.
 Dims Attention::scores_lead() const
 {
     if (!shared) return common_lead();
@@ -207,7 +207,8 @@ int64_t Attention::draws() const
     return heads * size_of(*key, 2) * ((size_of(*query, 2) + 3) / 4 * 4);
 }
 
-// Dense strides in the order of x's axes, as far as x has one: [batch, length, heads, width] in memory stays that.
+// Returns dense strides in the order of x's axes, as far as x has an order: [batch, length, heads, width] in memory
+// stays in this order.
 Dims dense_strides(const yoke_tensor &x, const Dims &shape)
 {
     Dims strides(shape.size(), 0);
@@ -281,7 +282,7 @@ Tensor transposed(const Tensor &x)
     return ops::transpose(x, -2, -1);
 }
 
-// Returns what dropout multiplied the probabilities by: kernels/common/attention.h says where it draws.
+// Returns the dropout factors of the probabilities: kernels/common/attention.h gives the places of the draws.
 Tensor dropout_factors(AttentionArgs a, yoke_dtype dtype)
 {
     const int64_t queries = size_of(a.query(), 2);
@@ -293,8 +294,8 @@ Tensor dropout_factors(AttentionArgs a, yoke_dtype dtype)
     return transposed(ops::slice(drawn, -1, int64_t{0}, queries, int64_t{1}));
 }
 
-// Returns the gradient of the scores, by the definition: it is the mask's. A pair of probability 0 passes none on,
-// whatever its key and value hold.
+// Returns the gradient of the scores, by the definition; the mask has the same gradient. A pair of probability 0
+// passes no gradient on, whatever its key and value hold.
 Tensor scores_gradient(AttentionArgs a, Backward &b)
 {
     const yoke_tensor &lse = b.out(1);

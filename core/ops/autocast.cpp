@@ -15,7 +15,7 @@ namespace yoke {
 
 // ---- The casts of weights --------------------------------------------------------------------------------
 
-// Regions that share it may be in force in several threads. What leaves the cache is let go of outside its lock.
+// Cache of casts. Regions of several threads may share a cache. Removed casts are released outside the cache's lock.
 class CastCache final : public RefCounted {
 public:
     Tensor find_or_cast(const yoke_tensor &x, yoke_dtype dtype)
@@ -25,7 +25,7 @@ public:
             if (Scope *scope = Scope::of_thread()) tell(*scope, x, *known);
             return known;
         }
-        // Two threads may both make it: they differ in nothing, and the last one is kept.
+        // Two threads may both make the cast: the casts are equal, and the last cast is kept.
         Tensor cast = ops::cast(x, dtype);
         keep({Tensor::share(const_cast<yoke_tensor *>(&x)), x.storage, cast, version});
         return cast;
@@ -40,14 +40,15 @@ public:
 
 private:
     struct Entry {
-        Tensor weight;         // held, so that its address stays its own
-        Ref<Storage> storage;  // the weight's at that time; it may move
+        Tensor weight;         // held, so that no other tensor gets the address
+        Ref<Storage> storage;  // the weight's storage at the cast; a weight may move
         Tensor cast;
         uint32_t version = 0;
     };
     using Entries = std::unordered_map<const yoke_tensor *, Entry>;
 
-    // A checkpoint scope makes the cast again, and does not hold it: as if it had been made here.
+    // Reports a cached cast to a checkpoint scope, as if the scope had made the cast. So the scope recomputes the
+    // cast instead of holding it.
     static void tell(Scope &scope, const yoke_tensor &weight, const yoke_tensor &cast)
     {
         if (!cast.numel || scope.has_made(*cast.storage)) return;
@@ -91,7 +92,7 @@ private:
         std::swap(entries(gone)[entry.weight.get()], entry);
     }
 
-    // The lock is held. Those of a capture that is over go to `gone`.
+    // Returns the entries to use; the caller holds the lock. Entries of an ended capture go to `gone`.
     Entries &entries(Entries &gone)
     {
         const Graph *graph = Graph::of_thread();
@@ -102,7 +103,7 @@ private:
 
     Mutex mutex_{LockRank::kOther};
     Entries eager_, captured_;
-    uint64_t capture_ = 0;  // the graph whose capture made what is in captured_
+    uint64_t capture_ = 0;  // number of the graph whose capture made the casts in captured_
 };
 
 namespace {
@@ -185,7 +186,7 @@ void detail::drop_autocast(Autocast *region) noexcept
 
 namespace {
 
-// The tensors of a call, with the casts that replace them.
+// Tensors of a call, with their casts.
 class Casting {
 public:
     Casting(const OpDef &op, yoke_arg *args) : op_(op), args_(args) {}
@@ -197,7 +198,7 @@ public:
         return found;
     }
 
-    // float32 where one of the tensors is, or where halves differ; their own dtype else.
+    // Returns float32 if any tensor has this dtype, or if halves differ; else the common dtype.
     yoke_dtype widest() const
     {
         yoke_dtype widest = YOKE_NONE;
@@ -247,10 +248,10 @@ private:
     const OpDef &op_;
     yoke_arg *args_;
     std::vector<Tensor> held_;
-    std::vector<yoke_tensor *> list_;  // of the one list argument that an op has
+    std::vector<yoke_tensor *> list_;  // tensors of the op's only list argument
 };
 
-// An op with a dtype argument says so itself: it is asked for f32 unless the caller asked for something.
+// Sets the dtype argument of an op to f32, unless the caller gave a dtype.
 void ask_for_f32(const OpDef &op, yoke_arg *args, const yoke_tensor &first)
 {
     for (int i = 0; i < op.arg_count; ++i)

@@ -1,15 +1,16 @@
-// autocast.h: ops choose the dtype they run in, by the class that their line in ops.def names.
+// autocast.h: ops choose their dtype by the autocast class in their line of ops.def.
 //
-// A region says whether, and with which low dtype. While one is in force in a thread, run() casts the arguments of each
-// op before its shape rule sees them: casts are recorded like any op, so the tape keeps what the op really read. Inside
-// an op of a class, and on the way back, no region is in force: what is made of other ops casts once, at its door.
+// A region says whether to cast, and to which low dtype. While a region is in force in a thread, run() casts the
+// arguments of each op before its shape rule sees them. Casts are recorded like any op, so the tape keeps the
+// arguments that the op really read. Inside an op of a class, and in backward, no region is in force: a composed op
+// casts once, at its entry.
 //
-// Casts of weights are kept: f32 leaves that require grad and are no views, until the outermost region ends. A weight
-// that was changed since is cast anew; what is written behind Yoke's back, by address, is not seen. What is cast while
-// a graph is captured is kept apart, for that capture alone: replays cast again, and until the first of them nothing is
-// in that memory.
+// Casts of weights are kept until the outermost region ends. Weights are f32 leaves that require grad and are no
+// views. A weight changed since is cast anew; writes by address, without Yoke's knowledge, are not noticed. Casts
+// made while a graph is captured are kept apart, only for this capture. Replays cast again, and this memory has no
+// values before the first replay.
 //
-// Several threads may have one region in force, or regions nested in one: they share the casts.
+// Several threads may have the same region in force, or regions nested in it: they share the casts.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -23,14 +24,15 @@ class CastCache;
 
 class Autocast : public RefCounted {
 public:
-    // Nested in the region in force, whose casts it shares. `dtype` is f16, bf16 or none: what suits the device.
+    // Makes a region nested in the region in force; both share the casts. `dtype` is f16, bf16 or none: the device's
+    // default.
     static Ref<Autocast> make(bool enabled, yoke_dtype dtype, bool cache_enabled);
 
     bool enabled() const { return enabled_; }
     yoke_dtype dtype_on(const Device &device) const;
     // The cast of an argument to the low dtype, from the cache where that may be.
     Tensor low(const yoke_tensor &x, yoke_dtype dtype) const;
-    // Lets go of the casts of a capture that is over, by the number of its graph.
+    // Releases the casts of an ended capture, by the number of its graph.
     void forget_captured(uint64_t graph) const noexcept;
 
 private:
@@ -45,15 +47,15 @@ private:
 // The half that suits a device: f16 on cuda, bf16 elsewhere.
 yoke_dtype default_autocast_dtype(const Device &device);
 
-// Puts a region (or none) in force in the calling thread, which keeps it alive meanwhile; returns the one before, which
-// lives on only if someone else holds it.
+// Puts a region (or none) in force in the calling thread, which keeps the region alive meanwhile. Returns the region
+// before; this region lives on only if another owner holds it.
 Autocast *set_autocast(Autocast *region);
 inline Autocast *current_autocast() noexcept
 {
     const ThreadState *state = known_thread_state();
     return state ? state->autocast : nullptr;
 }
-// The calling thread's capture of that graph is over: its casts serve nobody any more.
+// Releases the casts of the calling thread's ended capture of a graph.
 void forget_captured_casts(uint64_t graph) noexcept;
 
 // Whether a call of this op is to be cast; every call of every op asks.
@@ -66,7 +68,7 @@ inline bool autocasts(const OpDef &op) noexcept
 void run_autocast(int32_t number, yoke_arg *args, Tensor *results);
 
 namespace detail {
-// Of core/base/lent.h.
+// Implements an entry of core/base/lent.h.
 void drop_autocast(Autocast *region) noexcept;
 }  // namespace detail
 

@@ -15,7 +15,7 @@ namespace yoke {
 
 namespace {
 
-// A view whose base has been given new values by a recorded op since: the view's own history does not tell of them.
+// Refuses a view whose base was changed in place by a recorded op since: the view's own history lacks this op.
 void check_not_stale(const OpDef &op, const yoke_tensor &x)
 {
     if (!x.storage.present() ||
@@ -69,7 +69,7 @@ Device &Call::find_device(const OpDef &op, const yoke_arg *args)
     const auto look = [&](int i, const yoke_tensor *x) {
         if (!x) fail_missing(op, i, "NULL");
         if (!first) first = x->device;
-        // copy_ is the one op that crosses devices.
+        // copy_ is the only op across devices.
         if (x->device != first && &op != &kOps[YOKE_OP_COPY_])
             fail_apart(op, i, *x->device, *first);
     };
@@ -92,7 +92,7 @@ Call::Call(const OpDef &op, int32_t number, yoke_arg *args)
 {
 }
 
-// Checks that every op which writes an argument needs.
+// Checks the conditions of every op that writes an argument.
 static void check_changeable(const OpDef &op, int arg, const yoke_tensor &x)
 {
     if (grad_enabled() && x.requires_grad() && is_leaf(x))
@@ -124,7 +124,7 @@ static bool writes_by_index(const OpDef &op)
     return false;
 }
 
-// An input that shares memory with what is written, other than element by element, is copied first.
+// Copies inputs that share memory with the written argument, unless the op works element by element.
 void Call::separate_overlaps(int written)
 {
     const yoke_tensor &x = *args_[written].v.tensor;
@@ -156,7 +156,7 @@ void Call::collect_tensors()
 void Call::check_gradient_of_written(const yoke_tensor &x)
 {
     if (!is_floating(x.dtype))
-        needs_ = 0;  // nor does one flow through integers
+        needs_ = 0;  // no gradient flows through integers either
     else if (x.is_view)
         fail(
             YOKE_E_UNSUPPORTED,
@@ -227,7 +227,7 @@ void Call::launch()
 
 void Call::launch_in(Scope &scope, yoke_launch &record, std::span<Storage *const> storages) const
 {
-    // An op that writes its result into an argument makes no memory.
+    // An op with its result in an argument makes no memory.
     const bool is_in_place =
         op_.in_place_of >= 0 && plan_.results_[0].get() == args_[op_.mut_result].v.tensor;
     const size_t fresh = is_in_place ? storages.size() : tensors_.size();
@@ -266,13 +266,13 @@ void Call::give(Tensor *results)
         results[k] = std::move(plan_.results_[k]);
 }
 
-// The result of the op itself, in the memory of `x` where it fits.
+// Computes the result of the op itself, in the memory of `x` if the dtype fits.
 void Call::execute_in_place(Tensor *results)
 {
     yoke_tensor &x = *args_[op_.mut_result].v.tensor;
     check_written();
     const OpDef &op = kOps[op_.in_place_of];
-    if (grad_enabled()) collect_tensors();  // which says whether a gradient is wanted
+    if (grad_enabled()) collect_tensors();  // finds out whether a gradient is wanted
     if (needs_) {
         take_history(x);
     } else {
@@ -301,7 +301,7 @@ void Call::take_history(yoke_tensor &x)
     const OpDef &op = kOps[op_.in_place_of];
     yoke_arg args[kMaxArgs];
     std::copy_n(args_, op_.arg_count, args);
-    // Values that the gradient will want to see as they were before.
+    // Copies of values that the gradient needs unchanged.
     Tensor held[kMaxArgs];
     uint32_t saved = 0;
     for (int i = 0; i < op.arg_count; ++i)
@@ -310,7 +310,7 @@ void Call::take_history(yoke_tensor &x)
         if ((saved >> i & 1) && args[i].kind == YOKE_ARG_TENSOR &&
             args[i].v.tensor->storage.get() == x.storage.get())
             args[i] = arg_tensor(*(held[i] = ops::clone(*args[i].v.tensor)));
-    const NoAutocast as_given;  // what is written has its dtype already
+    const NoAutocast as_given;  // the written tensor has its dtype already
     Tensor made;
     run(op_.in_place_of, args, &made);
     plan_.result(made->shape(), made->dtype);

@@ -1,4 +1,4 @@
-// call.h: one op call on its way from run(): its tensors, its plan, its launch record.
+// call.h: state of an op call under run(): its tensors, its plan, its launch record.
 #pragma once
 
 #include "core/ops/op_node.h"

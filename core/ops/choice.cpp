@@ -9,14 +9,14 @@ namespace yoke {
 
 namespace {
 
-// What two numbers without a tensor become.
+// Returns the result dtype of two numbers without a tensor.
 yoke_dtype scalars_dtype(const yoke_arg &x, const yoke_arg &y)
 {
     const int32_t widest = std::max(x.kind, y.kind);
     return widest == YOKE_ARG_FLOAT ? YOKE_F32 : widest == YOKE_ARG_INT ? YOKE_I64 : YOKE_BOOL;
 }
 
-// An integer x must be able to hold what it is raised or lowered to; a bound beyond the other end bounds nothing.
+// Checks that an integer x can hold its bound. A bound beyond the other end of the dtype has no effect and passes.
 void check_bound(const yoke_arg *bound, bool is_lower, yoke_dtype dtype, const char *call)
 {
     if (!bound || scalar_fits(*bound, dtype)) return;

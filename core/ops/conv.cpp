@@ -1,7 +1,7 @@
 // conv.cpp: convolution and its transpose: checks, shape rules and vjps.
 //
-// Three internal ops serve all of them: _conv, and its gradients by data and by weight; the transpose is the gradient
-// by data. What they read and write lies NHWC, weights stay [out, in / groups, height, width].
+// Three internal ops serve all calls: _conv, and its gradients by data and by weight; the transpose is the gradient
+// by data. Their data lies NHWC; weights stay [out, in / groups, height, width].
 #include "core/ops/window.h"
 
 #include <algorithm>
@@ -10,19 +10,19 @@ namespace yoke {
 
 namespace {
 
-// What a call was given. conv1d is conv2d of one row: its height is 1.
+// Arguments of a call. conv1d is conv2d of a single row: the height is 1.
 struct Given {
     const char *call;
     const yoke_tensor &x, &weight;
     const yoke_tensor *bias;
-    int axes;  // that the window slides over
+    int axes;  // axes of the window
     Pair stride, padding, dilation;
     int64_t groups;
     bool is_transposed = false;
 
     bool is_batched() const { return x.ndim == axes + 2; }
     int64_t x_channels() const { return x.shape_[x.ndim - axes - 1]; }
-    // Of height and width of either, that of conv1d's one row being 1.
+    // Returns height and width of a tensor; the height is 1 for conv1d.
     Pair sizes_of(const yoke_tensor &t) const
     {
         return {axes == 2 ? t.shape_[t.ndim - 2] : 1, t.shape_[t.ndim - 1]};
@@ -123,7 +123,7 @@ void check_bias(const Given &g, int64_t channels)
         g.told(g.stride).c_str(), g.told(g.padding).c_str(), g.told(g.dilation).c_str());
 }
 
-// How far the window reaches and what it slides over, which must hold it.
+// Returns the output size. Checks that the padded input holds the window's span.
 Pair slide(const Given &g)
 {
     const Pair from = g.sizes_of(g.x), kernel = g.sizes_of(g.weight);
@@ -143,7 +143,7 @@ Pair slide(const Given &g)
     return out;
 }
 
-// The height and width of which a convolution makes x: those of the transpose's result.
+// Returns the height and width from which a convolution makes x: the size of the transpose's result.
 Pair unslide(const Given &g, const Pair &more)
 {
     const Pair from = g.sizes_of(g.x), kernel = g.sizes_of(g.weight);
@@ -175,8 +175,8 @@ void check_output_padding(const Given &g, const Pair &more)
         g.call, g.told(more).c_str(), g.told(g.stride).c_str(), g.told(g.dilation).c_str());
 }
 
-// x with as many zeros behind it as whole strides of output_padding reach: they give nothing, and the convolution whose
-// gradient the op is has a place for each.
+// Appends zeros to x, a zero for each whole stride in output_padding. The zeros add nothing to the sums. The op is
+// the gradient of a convolution, and this convolution has a place for each zero.
 Tensor lengthened(const Given &g, const Pair &more)
 {
     const int64_t down = more[0] / g.stride[0], across = more[1] / g.stride[1];
@@ -184,7 +184,7 @@ Tensor lengthened(const Given &g, const Pair &more)
     return ops::pad(g.x, Dims{0, across, 0, down});
 }
 
-// Of what slides over height and width of this size.
+// Returns the window sliding over a given height and width.
 Dims window_of(const Given &g, const Pair &size)
 {
     return settled_window(g.sizes_of(g.weight), size, g.stride, g.padding, g.dilation);

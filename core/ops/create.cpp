@@ -35,7 +35,7 @@ Tensor made_full(IntList shape, yoke_dtype dtype, Device *device, const yoke_arg
     return filled(made(shape, dtype, device, call), value);
 }
 
-// What a script's number becomes when no dtype is given.
+// Returns the dtype of a script's number without a given dtype.
 yoke_dtype dtype_of_scalar(const yoke_arg &value)
 {
     return value.kind == YOKE_ARG_FLOAT  ? YOKE_F32
@@ -43,8 +43,8 @@ yoke_dtype dtype_of_scalar(const yoke_arg &value)
                                          : YOKE_I64;
 }
 
-// Whether steps from start come to stop, or there is nothing between them. Integers are compared as such: beyond 2^53
-// two of them may be one double.
+// Returns whether steps from start reach stop, or the range is empty. Integers are compared as integers: beyond 2^53,
+// different integers may be the same double.
 bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
 {
     const double from = scalar_f64(start), to = scalar_f64(stop), pace = scalar_f64(step);
@@ -157,7 +157,7 @@ Tensor compose_linspace(LinspaceArgs a)
     } else {
         ops::arange_internal(x, start, steps > 1 ? (stop - start) / gaps : 0.0);
     }
-    if (steps > 1)  // the last value is what was asked for, not what rounding made of it
+    if (steps > 1)  // the last value is exactly `stop`, without rounding
         ops::fill_(make_view(x, {}, nullptr, steps - 1), stop);
     return x;
 }

@@ -1,8 +1,10 @@
-// einsum.cpp: sums of products by Einstein's notation, as views, sums and matrix products; so its gradient is theirs.
+// einsum.cpp: sums of products by Einstein's notation, composed of views, sums and matrix products; the gradient
+// comes from these ops.
 //
-// Tensors are contracted from left to right. Of two, labels that both have are batches if a later tensor or the result
-// wants them, else summed by the product. NumPy's grammar: without "->" the result has the labels that stand once, in
-// alphabetical order, behind what "..." stands for; a label that stands twice in one tensor takes its diagonal.
+// Tensors are contracted from left to right. Labels common to two tensors are batches if a later tensor or the result
+// needs them; else the product sums over them. NumPy's grammar applies. Without "->", the result has the labels with
+// a single occurrence, in alphabetical order, behind the axes of "...". A label that occurs twice in a tensor takes
+// the tensor's diagonal.
 #include "core/ops/equation.h"
 #include "core/ops/family.h"
 
@@ -20,14 +22,14 @@ using einstein::Labels;
 using einstein::Sizes;
 using einstein::Term;
 
-// ---- One tensor ------------------------------------------------------------------------------------------
+// ---- A single tensor -------------------------------------------------------------------------------------
 
 int place_of(const Labels &labels, Label label)
 {
     return static_cast<int>(std::find(labels.begin(), labels.end(), label) - labels.begin());
 }
 
-// The term with its axes in the order of `wanted`, which has each of its labels once.
+// Returns the term with its axes in the order of `wanted`, in which each label occurs once.
 Tensor arranged(const Term &term, const Labels &wanted)
 {
     if (term.labels == wanted) return term.x;
@@ -36,7 +38,7 @@ Tensor arranged(const Term &term, const Labels &wanted)
     return ops::permute(term.x, axes);
 }
 
-// Each label that stands twice, once: every (n + 1)th element of both axes taken as one.
+// Reduces each repeated label to a single axis: every (n + 1)th element of both axes taken together.
 void take_diagonals(Term &term)
 {
     for (size_t a = 0; a < term.labels.size(); ++a) {
@@ -63,7 +65,7 @@ void take_diagonals(Term &term)
     }
 }
 
-// Sums over the labels that nothing else wants.
+// Sums over the labels not in `wanted`.
 void sum_rest(Term &term, const Labels &wanted)
 {
     Dims axes;
@@ -75,7 +77,7 @@ void sum_rest(Term &term, const Labels &wanted)
             axes.push_back(static_cast<int64_t>(i));
     if (axes.size() == 0) return;
     const yoke_dtype dtype = term.x->dtype;
-    const Tensor sum = ops::sum(term.x, IntList(axes));  // of integers: int64
+    const Tensor sum = ops::sum(term.x, IntList(axes));  // int64 for integers
     term.x = is_floating(dtype) ? ops::cast(sum, dtype) : sum;
     term.labels = kept;
 }
@@ -149,7 +151,7 @@ Tensor multiply(const TermPair &p)
 Term contract(const Term &x, const Term &y, const Labels &wanted, const Sizes &sizes)
 {
     TermPair p = pair_up(x, y, wanted, sizes);
-    if (p.a->dtype != p.b->dtype) {  // one of them is a sum of integers
+    if (p.a->dtype != p.b->dtype) {  // a sum of integers among both
         p.a = ops::cast(p.a, YOKE_I64);
         p.b = ops::cast(p.b, YOKE_I64);
     }

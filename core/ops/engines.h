@@ -1,8 +1,7 @@
-// engines.h: what cuDNN may do for launches, for the whole process, and whether it is there.
+// engines.h: process-wide settings of cuDNN for launches, and whether cuDNN is present.
 //
-// The launch records of products, convolutions and attention carry the settings (YOKE_LAUNCH_CUDNN_*, benchmark_limit,
-// workspace_limit), so that what a graph was captured with stays with the graph. Those of other ops have no use for
-// them.
+// The launch records of products, convolutions and attention carry the settings (YOKE_LAUNCH_CUDNN_*,
+// benchmark_limit, workspace_limit), so a graph keeps the settings of its capture. Other ops do not use the settings.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -20,8 +19,8 @@ namespace detail {
 extern Number cudnn_settings[kCudnnSettings];
 }  // namespace detail
 
-// At first what the setting's variable says (YOKE_CUDNN_ENABLED, …), else 1, 0, 10, 1 and 256 MiB. Raises YOKE_E_VALUE
-// for a value that cannot be read.
+// Returns a setting: at first the value of the setting's variable (YOKE_CUDNN_ENABLED, …), else 1, 0, 10, 1 and 256
+// MiB. Raises YOKE_E_VALUE for an unreadable value.
 inline int64_t cudnn_setting(CudnnSetting setting)
 {
     return detail::cudnn_settings[static_cast<int>(setting)].get();
@@ -31,7 +30,7 @@ inline int64_t cudnn_setting(CudnnSetting setting)
 // bits.
 void set_cudnn_setting(CudnnSetting setting, int64_t value);
 
-// What a launch that cuDNN may compute carries of them.
+// Settings carried by a launch that cuDNN may compute.
 struct CudnnTerms {
     uint32_t flags = 0;  // YOKE_LAUNCH_CUDNN_*
     uint32_t benchmark_limit = 0;
@@ -53,10 +52,11 @@ inline CudnnTerms cudnn_terms()
             static_cast<uint64_t>(cudnn_setting(CudnnSetting::kWorkspaceLimit))};
 }
 
-// cuDNN as the CUDA backend finds it: it is looked for now, unless it is not enabled or there is no device.
+// State of cuDNN in the CUDA backend. find_cudnn looks for the library now, unless cuDNN is not enabled or there is
+// no device.
 struct FoundEngine {
     int64_t version = 0;  // 91900 is 9.19.0; 0 where it cannot serve
-    std::string why;      // then one sentence with its remedy
+    std::string why;      // then a sentence with the remedy
 };
 FoundEngine find_cudnn();
 

@@ -66,7 +66,7 @@ void Equation::check_letter(const std::string &subscripts, size_t at) const
         character_at(subscripts, at).c_str(), subscripts.c_str()));
 }
 
-// Letters and one "...", which stands for `ellipsis_axes` axes.
+// Reads letters and a "...", which stands for `ellipsis_axes` axes.
 Labels Equation::read(const std::string &subscripts, int ellipsis_axes) const
 {
     Labels labels;
@@ -138,7 +138,7 @@ void Sizes::add(Label label, int64_t size, size_t operand)
     if (size != entry.size && size != 1) refuse(label, entry.size, entry.operand, size, operand);
 }
 
-// Within one tensor nothing broadcasts.
+// Checks that no axis of a single tensor needs broadcasting.
 void Sizes::check_diagonals(const std::vector<Term> &terms) const
 {
     for (size_t i = 0; i < terms.size(); ++i)

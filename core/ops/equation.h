@@ -1,7 +1,6 @@
-// equation.h: an equation of einsum, read and held against its tensors: which axis has which label, and how long each
-// is.
+// equation.h: an equation of einsum, read and compared with its tensors: the label and the length of each axis.
 //
-// Whatever is wrong is YOKE_E_VALUE that names the equation, the letter or operand, and the sizes.
+// Every error is YOKE_E_VALUE and names the equation, the letter or operand, and the sizes.
 #pragma once
 
 #include "core/ops/args.h"
@@ -13,7 +12,7 @@
 
 namespace yoke::einstein {
 
-// A letter's code; axes of "..." are numbered from their last one.
+// Letter's code; axes of "..." are numbered from the last axis.
 using Label = int;
 constexpr Label kEllipsis = 256;
 using Labels = std::vector<Label>;
@@ -31,7 +30,7 @@ inline Labels joined(Labels labels, const Labels &more)
 
 struct Term {
     Tensor x;
-    Labels labels;  // one an axis
+    Labels labels;  // by axis
 };
 
 class Equation {

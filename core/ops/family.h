@@ -19,10 +19,10 @@ inline void set_broadcast(Backward &b, int arg, const yoke_arg &input, const Ten
 // `reduced`, a result over `axes` of a tensor of shape `shape`, stretched back to that shape as a view.
 Tensor expand_reduced(const yoke_tensor &reduced, const Dims &axes, IntList shape);
 
-// Casts argument `arg` to f32 unless it is floating; returns its dtype from then on.
+// Casts argument `arg` to f32 unless it is floating; returns the resulting dtype.
 yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x);
 
-// A tensor whose values are not set yet, for an op that is made of those which set them.
+// Makes a tensor without values, for an op composed of ops that set the values.
 Tensor make_empty(Device &device, yoke_dtype dtype, IntList shape, const char *call);
 
 // Raises YOKE_E_TYPE unless x is floating, is so and no float8, or is an index (i64, i32).

@@ -32,7 +32,7 @@ struct RecordedLaunch {
     const std::unique_ptr<std::max_align_t[]> block;
     yoke_launch *const launch;  // in the block
     const int drawn_at;         // the parameter that says where an op draws, or -1
-    const int64_t offset;       // what it was at the capture
+    const int64_t offset;       // value at the capture
 };
 
 void RecordedLaunch::run(const Device &device, int64_t random_base)
@@ -63,7 +63,7 @@ Graph::~Graph()
 
 namespace {
 
-// The graphs that can be replayed, for note_left(). None of them changes what it holds.
+// Graphs ready for replay, for note_left(). The set of storages of such a graph never changes.
 struct ReadyGraphs {
     std::mutex mutex;
     std::unordered_set<Graph *> all;
@@ -86,8 +86,8 @@ void Graph::note_left(Storage *storage) noexcept
         if (graph->held_.contains(storage)) graph->is_left_.store(true, std::memory_order_relaxed);
 }
 
-// Lets go of all that was taken down: the graph is empty. That is said last: who gives a capture up has no turn, and
-// from then on another thread may begin one.
+// Releases everything captured, so the graph is empty. The state is set last: a thread that gives a capture up holds
+// no single-user check, and another thread may begin a capture from then on.
 void Graph::forget() noexcept
 {
     {
@@ -117,7 +117,7 @@ void Graph::begin()
     check_empty();
     check_usable(device_);
     if (is_native() && !random_base_.get()) random_base_ = ops::zeros({}, YOKE_I64, &device_);
-    synchronize(device_);  // what was given before belongs to no graph
+    synchronize(device_);  // earlier work belongs to no graph
     pool_ = GraphPool::make(device_, memory_lane(device_));
     try {
         if (is_native()) begin_native();
@@ -127,7 +127,7 @@ void Graph::begin()
         throw;
     }
     pool_->serve_thread();
-    retain();  // the thread's, until leave_thread: it would capture into a graph that is gone
+    retain();  // the thread's reference, until leave_thread: a graph under capture must not end
     thread_state().graph = this;
     random_before_ = random_state();
     thread_state().random.offset = 0;  // places behind the base of a replay
@@ -189,7 +189,7 @@ void Graph::abort() noexcept
     forget();
 }
 
-// A thread that ends while it captures: nobody else can end that.
+// Ends the capture of an ending thread, since no other thread can end it.
 void detail::drop_graph(Graph *graph) noexcept
 {
     graph->abort();
@@ -197,7 +197,7 @@ void detail::drop_graph(Graph *graph) noexcept
 
 void Graph::release_handle() noexcept
 {
-    // The thread's own reference and the handle's: nobody is left who could end the capture.
+    // The only references are the thread's own and the handle's: no other caller could end the capture.
     if (of_thread() == this && use_count() == 2) abort();
     release();
 }
@@ -245,7 +245,7 @@ Uncaptured::~Uncaptured()
 
 // ---- replay --------------------------------------------------------------------------------------------------------
 
-// Memory that a stream other than its own works on is waited for before it serves anybody else.
+// Notes use by another stream than the memory's own: this use must end before the memory serves other callers.
 void Graph::note_replay()
 {
     if (!device_.has_side_streams.load(std::memory_order_relaxed)) return;
@@ -254,7 +254,7 @@ void Graph::note_replay()
     for (Storage *storage : held_) storage->note_use(lane);
 }
 
-// Of what a replay is about to write.
+// Reports to snapshots the memory that a replay is about to write.
 void Graph::see_to_snapshots()
 {
     for (const Ref<Storage> &each : wanted_storages())

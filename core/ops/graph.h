@@ -1,11 +1,11 @@
 // graph.h: a whole step, captured once and replayed: a CUDA graph, or on other backends the launches themselves.
 //
-// While a graph is captured nothing runs: launches of the thread on the graph's device are taken down, with the memory
-// they name. What they name is held until the graph is gone. What would wait for the device, or work elsewhere, is
-// refused by name: it would happen once, at the capture, and never again.
+// During a capture, nothing runs: launches of the thread on the graph's device are recorded, with their memory. The
+// graph holds this memory until its end. Calls that would wait for the device, or work elsewhere, are refused by
+// name: they would happen once, at the capture, and never again.
 //
-// A replay draws new random numbers: each captured op has its place behind a base that lies on the device and moves on
-// with every replay. Numbers that the host computes (a learning rate) are fixed at the capture.
+// A replay draws new random numbers. Each captured op draws at a fixed distance from a base on the device, and every
+// replay advances the base. Numbers computed by the host program (a learning rate) are fixed at the capture.
 #pragma once
 
 #include "core/base/random.h"
@@ -27,7 +27,7 @@ struct RecordedLaunch;  // graph.cpp
 class Graph final : public RefCounted {
 public:
     explicit Graph(Device &device);
-    Turns turns;  // one thread at a time captures or replays it
+    Turns turns;  // a single thread at a time captures or replays
 
     // Raises YOKE_E_STATE if this graph was captured before, or the thread captures another.
     void begin();
@@ -36,12 +36,12 @@ public:
     // Gives a handle's reference up; the last one gives up a capture of the calling thread too.
     void release_handle() noexcept;
     void replay();
-    // Makes replays of each captured graph that names the storage raise YOKE_E_STATE: a leaf has moved out of it, and
-    // what a replay wrote there would reach nobody.
+    // Makes replays raise YOKE_E_STATE for each captured graph that names the storage: a leaf has moved out of the
+    // storage, so the leaf would not get a replay's results.
     static void note_left(Storage *storage) noexcept;
 
-    // Called for each launch of the capturing thread, with the storage of each operand, or null. True: it is taken down
-    // and shall not run. `is_placed`: what it draws is the same in each replay.
+    // Takes each launch of the capturing thread, with the storage of each operand, or null. Returns true if the
+    // launch is recorded and must not run. `is_placed`: each replay draws the same numbers.
     bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
               std::span<Storage *const> storages, bool is_placed);
 
@@ -77,7 +77,7 @@ private:
     const uint64_t number_;
     Device &device_;
     std::atomic<State> state_{State::kEmpty};
-    std::atomic<bool> is_left_{false};  // a leaf that it names has moved
+    std::atomic<bool> is_left_{false};  // a leaf used by the graph has moved
     void *native_ = nullptr;
     std::unique_ptr<CaptureStream> stream_;  // while a native graph is captured
     Ref<GraphPool> pool_;
@@ -88,7 +88,7 @@ private:
     uint64_t random_drawn_ = 0;
 };
 
-// What is done in its scope is part of no capture: it happens at once, on memory of its own.
+// Scope outside any capture: work in the scope happens at once, on memory of its own.
 class Uncaptured {
 public:
     Uncaptured();
@@ -102,7 +102,7 @@ private:
 };
 
 namespace detail {
-// Of core/base/lent.h.
+// Implements an entry of core/base/lent.h.
 void drop_graph(Graph *graph) noexcept;
 }  // namespace detail
 

@@ -1,8 +1,7 @@
-// index.cpp: ops that go by index or mask: shape rules and vjps.
+// index.cpp: ops with indices or masks: shape rules and vjps.
 //
-// gather, scatter_add and index_select take indices from 0 on, as in PyTorch; _index and _index_put, on which x[…] is
-// built, take negative ones too, as in NumPy. Indices themselves are checked by the kernels, before anything is
-// written.
+// gather, scatter_add and index_select take indices from 0 on, as in PyTorch. _index and _index_put, used for x[…],
+// also take negative indices, as in NumPy. The kernels check indices before any write.
 #include "core/ops/family.h"
 #include "core/ops/scalar.h"
 
@@ -19,7 +18,7 @@ void check_mask(const yoke_tensor &mask, const char *call)
              name(mask.dtype));
 }
 
-// An op that writes x where indices say must not see its other tensors change meanwhile.
+// Copies `other` if it shares memory with x: an op writing x by indices must not change its other tensors meanwhile.
 void separate(Plan &plan, int arg, const yoke_tensor &x, const yoke_tensor &other)
 {
     if (x.data == other.data && other.numel) plan.replace(arg, ops::clone(other));
@@ -207,7 +206,7 @@ Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const
     return shape;
 }
 
-// What of the written values was written over by a later one to the same place: true, in the shape of the indices.
+// Returns true for each written value that a later write to the same place replaced, in the shape of the indices.
 Tensor overwritten(const yoke_tensor &x, TensorList indices, int64_t axis)
 {
     Dims places;
@@ -218,7 +217,7 @@ Tensor overwritten(const yoke_tensor &x, TensorList indices, int64_t axis)
     const Tensor order =
         ops::reshape(ops::arange(int64_t{0}, count, int64_t{1}, YOKE_I64, x.device), shape);
     const Tensor blank = ops::zeros(places, YOKE_I64, x.device);
-    // Who wrote last to the place that each one wrote to.
+    // Number of the last write to each write's place.
     const Tensor last = ops::index(ops::index_put(blank, indices, order, 0, false), indices, 0);
     yoke_tensor *const writers[] = {last.get()};
     const Tensor lost = ops::full(Dims{count}, int64_t{1}, YOKE_BOOL, x.device);

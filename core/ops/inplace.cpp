@@ -1,4 +1,4 @@
-// inplace.cpp: ops that write their first argument: shape rules and vjps.
+// inplace.cpp: ops writing their first argument: shape rules and vjps.
 #include "core/ops/family.h"
 #include "core/ops/move.h"
 #include "core/ops/scalar.h"

@@ -19,7 +19,7 @@ void issue(const OpDef &called, yoke_launch &record, Device &device,
     if (Graph *graph = Graph::of_thread()) [[unlikely]] {
         if (graph->take(kOps[record.op], record, kernel, storages, is_placed)) return;
     } else if (device.has_side_streams.load(std::memory_order_relaxed)) [[unlikely]] {
-        // Results were allocated on that stream, and are told nothing new.
+        // Results were allocated on this stream, so note_use() changes nothing for results.
         record.stream = current_native(device);
         const uint8_t lane = memory_lane(device);
         for (Storage *storage : storages)

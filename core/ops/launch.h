@@ -9,8 +9,8 @@
 
 namespace yoke {
 
-// Describes a tensor (null: an absent one) to the device; returns the bytes that it takes. Each operand of each call
-// passes here: one copy of the code is faster than a copy at each use.
+// Describes a tensor (null: an absent tensor) to the device; returns its bytes. Each operand of each call passes
+// here: a single copy of the code is faster than a copy at each use.
 __attribute__((noinline)) inline uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x,
                                                            uint32_t access)
 {
@@ -34,13 +34,13 @@ __attribute__((noinline)) inline uint64_t describe_operand(yoke_operand &o, cons
     return range.bytes;
 }
 
-// Gives a launch to its device, or to the graph that the thread captures. The storages are those of its operands, null
-// where one has none. Raises what the kernel says of `called`, the op as it was called.
-// `is_placed`: what it draws is the same in each replay of the graph.
+// Gives a launch to its device, or to the thread's captured graph. `storages` are the storages of the operands, null
+// for an operand without storage. Raises a kernel's error in the name of `called`, the op as called.
+// `is_placed`: each replay of the graph draws the same numbers.
 void issue(const OpDef &called, yoke_launch &record, Device &device,
            std::span<Storage *const> storages, bool is_placed = false);
 
-// A kernel of the op has failed: raises what it said, in a name that a script knows (names.cpp).
+// Raises the error of a failed kernel, under an op name known to scripts (names.cpp).
 [[noreturn]] void raise_kernel_error(const OpDef &op, yoke_status status, const Device &device);
 
 }  // namespace yoke

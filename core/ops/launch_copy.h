@@ -1,5 +1,5 @@
-// launch_copy.h: a launch with copies of all that its record points to, in one block of memory: what a graph, or the
-// log of a checkpoint scope, keeps of a call in order to make it again.
+// launch_copy.h: a launch with copies of all data behind its record, in a single block of memory. A graph, or the log
+// of a checkpoint scope, keeps such a copy to repeat the call.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -11,8 +11,8 @@ namespace yoke {
 
 // The bytes that copy_launch fills.
 size_t launch_copy_bytes(const yoke_launch &from) noexcept;
-// The copy, at the beginning of `block`, which is aligned to 16 bytes. Scalars and empty tensors among its operands
-// point into the copy, as they do in the original.
+// Returns the copy, at the beginning of `block`, which is aligned to 16 bytes. Scalars and empty tensors among the
+// operands point into the copy, as in the original.
 yoke_launch *copy_launch(const yoke_launch &from, void *block) noexcept;
 
 // The place of the parameter `offset` of an op that draws random numbers, or -1.

@@ -42,7 +42,7 @@ yoke_dtype accumulated_dtype(yoke_dtype dtype)
     return dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
 }
 
-// Logs once for each loss that its tensors differ in shape: [N] beside [N, 1] gives [N, N] losses, and trains nothing.
+// Warns once for each loss if its tensors differ in shape: [N] beside [N, 1] gives [N, N] losses, and trains nothing.
 void warn_of_shapes(const char *call, const yoke_tensor &x, const yoke_tensor &target)
 {
     static std::atomic<const char *> said[8];
@@ -57,7 +57,7 @@ void warn_of_shapes(const char *call, const yoke_tensor &x, const yoke_tensor &t
         to_string(broadcast(x.shape(), target.shape(), call)).c_str());
 }
 
-// What a loss of two tensors is made of.
+// Parts of a loss of two tensors.
 struct PairLoss {
     const char *call;
     const yoke_tensor &x;
@@ -110,14 +110,13 @@ Tensor reduced(const Tensor &losses, std::string_view reduction)
     return reduction == "mean" ? ops::mean(losses) : ops::sum(losses);
 }
 
-// Returns losses times their weights; an infinite loss of weight 0 counts for nothing.
+// Returns losses times their weights; an infinite loss of weight 0 has no effect.
 Tensor weighted(const yoke_tensor &losses, const yoke_tensor &weight)
 {
     return ops::pair_loss(losses, weight, "weighted", 1.0, false, 1.0);
 }
 
-// Returns (1 - target) * softplus(x) + pos_weight * target * softplus(-x), of which no part is infinite that counts for
-// nothing.
+// Returns (1 - target) * softplus(x) + pos_weight * target * softplus(-x). A part with factor 0 is never infinite.
 Tensor weighted_classes(const yoke_tensor &x, const yoke_tensor &target,
                         const yoke_tensor &pos_weight)
 {
@@ -150,8 +149,8 @@ void infer_cross_entropy(CrossEntropyArgs a, Plan &plan)
              plan.name(), a.label_smoothing());
     const yoke_dtype accumulated = accumulated_dtype(x.dtype);
     plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
-    // Results beside the loss: per row the maximum and the logarithm of the sum beside it; the number of rows that
-    // count.
+    // Results beside the loss: per row the maximum and the logarithm of the sum relative to the maximum; the number
+    // of counted rows.
     plan.result(Dims{target.shape_[0], 2}, accumulated);
     plan.result({}, accumulated);
 }

@@ -31,8 +31,8 @@ Tensor transposed(const yoke_tensor &x)
     return ops::transpose(x, -2, -1);
 }
 
-// The three ops that linear becomes take x, weight and bias as their first arguments, and speak of themselves as
-// linear.
+// Arguments of the three ops behind linear: all begin with x, weight and bias, and call themselves linear in
+// messages.
 enum : int { kX, kWeight, kBias };
 constexpr const char *kLinear = "linear";
 
@@ -114,14 +114,14 @@ void infer_matmul(MatmulArgs a, Plan &plan)
 
 void vjp_matmul(MatmulArgs a, Backward &b)
 {
-    // One-dimensional arguments become matrices, and the gradient with them.
+    // Vectors become matrices, and the gradient too.
     Tensor x = alias(a.x()), y = alias(a.y()), g = b.grad();
     if (y->ndim == 1) y = ops::unsqueeze(y, -1), g = ops::unsqueeze(g, -1);
     if (x->ndim == 1) x = ops::unsqueeze(x, 0), g = ops::unsqueeze(g, -2);
     if (b.needs(a.kX))
         b.set(a.kX, ops::reshape(sum_to(ops::matmul(g, transposed(y)), x->shape()), a.x().shape()));
     if (!b.needs(a.kY)) return;
-    // One matrix against a batch: the batch is one long matrix, and no sum over it is needed.
+    // With a matrix against a batch, the batch acts as a long matrix, so no sum over the batch is needed.
     Tensor product =
         y->ndim == 2 ? ops::matmul(transposed(rows(x)), rows(g)) : ops::matmul(transposed(x), g);
     b.set(a.kY, ops::reshape(sum_to(product, y->shape()), a.y().shape()));
@@ -165,13 +165,14 @@ void vjp_linear_relu(LinearReluArgs a, Backward &b)
 void infer_linear_act(LinearActArgs a, Plan &plan)
 {
     const Dims shape = infer_product(a, plan);
-    plan.result(a.keep() ? shape : Dims{0}, a.x().dtype);  // what the activation is applied to
+    plan.result(a.keep() ? shape : Dims{0}, a.x().dtype);  // input of the activation
 }
 
-// cuBLASLt's approximation by tanh sees sums that are more precise than what is kept, where that is asked for.
+// Switch of cuBLASLt's approximation by tanh, which uses sums more precise than the kept sums.
 static constinit Switch lt_activations("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
 
-// Kernels apply the activation to what they have kept, as the op of its name does.
+// Describes the recompute of the result: kernels apply the activation to the kept sums, like the op of the
+// activation's name.
 bool remake_of_linear_act(const yoke_launch &launch, const Device &device, Remake &remake)
 {
     constexpr size_t kOut = 3, kKept = 4;

@@ -9,7 +9,7 @@ namespace yoke {
 
 namespace {
 
-// Carries the gradient of what was moved back to where it came from.
+// Node that carries the gradient of a moved tensor back to the source.
 class MoveNode final : public Node {
 public:
     explicit MoveNode(const yoke_tensor &x)
@@ -44,7 +44,7 @@ Tensor move_to(const yoke_tensor &x, Device &to, bool non_blocking)
 
 Tensor convert_to(const yoke_tensor &x, Device &to, yoke_dtype dtype, bool non_blocking)
 {
-    // A tensor that leaves a device without being waited for has its new dtype before it goes.
+    // If the call does not wait for a tensor leaving a device, the tensor gets its new dtype before the copy.
     const bool unwaited = non_blocking && to.host && !x.device->host;
     const Tensor own = Tensor::share(const_cast<yoke_tensor *>(&x));
     const Tensor from = unwaited && x.dtype != dtype ? ops::cast(x, dtype) : own;

@@ -9,14 +9,14 @@ namespace yoke {
 // then pinned, and holds its values once the source's stream has been waited for.
 Tensor move_to(const yoke_tensor &x, Device &to, bool non_blocking);
 
-// Returns x on `to` with a dtype; x itself where it has both.
+// Returns x on `to` with `dtype`; x itself if both agree already.
 Tensor convert_to(const yoke_tensor &x, Device &to, yoke_dtype dtype, bool non_blocking);
 
-// Moves the leaf x itself to `to` with a dtype, and its gradient with it: every holder of x has the new values. Raises
-// YOKE_E_STATE for a tensor that an op has made.
+// Moves the leaf x itself to `to` with `dtype`, and its gradient too: every holder of x sees the new values. Raises
+// YOKE_E_STATE for a tensor made by an op.
 void move_leaf(yoke_tensor &x, Device &to, yoke_dtype dtype, const char *call);
 
-// A copy of a tensor of the host in pinned memory; x itself where it is pinned already.
+// Returns a copy of a host tensor in pinned memory; x itself if x is pinned already.
 Tensor pin_memory(const yoke_tensor &x, const char *call);
 
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// names.cpp: what an error calls an op that no script has called by its own name.
+// names.cpp: names in errors for ops that scripts do not call by name.
 #include "core/ops/launch.h"
 
 #include <cstring>
@@ -21,8 +21,8 @@ void raise_kernel_error(const OpDef &op, yoke_status status, const Device &devic
     try {
         rethrow_backend_error(status, op.name, device.name.c_str());
     } catch (const Error &error) {
-        // Kernels of internal ops mostly know what they are part of: "binary_cross_entropy: …", behind our "_pair_loss:
-        // ".
+        // Kernels of internal ops mostly name the public op: "binary_cross_entropy: …", behind the "_pair_loss: " of
+        // the core.
         std::string text = error.what();
         const size_t length = strlen(op.name);
         if (text.compare(0, length, op.name) == 0 && text.compare(length, 2, ": ") == 0)

@@ -7,7 +7,7 @@ namespace {
 
 }  // namespace
 
-// ---- of every normalisation ----------------------------------------------------------------------------
+// ---- common to all normalisations ----------------------------------------------------------------------
 
 yoke_dtype statistics_dtype(yoke_dtype dtype)
 {
@@ -58,7 +58,7 @@ IntList outer_shape(const yoke_tensor &x, int axis)
     return x.shape().first(static_cast<size_t>(axis));
 }
 
-// The gradient of a bias: the sum over all axes that it does not have.
+// Returns the gradient of a bias: the sum over all axes missing in the bias.
 Tensor sum_outer(const Tensor &grad, int axis)
 {
     Dims axes;
@@ -135,7 +135,7 @@ void infer_rms_norm_backward(RmsNormBackwardArgs a, Plan &plan)
 
 namespace {
 
-// What the sum has: the dtype of both, or float32 of two that differ and are no wider.
+// Returns the dtype of the sum: the common dtype, or float32 if the dtypes differ and neither is float64.
 yoke_dtype sum_dtype(const yoke_tensor &x, const yoke_tensor &residual, const char *call)
 {
     check_floating(x, call, "x");

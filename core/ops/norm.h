@@ -5,10 +5,11 @@
 
 namespace yoke {
 
-// What statistics of values of a dtype are kept in.
+// Returns the dtype of statistics for values of a dtype.
 yoke_dtype statistics_dtype(yoke_dtype dtype);
 
-// A weight, bias or statistic beside x: its shape, and x's dtype; or float32 beside a half, where the op takes that.
+// Checks a weight, bias or statistic beside x: the shape, and x's dtype; or float32 beside a half, if the op takes
+// it.
 void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, IntList shape,
                   const char *call, bool takes_f32 = false);
 

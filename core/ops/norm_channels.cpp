@@ -23,7 +23,7 @@ void check_channels(const yoke_tensor &x, const char *call)
              to_string(x.shape()).c_str());
 }
 
-// States the gradients of x, of a weight and of a bias that each have one element a channel.
+// Plans the gradients of x, of a weight and of a bias with an element per channel.
 void plan_channel_gradients(Plan &plan, bool of_x, const yoke_tensor &x, yoke_dtype dtype)
 {
     const Dims channels{x.shape_[kChannelAxis]};
@@ -91,7 +91,7 @@ void check_running(const yoke_tensor *running, const char *arg, const yoke_tenso
     check_updatable(running, arg, call);
 }
 
-// How many values a channel has, of which training needs more than one.
+// Returns the number of values of a channel; training needs more than a single value.
 int64_t checked_count(const yoke_tensor &x, const char *call)
 {
     const int64_t channels = x.shape_[kChannelAxis], count = channels ? x.numel / channels : 0;
@@ -175,7 +175,7 @@ void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan)
     plan_batch(a, "batch_norm", plan);
 }
 
-// The gradients of what a norm is made of, from its result's.
+// Sets the gradients of a norm's inputs from its result's gradient.
 template <class BatchArgs>
 static void set_batch(BatchArgs a, Backward &b, const Tensor &grad)
 {
@@ -223,8 +223,8 @@ static bool lies_as(const yoke_tensor &x, const yoke_tensor &like)
     return true;
 }
 
-// One pass adds up in the order of the gradient in memory; where that is not x's, two passes have the bits of what this
-// op replaces.
+// A single pass sums in the memory order of the gradient. If x has another order, two passes give the same bits as
+// the ops replaced by this op.
 void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &b)
 {
     const bool of_x = b.needs(a.kX), of_residual = b.needs(a.kResidual);

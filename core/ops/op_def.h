@@ -1,4 +1,5 @@
-// op_def.h: what the op table knows of an op. core/ops/table.cpp, generated from ops.def, holds one OpDef a line.
+// op_def.h: the op table's facts about an op. core/ops/table.cpp, generated from ops.def, holds an OpDef for each
+// line.
 #pragma once
 
 #include "core/backend/ops.inc"
@@ -23,7 +24,7 @@ enum class ArgType : uint8_t {
 struct ArgTypeInfo {
     const char *name;    // as ops.def spells it
     uint32_t kinds;      // bit k: a yoke_arg of kind k holds a value of it
-    bool written;        // what it holds is written
+    bool written;        // the argument's memory is written
     const char *wanted;  // in an error: "it takes ..."
 };
 
@@ -55,7 +56,7 @@ constexpr bool is_in(uint32_t types, ArgType type)
     return types >> static_cast<int>(type) & 1;
 }
 
-// One tensor, which may be absent, or a number instead.
+// Returns whether the type is a single tensor, possibly absent or replaced by a number.
 inline bool is_single_tensor_type(ArgType type)
 {
     return is_in(types_that([](auto &t) { return t.kinds >> YOKE_ARG_TENSOR & 1; }), type);
@@ -74,7 +75,7 @@ inline bool is_written(ArgType type)
     return is_in(types_that([](auto &t) { return t.written; }), type);
 }
 
-// What an argument is to the core beyond its type, as its line says.
+// Role of an argument for the core, beyond its type, from the op's line.
 enum class ArgRole : uint8_t {
     kNone,
     kIndex,         // names places in another tensor: such an op does not go element by element
@@ -95,7 +96,7 @@ struct ArgSpec {
     ArgType type;
     ArgRole role;
     bool has_default;
-    bool by_name;  // scripts take it by its name alone
+    bool by_name;  // scripts pass the argument only by name
     yoke_arg default_value;
 };
 
@@ -111,11 +112,11 @@ struct OpDef {
     int arg_count;
     ResultKind results[kMaxResults];
     int result_count;    // all, with the saved ones
-    int returned_count;  // what the caller gets; -1 is a list, of composed ops alone
-    int mut_result;      // the index of the `mut` argument that is returned itself, or -1
+    int returned_count;  // number of values for the caller; -1 is a list, only in composed ops
+    int mut_result;      // index of the `mut` argument that is also the result, or -1
     int in_place_of;     // the op whose result is written into the `mut` argument, or -1
     uint32_t saves
-        [kMaxArgs];  // what is kept if argument k wants a gradient: bit i is argument i, bit 16 + i is result i
+        [kMaxArgs];  // tensors kept if argument k wants a gradient: bit i is argument i, bit 16 + i is result i
     AutocastClass autocast;
     Cost cost;
     void (*infer)(yoke_arg *args, Plan &plan);
@@ -127,7 +128,7 @@ struct OpDef {
 
 extern const OpDef kOps[YOKE_OP_COUNT];
 
-// For messages: an internal op goes by the name of what it is the inside of, and nobody calls it with an underscore.
+// Returns the name for messages: without the underscore of an internal op, which gives the public op's name.
 inline const char *public_name(const OpDef &op)
 {
     return op.name + (op.name[0] == '_');

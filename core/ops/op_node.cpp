@@ -16,7 +16,8 @@ namespace yoke {
 
 namespace {
 
-// ---- the ops that the tape itself calls -----------------------------------------------------------------------------
+// ---- ops called by the tape itself
+// ----------------------------------------------------------------------------------
 
 std::unique_ptr<WalkState> begin_walk()
 {
@@ -60,7 +61,7 @@ void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&
 
 const TapeOps tape_ops = {begin_walk, add_in_place, add_new, ops::clone, ones};
 
-// Where the arrays of a node lie in its one block of memory.
+// Places of a node's arrays in the node's block of memory.
 struct NodeLayout {
     size_t args, edges, remembered, dims, ints, strings, bytes;
 
@@ -83,7 +84,7 @@ struct NodeLayout {
         bytes = strings + string_bytes;
     }
 
-    // Copies the call's arguments, with the lists and strings that they point to.
+    // Copies the call's arguments, with their lists and strings.
     void copy_args(const OpDef &op, const yoke_arg *from, char *block, yoke_arg *to) const
     {
         auto *int_list = reinterpret_cast<int64_t *>(block + ints);
@@ -114,7 +115,7 @@ Tensor Remembered::restore(const char *reader) const
     for (const int64_t size : x->shape()) x->numel *= size;
     x->contiguous = is_contiguous(x->shape(), x->strides_);
     if (slot.present()) {
-        // Of one that has changed since there is nothing to make: the caller says so.
+        // A tensor changed since then is not recomputed: the caller raises the error.
         if (version_now() != version) return x;
         x->storage = Replays::of_thread().take(slot, reader);
     } else {
@@ -156,7 +157,7 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
         const int items =
             is_list_type(op.args[i].type) ? args[i].count : is_tensor_type(op.args[i].type);
         for (int k = 0; k < items; ++k) {
-            // Counted as soon as they are there: what follows may find no memory.
+            // Counted at once: later steps may run out of memory.
             const int at = node->tensor_count_++;
             Remembered &slot = *new (&node->remembered_[at]) Remembered{};
             Edge &edge = *new (&node->edges_[at]) Edge{};
@@ -194,8 +195,8 @@ void OpNode::free_node() noexcept
 
 void OpNode::release_saved() noexcept
 {
-    // A node that kept nothing has lost nothing: it may be walked again, as the cast of a weight is by every product
-    // that shares it.
+    // A node that kept nothing has lost nothing, and may be walked again. An example is the cast of a weight, walked
+    // by every product with this cast.
     if (saves_ && gate_.close()) drop_saved();
 }
 
@@ -220,7 +221,7 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
     const int count = node.tensor_count_ + node.result_count_;
     restored_.resize(static_cast<size_t>(count));
     lists_.resize(static_cast<size_t>(count));
-    // Behind this the walk holds what it reads, whatever others do with the node.
+    // From here on the walk holds all tensors to read, whatever other threads do with the node.
     const OpNode::Reading reading(node);
     if (!reading)
         fail(

@@ -1,8 +1,8 @@
-// op_node.h: the tape node of an op call, and what a vjp sees of it.
+// op_node.h: the tape node of an op call, and the view of a vjp on the call.
 //
-// A node keeps the call's arguments. Of each tensor it keeps shape, strides and dtype; the memory too only where the
-// op's line in ops.def says that the vjp reads it. At backward time the tensors are made anew from that; reading the
-// data of one that was not kept is a defect which the op tests find.
+// A node keeps the call's arguments. It keeps shape, strides and dtype of each tensor, but memory only if the op's
+// line in ops.def says that the vjp reads the memory. Backward makes the tensors anew from these data. Reading the
+// data of a tensor without kept memory is a defect, found by the op tests.
 #pragma once
 
 #include "core/autograd/node.h"
@@ -15,7 +15,7 @@ namespace yoke {
 // A tensor as a node remembers it.
 struct Remembered {
     Ref<Storage> storage;  // null, and no slot: shape and dtype only
-    Slot slot;             // of a recording that can make the memory again
+    Slot slot;             // slot of a recording that can recompute the memory
     Device *device;
     int64_t offset;  // in bytes, of the first element from the beginning of its storage
     int64_t *dims;   // shape, then strides
@@ -25,9 +25,9 @@ struct Remembered {
     bool present;
 
     bool is_kept() const { return storage.present() || slot.present(); }
-    // Its memory, made again where that is needed by `reader`.
+    // Returns the tensor, whose memory is recomputed for `reader` if needed.
     Tensor restore(const char *reader) const;
-    // How the memory stands now: its version, and who wrote it last.
+    // Returns the memory's present version; last_writer returns the last op that wrote the memory.
     uint32_t version_now() const;
     const char *last_writer() const;
 };
@@ -51,7 +51,7 @@ public:
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override;
     void release_saved() noexcept override;
 
-    // What the node holds back for its gradient: visit(name of the argument or result, tensor as remembered).
+    // Visits the tensors kept for the gradient: visit(name of the argument or result, tensor as remembered).
     template <class Visit>
     void each_saved(Visit visit) const;
 
@@ -63,7 +63,7 @@ private:
     void free_node() noexcept override;
     void drop_saved() noexcept;
 
-    // Reads what the node has saved, which another thread may let go of meanwhile.
+    // Access to the node's saved tensors, which another thread may release meanwhile.
     class Reading {
     public:
         explicit Reading(const OpNode &node)
@@ -84,14 +84,14 @@ private:
     };
 
     const OpDef &op_;
-    const size_t bytes_;  // of the whole block: the node, then the arrays below
+    const size_t bytes_;  // bytes of the whole block: the node, then the arrays below
     yoke_arg *args_ = nullptr;
     Edge *edges_ = nullptr;
     Remembered *remembered_ = nullptr;  // tensors, then results
     int tensor_count_ = 0;
     int result_count_ = 0;
     bool saves_ = false;  // keeps the memory of a tensor
-    // Tensors whose memory counts as alive: what a checkpoint scope makes again does not.
+    // Number of tensors whose memory counts as alive, without memory recomputed by a checkpoint scope.
     int counted_ = 0;
     ReadGate gate_;  // before the memory that is kept
 };

@@ -1,11 +1,11 @@
-// optim.cpp: shape rules of what works on many tensors at once. core/optim has checked that lists correspond.
+// optim.cpp: shape rules of ops on many tensors at once. core/optim has checked that the lists correspond.
 #include "core/ops/family.h"
 
 namespace yoke {
 
 namespace {
 
-// What is written must not be written twice through one element. Parameters were looked at when they were added.
+// Checks that no element is written twice through a written tensor. Parameters were checked when they were added.
 void check_not_expanded(TensorList gradients, const char *call)
 {
     for (const yoke_tensor *x : gradients)

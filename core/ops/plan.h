@@ -1,9 +1,9 @@
-// plan.h: what a shape rule (of rules.h, or infer_<op>) says about a call: its results, and which arguments are cast
+// plan.h: output of a shape rule (in rules.h, or infer_<op>) for a call: its results, and the arguments to cast
 // first.
 //
-// A shape rule checks the arguments, settles them in place (axes become non-negative, absent values are filled in) and
-// states each result once, in order. It launches nothing itself; where it needs the value of another op first (a cast,
-// a transfer, one_hot's largest index), it calls that op.
+// A shape rule checks the arguments, and settles them in place (axes become non-negative, absent values are filled
+// in). The rule states each result once, in order. It launches nothing itself. If the rule needs another op first (a
+// cast, a transfer, one_hot's largest index), it calls this op.
 #pragma once
 
 #include "core/ops/args.h"
@@ -29,20 +29,20 @@ public:
     const yoke_tensor &stated(int result) const { return *results_[result]; }
     // A fresh result with x's shape; it keeps x's axis order where x is dense.
     void result_like(const yoke_tensor &x, yoke_dtype dtype);
-    // A result that views x's memory, `offset` elements from its first.
+    // Adds a result that views x's memory, `offset` elements from x's first element.
     void view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);
     // The result is x itself.
     void self(const yoke_tensor &x);
 
-    // Casts tensor argument `arg` unless it has that dtype already; recorded on the tape like any op.
+    // Casts tensor argument `arg` unless it has the dtype already; the tape records the cast like any op.
     void cast(int arg, yoke_dtype dtype)
     {
         if (args_[arg].kind == YOKE_ARG_TENSOR && args_[arg].v.tensor->dtype != dtype)
             replace_by_cast(arg, dtype);
     }
-    // The same for every tensor of list argument `arg`.
+    // Casts likewise every tensor of list argument `arg`.
     void cast_list(int arg, yoke_dtype dtype);
-    // Copies of the list's tensors in their place, if one of them shares memory with x.
+    // Replaces the list's tensors by copies, if any of them shares memory with x.
     void separate_list(int arg, const yoke_tensor &x);
     // Replaces tensor argument `arg` and keeps the new one alive for the call.
     void replace(int arg, Tensor tensor);
@@ -65,8 +65,8 @@ private:
     Tensor results_[kMaxResults];
     Source sources_[kMaxResults] = {};
     int result_count_ = 0;
-    std::vector<Tensor> held_;         // what replaces arguments
-    std::vector<yoke_tensor *> list_;  // of the one list argument that an op has
+    std::vector<Tensor> held_;         // replacements of arguments
+    std::vector<yoke_tensor *> list_;  // tensors of the op's only list argument
     yoke_dtype scalar_dtype_ = YOKE_NONE;
     double work_ = 0;
     Dims kept_[4];

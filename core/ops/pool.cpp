@@ -7,7 +7,7 @@ namespace yoke {
 
 namespace {
 
-// What a call was given.
+// Arguments of a call.
 struct Pooling {
     const char *call;
     const yoke_tensor &x;
@@ -80,7 +80,7 @@ Pair pooled(const Pooling &p)
     for (size_t i = 0; i < 2; ++i) {
         const int64_t room = padded[i] - span[i], steps = room / p.stride[i];
         out[i] = steps + 1;
-        // One more window for what is left, unless it would begin in the padding.
+        // Adds a window for the rest, unless this window would begin in the padding.
         if (p.rounds_up && room > 0 && room % p.stride[i] &&
             steps * p.stride[i] < from[i] + p.padding[i] - p.stride[i])
             ++out[i];
@@ -105,7 +105,7 @@ Tensor unbatched(const yoke_tensor &x, Tensor out)
     return x.ndim == 4 ? std::move(out) : ops::squeeze(out, 0);
 }
 
-// A gradient in the order of what it is of.
+// Returns a gradient in the memory order of its tensor.
 Tensor in_order(const yoke_tensor &grad, bool is_nhwc)
 {
     return is_nhwc ? channels_last(grad) : ops::contiguous(grad);

@@ -29,13 +29,13 @@ yoke_dtype floating_or_f32(yoke_dtype dtype, const char *call)
     return dtype;
 }
 
-// The whole numbers from `least` to `most`, all of which a dtype tells from their neighbours.
+// Whole numbers from `least` to `most`, all of them exact in a dtype.
 struct WholeRange {
     int64_t least, most;
 };
 
-// A float has every whole number up to 2 to the power of its fraction's bits and one; beyond, `high` itself would be
-// drawn, or infinity.
+// Returns the range of a dtype. A float with a fraction of n bits has every whole number up to 2^(n + 1). Beyond,
+// rounding could draw `high` itself, or infinity.
 WholeRange whole_range(yoke_dtype dtype)
 {
     const DtypeInfo &about = info(dtype);
@@ -165,7 +165,7 @@ Tensor compose_dropout(DropoutArgs a)
 
 void vjp_dropout_internal(DropoutInternalArgs a, Backward &b)
 {
-    // The same counters give the same mask.
+    // With the same counters, the mask is the same.
     b.set(a.kX, ops::dropout_internal(b.grad(), a.p(), a.seed(), a.offset()));
 }
 

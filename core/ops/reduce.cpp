@@ -9,7 +9,7 @@ namespace yoke {
 
 namespace {
 
-// What x is computed in.
+// Returns the dtype for computing with x.
 yoke_dtype wide(const yoke_tensor &x)
 {
     return is_half(x.dtype) ? YOKE_F32 : x.dtype;
@@ -33,7 +33,7 @@ yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yo
                                 : (plan.cast(arg, wanted), wanted);
 }
 
-// What has no identity needs an element; `missing` is what nothing does not have.
+// Checks that a reduction without an identity has an element; `missing` names the missing result.
 void check_not_empty(const yoke_tensor &x, IntList axes, const char *call, const char *missing)
 {
     for (const int64_t axis : axes)
@@ -51,7 +51,7 @@ Dims kept_shape(const yoke_tensor &x, IntList axes)
     return kept;
 }
 
-// A result, or its gradient, for a kernel that reads it in the dtype x is computed in, beside x.
+// Returns a result, or its gradient, for a kernel that reads x beside this tensor, in the dtype for computing with x.
 Tensor beside(const yoke_tensor &result, const yoke_tensor &x, IntList axes)
 {
     return ops::cast(ops::reshape(result, kept_shape(x, axes)), wide(x));
@@ -159,7 +159,7 @@ void infer_argmin(ArgminArgs a, Plan &plan)
 
 namespace {
 
-// States the result, and the mean in float64, in which the gradient's deviations keep their digits.
+// States the result, and the mean in float64, which keeps the digits of the gradient's deviations.
 template <class MomentArgs>
 void plan_moment(MomentArgs a, Plan &plan)
 {

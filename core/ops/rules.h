@@ -1,45 +1,45 @@
-// rules.h: the shape rules that the lines of ops.def name: what a line calls "floating like x" is rules::floating_like.
-// Each settles the arguments and states the one result of its op; arguments are given by their numbers.
+// rules.h: the shape rules named in the lines of ops.def: "floating like x" in a line is rules::floating_like. Each
+// rule settles the arguments and states the op's only result; arguments are given by number.
 #pragma once
 
 #include "core/ops/plan.h"
 
 namespace yoke::rules {
 
-// x's shape and dtype, and its order in memory where x is dense. Numbers among the operands reach the kernel in that
-// dtype.
+// Gives the result x's shape and dtype, and x's memory order if x is dense. Numbers among the operands reach the
+// kernel in this dtype.
 void like(Args a, int x, Plan &plan);
-// The same of a floating x; integers and bool are cast to f32.
+// Does likewise for a floating x; integers and bool are cast to f32.
 void floating_like(Args a, int x, Plan &plan);
-// The same; an x of bool is refused.
+// Does likewise; an x of bool is refused.
 void number_like(Args a, int x, Plan &plan);
-// The same in bool, whatever x is.
+// Does likewise with a result in bool, whatever x is.
 void bool_like(Args a, int x, Plan &plan);
 // x's shape and dtype, row-major however x lies in memory.
 void row_major_like(Args a, int x, Plan &plan);
 
-// Two operands are broadcast to one shape and cast to their promoted dtype, which is the result's. A number that does
-// not fit into that dtype is refused.
+// Broadcasts two operands to a common shape and casts both to their promoted dtype, the result's dtype. A number that
+// does not fit this dtype is refused.
 void broadcast(Args a, int x, int y, Plan &plan);
-// The same; integers and bool are cast to f32.
+// Does likewise; integers and bool are cast to f32.
 void floating_broadcast(Args a, int x, int y, Plan &plan);
-// The same with a result in bool; a number that the dtype cannot hold is compared as what it is: 300 is above every
-// uint8.
+// Does likewise with a result in bool. A number too large for the dtype is compared by its true value: 300 is above
+// every uint8.
 void compare(Args a, int x, int y, Plan &plan);
-// The same; a number is no more than true or false: whether an element is 0 is the same in any dtype.
+// Does likewise; a number counts only as true or false: whether an element is 0 is the same in any dtype.
 void logic(Args a, int x, int y, Plan &plan);
 
 // Over a list of axes (absent: all), which stay with length 1 if `keepdim` says so. In `dtype` if that is given, else
 // in x's, integers and bool in i64.
 void reduce(Args a, int x, int axis, int keepdim, int dtype, Plan &plan);
-// The same in x's dtype; integers and bool are cast to f32.
+// Does likewise in x's dtype; integers and bool are cast to f32.
 void floating_reduce(Args a, int x, int axis, int keepdim, Plan &plan);
-// The same with a result in bool.
+// Does likewise with a result in bool.
 void bool_reduce(Args a, int x, int axis, int keepdim, Plan &plan);
 
-// ---- For infer_<op>, which does more than one of these ------------------------------------------------------
+// ---- For infer_<op> functions beyond a single rule -----------------------------------------------------------
 
-// The promoted dtype of two operands, numbers being weak; one of them has to be a tensor.
+// Returns the promoted dtype of two operands; numbers are weak, and at least an operand must be a tensor.
 yoke_dtype operand_dtype(const yoke_arg &x, const yoke_arg &y, const char *call);
 
 // broadcast, with operands cast to `dtype` and a result in that or in `result`.

@@ -1,8 +1,8 @@
-// run.h: the one path that every op call takes, whoever makes it: C, a script through yoke_op_invoke, or the core
-// itself.
+// run.h: the only path of every op call, from C, from a script through yoke_op_invoke, or from the core itself.
 //
-// In order: cast under autocast, check arguments and devices, infer the results' shapes (with the casts of promotion),
-// allocate them, launch the backend's kernel, record on the tape. No op does any of these for itself.
+// The steps in order: cast under autocast, check arguments and devices, infer the results' shapes (with the casts of
+// promotion), allocate the results, launch the backend's kernel, record on the tape. No op does any of these steps
+// itself.
 #pragma once
 
 #include "core/ops/args.h"
@@ -16,7 +16,7 @@ namespace yoke {
 // the op's returned_count results, each an owned reference, to `results`.
 void run(int32_t op, yoke_arg *args, Tensor *results);
 
-// The same for the callers in ops.h: the first result.
+// Runs likewise, for the callers in ops.h: returns the first result.
 inline Tensor run_one(int32_t op, yoke_arg *args)
 {
     Tensor results[kMaxResults];
@@ -24,7 +24,7 @@ inline Tensor run_one(int32_t op, yoke_arg *args)
     return std::move(results[0]);
 }
 
-// The same for an op with several returned results.
+// Runs likewise an op with several returned results.
 template <size_t kCount>
 std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
 {
@@ -35,11 +35,11 @@ std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
     return out;
 }
 
-// The same for an op with a list of results.
+// Runs likewise an op with a list of results.
 std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
 
-// How many results run_list would give, none of which is made. Raises YOKE_E_VALUE beyond kMaxListed: a view of one
-// element counts as an axis of any length, and a list of it would fill the machine.
+// Returns the number of results of run_list, without making them. Raises YOKE_E_VALUE beyond kMaxListed: a view of a
+// single element may have an axis of any length, and a list of this length would fill the machine's memory.
 int64_t count_list(int32_t op, yoke_arg *args);
 constexpr int64_t kMaxListed = int64_t{1} << 24;
 

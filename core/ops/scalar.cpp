@@ -14,7 +14,7 @@ namespace yoke {
 
 namespace {
 
-// float32 on the way to a narrow float: cut off, with an odd last bit where something was lost, so that the second
+// Rounds to float32 on the way to a narrow float: cuts off, and sets the last bit if digits were lost. So the second
 // rounding sees on which side of the middle the value lies.
 uint32_t float_bits_to_odd(double value)
 {
@@ -25,7 +25,7 @@ uint32_t float_bits_to_odd(double value)
     return (bits - (std::abs(back) > std::abs(value))) | 1;
 }
 
-// What lies beyond the largest value of a narrow float: infinity, or NaN where there is none.
+// Returns the bits beyond the largest value of a narrow float: infinity, or NaN if the dtype has no infinity.
 uint32_t beyond(const DtypeInfo &to)
 {
     const uint32_t all = (1u << (to.exponent + to.fraction)) - 1,
@@ -33,13 +33,13 @@ uint32_t beyond(const DtypeInfo &to)
     return to.finite ? all : all - fraction;
 }
 
-// The magnitude of a float32, rounded to even in a narrow float: its bits, up to those of what lies beyond.
+// Rounds a float32's magnitude to even in a narrow float; returns the bits, up to the bits of beyond().
 uint32_t narrow_magnitude(uint32_t magnitude, const DtypeInfo &to)
 {
     const int shift = 23 - to.fraction;
     const uint32_t bias = 128 - (1u << (to.exponent - 1));  // float32's less the other's
     if (bias && magnitude < (bias + 1) << 23) {
-        // A subnormal counts steps that are the last place of this float, so that the adder rounds.
+        // A subnormal counts steps equal to the last place of this float, so the addition rounds.
         const uint32_t last_place = (bias + 1 + static_cast<uint32_t>(shift)) << 23;
         return std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) +
                                        std::bit_cast<float>(last_place)) -
@@ -54,7 +54,7 @@ uint64_t narrow_bits(double value, const DtypeInfo &to)
     const uint32_t bits = float_bits_to_odd(value), magnitude = bits & 0x7fffffff;
     const uint32_t sign = bits >> 31 << (to.exponent + to.fraction);
     if (magnitude <= 0x7f800000) return sign | narrow_magnitude(magnitude, to);
-    // NaN: quiet in 16 bits, all ones in 8, as kernels write it.
+    // NaN: quiet in 16 bits, all ones in 8 bits, as in kernels.
     const uint32_t all = (1u << (to.exponent + to.fraction)) - 1;
     return sign | (to.size == 1 ? all : beyond(to) | 1u << (to.fraction - 1));
 }
@@ -73,7 +73,7 @@ struct Bounds {
 
 Bounds bounds_of(const DtypeInfo &integer)
 {
-    const int bits = 8 * integer.size - (integer.is_signed ? 1 : 0);  // of the largest number
+    const int bits = 8 * integer.size - (integer.is_signed ? 1 : 0);  // bits of the largest number
     const auto high = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
     return {integer.is_signed ? -high - 1 : 0, high};
 }

@@ -14,8 +14,8 @@ uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype);
 // A script scalar with as many digits as tell it from every other number.
 std::string text_of(const yoke_arg &value);
 
-// Whether `dtype` has a value for the scalar: an integer dtype for what lies within its bounds, cut to a whole number;
-// a floating one for infinities, NaN and what does not round to infinity; bool for everything.
+// Returns whether `dtype` has a value for the scalar. An integer dtype: for a number within its bounds, cut to a
+// whole number. A floating dtype: for infinities, NaN, and numbers not rounded to infinity. bool: always.
 bool scalar_fits(const yoke_arg &value, yoke_dtype dtype);
 
 // Raises YOKE_E_VALUE that names call, argument, value and bounds for an integer dtype that the scalar does not fit:

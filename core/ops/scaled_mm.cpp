@@ -31,7 +31,7 @@ bool is_float8(yoke_dtype dtype)
     return dtype == YOKE_F8_E4M3 || dtype == YOKE_F8_E5M2;
 }
 
-// TF32 has float16's bits behind the point and float32's range: it holds whatever these hold.
+// Returns whether TF32 holds every value of the dtype: TF32 has float16's fraction bits and float32's range.
 bool fits_tf32(yoke_dtype dtype)
 {
     return is_float8(dtype) || dtype == YOKE_F16 || dtype == YOKE_BF16;
@@ -48,8 +48,8 @@ yoke_dtype result_dtype(const yoke_tensor &x, yoke_dtype asked)
 
 }  // namespace
 
-// In float32, which holds every product of two float8 numbers; in float64 for x of that. Tensor cores may be used where
-// they multiply the same numbers.
+// Multiplies in float32, which holds every product of two float8 numbers; in float64 for a float64 x. Tensor cores
+// may be used if they multiply the same numbers.
 Tensor compose_scaled_mm(ScaledMmArgs a)
 {
     const yoke_tensor &x = a.x(), &y = a.y();

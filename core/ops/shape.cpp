@@ -7,7 +7,7 @@ namespace yoke {
 
 namespace {
 
-// `shape` with its one -1 replaced by what x's size leaves for it.
+// Returns `shape` with its only -1 replaced by the length that x's size requires.
 Dims settled_shape(const yoke_tensor &x, IntList wanted, const char *call)
 {
     Dims shape{wanted};

@@ -7,7 +7,7 @@
 
 namespace yoke {
 
-// A list of plain values that is short for nearly every call. Made with a count, its items are not set yet.
+// List of plain values, short for nearly every call. A list made with a count has no values yet.
 template <class T, int Inline>
 class ShortList {
 public:

@@ -5,7 +5,7 @@ namespace yoke {
 
 namespace {
 
-// Each element's gradient goes back to where the element came from; the others have none.
+// Returns each element's gradient to the element's former place; all other gradients are 0.
 Tensor unsorted(const Tensor &gradient, const yoke_tensor &indices, int64_t axis,
                 const yoke_tensor &x)
 {

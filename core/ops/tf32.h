@@ -1,6 +1,6 @@
-// tf32.h: whether products of float32 may be rounded to TF32, for the whole process.
+// tf32.h: process-wide switch: whether products of float32 may be rounded to TF32.
 //
-// Every launch record carries it (YOKE_LAUNCH_TF32), so that what a graph was captured with stays with the graph.
+// Every launch record carries the switch (YOKE_LAUNCH_TF32), so a graph keeps the setting of its capture.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -13,7 +13,7 @@ namespace detail {
 extern Switch tf32;
 }  // namespace detail
 
-// At first what YOKE_ALLOW_TF32 says, else false. Raises YOKE_E_VALUE for a value that cannot be read.
+// Returns the switch: at first the value of YOKE_ALLOW_TF32, else false. Raises YOKE_E_VALUE for an unreadable value.
 inline bool allows_tf32()
 {
     return detail::tf32.is_on();
@@ -28,7 +28,7 @@ inline uint32_t tf32_flag()
     return thread_state().fits_tf32 || allows_tf32() ? YOKE_LAUNCH_TF32 : 0;
 }
 
-// While one that `fits` lives, its thread multiplies nothing but what TF32 holds exactly, and may use it unasked.
+// Scope in which, if `fits`, the thread multiplies only numbers exact in TF32, so TF32 needs no permission.
 class FitsTf32 {
 public:
     explicit FitsTf32(bool fits) : before_(thread_state().fits_tf32)

@@ -1,4 +1,4 @@
-// window.h: what ops that slide a window over height and width share: their arguments, and tensors that lie NHWC.
+// window.h: common parts of ops that slide a window over height and width: their arguments, and NHWC tensors.
 #pragma once
 
 #include "core/ops/family.h"
@@ -10,7 +10,7 @@ namespace yoke {
 // A number for height and one for width.
 using Pair = std::array<int64_t, 2>;
 
-// An argument that may be absent, one number for both, or two; none may be below `least`.
+// Reads an argument: absent, a number for both axes, or two numbers; none may be below `least`.
 Pair pair_of(const char *call, const char *arg, const std::optional<IntList> &given, int64_t absent,
              int64_t least);
 
@@ -27,8 +27,9 @@ inline bool window_span(int64_t kernel, int64_t dilation, int64_t &span)
     return multiply_add(kernel - 1, dilation, 1, span);
 }
 
-// Stride, padding and dilation as kernels take them, for a window that slides over a size. One element has no gaps, for
-// which engines would take other kernels, and a stride beyond the end leads nowhere, but may overflow.
+// Returns stride, padding and dilation for kernels, for a window sliding over a size. A kernel of a single element
+// gets dilation 1, since engines would choose other kernels for gaps. A stride beyond the end is cut, since it has no
+// effect, but may overflow.
 Dims settled_window(const Pair &kernel, const Pair &size, const Pair &stride, const Pair &padding,
                     const Pair &dilation);
 
@@ -36,7 +37,7 @@ Dims settled_window(const Pair &kernel, const Pair &size, const Pair &stride, co
 Dims nhwc_strides(IntList shape);
 // Whether x lies so; axes of length 1 may have any stride.
 bool lies_nhwc(const yoke_tensor &x);
-// x itself if it lies so, else a copy that does; recorded.
+// Returns x itself if it lies NHWC, else an NHWC copy; the tape records the copy.
 Tensor channels_last(const yoke_tensor &x);
 
 }  // namespace yoke

@@ -13,8 +13,8 @@ namespace yoke {
 
 namespace {
 
-constexpr size_t kMostForwards = 8;  // that are known at a time
-constexpr uint32_t kMostPlans = 6;   // that are made for one
+constexpr size_t kMostForwards = 8;  // known forwards kept at a time
+constexpr uint32_t kMostPlans = 6;   // plans made for a forward
 
 std::string human(int64_t bytes)
 {
@@ -71,15 +71,15 @@ void MemoryBudget::end() noexcept
     is_open_ = false;
 }
 
-// What the last step has shown. One that nobody has walked shows nothing.
+// Learns from the last step. A step without a walk gives no figures.
 void MemoryBudget::settle_last()
 {
     const Ref<BudgetRun> run = std::move(last_);
     if (run.present() && run->is_known()) learn(*run);
 }
 
-// A run that is open follows the plan that it has, so that a new one is made beside it; and there may be no memory for
-// it, so that it comes into force when it is whole.
+// Learns from a run. An open run follows its plan, so a new plan is made beside the old plan. Memory may run out, so
+// the new plan comes into force only when complete.
 void MemoryBudget::learn(const BudgetRun &run)
 {
     known_.reserve(kMostForwards);
@@ -89,11 +89,12 @@ void MemoryBudget::learn(const BudgetRun &run)
     const StepFigures figures = run.figures();
     const bool has_followed = before && run.followed(*before);
     if (has_followed) known->excess = std::max(known->excess, figures.peak - known->outlook.peak);
-    // The first step's figures are those of memory that was new, and of the first run of every kernel.
+    // The first step's figures include new memory, and the first run of every kernel, so the second step gets a new
+    // plan too.
     const bool is_over = has_followed && figures.peak > std::max(known->limit, known->outlook.peak);
     if (known->plans < 2 || (is_over && known->plans < kMostPlans)) {
         run.put_profile(*known);
-        // What the second step had too much is in its profile; later ones show what no profile does.
+        // The profile contains the excess of the second step; later steps show an excess missing in every profile.
         if (known->plans == 1)
             known->excess = figures.peak - foresee(known->profile, known->plan).peak;
         make_plan(*known);
@@ -130,7 +131,7 @@ void MemoryBudget::tell_least(const KnownForward &known)
 BudgetReport MemoryBudget::report()
 {
     const std::lock_guard lock(mutex_);
-    // A step that is not walked to its end goes on.
+    // A step whose walk has not ended is still going on.
     if (!is_open_ && last_.present() && last_->is_known() && !last_->is_walked_now()) settle_last();
     BudgetReport report;
     report.steps = steps_;

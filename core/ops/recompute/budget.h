@@ -1,8 +1,9 @@
-// budget.h: how much memory a step's activations may take; what is held, and where forward is cut, is found.
+// budget.h: memory limit for a step's activations; the budget chooses the held results and the cuts of forward.
 //
-// The first run of a forward drops all that it can, and takes down what it does (core/ops/recompute/budget_run.h). From
-// that a plan is made (core/ops/recompute/budget_plan.h), which later steps follow, and which is made anew where their
-// figures say so. A forward of other ops or shapes has a plan of its own. No value depends on any of it.
+// The first run of a forward drops as much as possible, and records its calls (core/ops/recompute/budget_run.h). A
+// plan is made from this record (core/ops/recompute/budget_plan.h). Later steps follow the plan; if their figures
+// require, a new plan is made. A forward with other ops or shapes has a plan of its own. Values never depend on the
+// plan.
 #pragma once
 
 #include "core/ops/recompute/budget_run.h"
@@ -13,9 +14,9 @@
 
 namespace yoke {
 
-// Of the last step whose forward was known; of two figures the first is foreseen, the second measured.
+// Report on the last step with a known forward. In a pair of figures, the first is predicted, the second measured.
 struct BudgetReport {
-    int64_t steps = 0, forwards = 0;    // that were run; that are known
+    int64_t steps = 0, forwards = 0;    // steps run so far; known forwards
     int64_t limit = 0, plain_peak = 0;  // 0: nothing is known yet
     int64_t cuts = 0;
     int64_t held[2] = {}, peak[2] = {};
@@ -24,7 +25,7 @@ struct BudgetReport {
 
 class MemoryBudget final : public RefCounted {
 public:
-    // "0.5": that share of the peak without it; "2GiB". Raises VALUE for `call`.
+    // Makes a budget. "0.5": this share of the peak without a budget; or "2GiB". Raises VALUE for `call`.
     static Ref<MemoryBudget> make(std::string_view amount, const char *call);
 
     // A forward begins. Raises STATE while another one of this budget is open.
@@ -47,7 +48,7 @@ private:
     int64_t steps_ = 0;
     Ref<BudgetRun> last_;
     std::vector<std::shared_ptr<KnownForward>> known_;  // the last used first
-    StepFigures figures_;                               // of the last step of the first of these
+    StepFigures figures_;                               // figures of the last step of the first forward
 };
 
 }  // namespace yoke

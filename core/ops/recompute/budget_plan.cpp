@@ -10,12 +10,12 @@ namespace yoke {
 
 namespace {
 
-constexpr size_t kMostStops = 64;    // places at which it may be cut
-constexpr size_t kMostChoices = 12;  // of what is held in one segment
-constexpr size_t kMostStates = 96;   // that are followed, at each of these places
+constexpr size_t kMostStops = 64;    // possible places of cuts
+constexpr size_t kMostChoices = 12;  // sets of held results per segment
+constexpr size_t kMostStates = 96;   // states followed at each place
 constexpr int kTrials = 5;           // until a plan uses what there is
 
-// ---- What a plan comes to -------------------------------------------------------------------------------------
+// ---- Figures of a plan ----------------------------------------------------------------------------------------
 
 std::vector<uint32_t> stops_of(const BudgetPlan &plan)
 {
@@ -26,7 +26,7 @@ std::vector<uint32_t> stops_of(const BudgetPlan &plan)
     return stops;
 }
 
-// What nodes of later scopes keep; what their calls read comes on the way.
+// Returns the values kept by nodes of later scopes. Values read by calls of later scopes are added elsewhere.
 std::vector<uint8_t> kept_later(const Profile &profile, std::span<const uint32_t> stops)
 {
     std::vector<uint8_t> crosses(profile.values.size());
@@ -116,7 +116,7 @@ private:
     struct Choice {
         int64_t held, most;
         double seconds;
-        uint32_t holds;  // so many of those calls whose results are held first
+        uint32_t holds;  // number of calls held, from the front of the order of holding
     };
     struct State {
         int64_t held;
@@ -189,12 +189,13 @@ Search::Search(const Profile &profile)
     }
 }
 
-// Most seconds a byte first. A gain changes as others are taken, so that each is looked at again when its turn comes.
+// Returns calls by seconds per byte, most first. Holding a call changes the gains of other calls, so the loop
+// computes a call's gain again at the front of the queue.
 std::vector<uint32_t> Search::order_of_holding()
 {
     std::vector<uint32_t> order;
     std::priority_queue<std::pair<double, uint32_t>> queue;
-    std::vector<uint32_t> later;  // whose results are held only behind others
+    std::vector<uint32_t> later;  // calls whose results are held only after another call's
     const auto offer = [&](uint32_t call) {
         if (!segment_.may_hold(call)) return;
         const Segment::Gain gain = segment_.gain(call);
@@ -246,7 +247,8 @@ Search::Row Search::choices_between(uint32_t from, uint32_t to)
     return row;
 }
 
-// The states that nothing betters, in memory and time; where these are many, one of each range of memory.
+// Keeps the states not worse in both memory and time than another state. If these are many, keeps a state for each
+// range of memory.
 void Search::keep_best(std::vector<State> &states) const
 {
     std::ranges::sort(states, [](const State &a, const State &b) {
@@ -327,8 +329,8 @@ BudgetPlan find_plan(const Profile &profile, int64_t bytes)
     Outlook outlook = foresee(profile, best);
     if (outlook.peak <= bytes || profile.calls.empty()) return best;
     Search search(profile);
-    // The search takes more for held than is, so that it may be allowed more than there is; and never so much that the
-    // plan comes to more.
+    // The search overestimates the held bytes, so its limit may exceed `bytes`, but never so much that the
+    // plan itself exceeds `bytes`.
     bytes = std::max<int64_t>(bytes, 0);
     int64_t low = 0, high = 2 * outlook.peak, allowed = bytes;
     bool fits = false;

@@ -1,10 +1,10 @@
-// budget_plan.h: which results of a forward are held for backward, and where it is cut into scopes, so that a step fits
-// into a memory budget and makes as little as possible again.
+// budget_plan.h: which results of a forward are held for backward, and where forward is cut into scopes. A step must
+// fit into a memory budget and recompute as little as possible.
 //
-// A forward is a row of calls. A cut before a call ends a scope there: what later calls need of earlier ones is held
-// (it crosses), and backward makes the rest of one scope again at once, when it comes to it. This file knows no
-// tensors: a Profile says what the calls were (core/ops/recompute/budget.h takes it down), foresee() what a plan would
-// come to.
+// A forward is a row of calls. A cut before a call ends a scope there. A value of an earlier call needed by later
+// calls crosses the cut and is held. Backward recomputes the rest of a scope at once, when it reaches the scope. This
+// file knows no tensors: a Profile describes the calls (recorded by core/ops/recompute/budget.h), and foresee()
+// predicts the figures of a plan.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ constexpr uint32_t kNever = UINT32_MAX;
 
 struct ProfiledValue {
     uint64_t bytes = 0;
-    uint32_t maker = 0;      // the call that made it
-    uint32_t last_read = 0;  // the last call that read it, else its maker
+    uint32_t maker = 0;      // call that made the value
+    uint32_t last_read = 0;  // last call that read the value, else the maker
     uint32_t last_alive =
-        0;  // the script has it until that call; longer than forward: their number
-    uint32_t first_saver = kNever;  // the calls whose nodes of the tape keep it
+        0;  // last call during which the script has the value; beyond forward: the number of calls
+    uint32_t first_saver = kNever;  // calls whose tape nodes keep the value
     uint32_t last_saver = kNever;
 };
 
-// Bytes are what the values do not explain: gradients on their way, what kernels take for a time, the script's own.
+// Call of a profile. Bytes are memory not explained by values: gradients on their way, temporary memory of kernels,
+// the script's own memory.
 struct ProfiledCall {
     double seconds = 0;
     uint32_t reads = 0, makes = 0, end = 0;  // Profile::operands: [reads, makes) and [makes, end)
-    uint32_t needs = kNever;  // its results are held only where those of that call are
+    uint32_t needs = kNever;  // results are held only if this call's results are held
     bool can_cut = true;      // before it
     bool can_hold = true;
     int64_t in_forward = 0;
@@ -40,7 +41,7 @@ struct ProfiledCall {
 struct Profile {
     std::vector<ProfiledCall> calls;
     std::vector<ProfiledValue> values;
-    std::vector<uint32_t> operands;  // values that calls read; that they make, or change in place
+    std::vector<uint32_t> operands;  // values read by calls; values made or changed in place by calls
     int64_t at_turn = 0;             // between forward and the first node
     std::span<const uint32_t> reads(uint32_t call) const
     {
@@ -52,7 +53,7 @@ struct Profile {
     }
 };
 
-// For each call: whether a scope ends before it, and whether its results are held.
+// Decisions for each call: whether a scope ends before the call, and whether its results are held.
 struct BudgetPlan {
     std::vector<uint8_t> cuts, holds;
 };
@@ -60,11 +61,11 @@ struct BudgetPlan {
 struct Outlook {
     int64_t peak = 0;    // bytes
     int64_t held = 0;    // from forward to backward
-    double seconds = 0;  // that backward spends on making values again
+    double seconds = 0;  // spent by backward on recomputing values
     uint32_t cuts = 0;
 };
 
-// What the values take under a plan, by call, and what it comes to.
+// Bytes of the values under a plan, by call, and the figures of the plan.
 struct Levels {
     std::vector<int64_t> in_forward, before_node, in_node;
     int64_t at_turn = 0;
@@ -73,11 +74,11 @@ struct Levels {
 Levels explain(const Profile &profile, const BudgetPlan &plan);
 Outlook foresee(const Profile &profile, const BudgetPlan &plan);
 
-// Nothing is dropped: the step as it is without a budget.
+// Returns a plan that drops nothing: the step without a budget.
 BudgetPlan hold_all(const Profile &profile);
 
-// The plan of least time, as far as it was found, of which a peak of at most so many bytes is foreseen; where there is
-// none, the one of the least peak.
+// Returns the fastest plan found with a predicted peak of at most `bytes`; without such a plan, the plan with the
+// lowest peak.
 BudgetPlan find_plan(const Profile &profile, int64_t bytes);
 
 }  // namespace yoke

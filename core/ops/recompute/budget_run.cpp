@@ -10,7 +10,7 @@ namespace yoke {
 
 namespace {
 
-// A segment holds what its run says of the call that runs.
+// Policy of a segment: holds the results of the running call if the run says so.
 class AsPlanned final : public Policy {
 public:
     explicit AsPlanned(const BudgetRun &run) : run_(run) {}
@@ -21,7 +21,7 @@ private:
     const BudgetRun &run_;
 };
 
-// Tells a budget that its forward has ended, however that goes.
+// Reports the end of a forward to its budget, also after an error.
 class ForwardEnd {
 public:
     explicit ForwardEnd(Ref<MemoryBudget> budget) : budget_(std::move(budget)) {}
@@ -69,7 +69,8 @@ void BudgetRun::forget(const Recording &segment) noexcept
     std::erase(ended_, &segment);
 }
 
-// Values that a scope reads from outside may not change, but where the segments of one scope are, it cannot know.
+// Keeps copies for earlier segments. Values read by a scope from outside must not change, but the script cannot know
+// the segments within a scope.
 void BudgetRun::keep_for_earlier(Storage &storage)
 {
     const std::lock_guard lock(mutex_);
@@ -90,7 +91,7 @@ void BudgetRun::leave_earlier() noexcept
 
 // ---- Forward --------------------------------------------------------------------------------------------------
 
-// The call has come that this mark is of: the plan goes on, or another one that began with the same calls.
+// Follows the plan at the call with this mark: the same plan goes on, or another plan that began with the same calls.
 void BudgetRun::follow(uint64_t mark)
 {
     const size_t i = profiler_.marks().size();
@@ -104,7 +105,7 @@ void BudgetRun::follow(uint64_t mark)
     plan_ = other == known_.end() ? nullptr : other->get();
 }
 
-// Whether there is a cut before this call, and what is held of it.
+// Chooses whether to cut before this call, and which results of the call to hold.
 void BudgetRun::choose(const yoke_launch &launch)
 {
     const size_t i = profiler_.marks().size();
@@ -120,7 +121,7 @@ void BudgetRun::choose(const yoke_launch &launch)
     if (profiler_.is_cut_due() && !thread_state().composing) cut();
 }
 
-// Where there is no memory for it, the run goes on and is of no use to later ones.
+// Records by `work`. Without memory for the record, the run goes on, but gives later runs no profile.
 template <class Work>
 void BudgetRun::take_down(Work work)
 {
@@ -145,7 +146,7 @@ void BudgetRun::begin_call(const yoke_launch &launch, Device &device,
         profiler_.start(device);
     }
     if (is_whole_) choose(launch);
-    if (&device != device_) holds_ = holds_all_ = true;  // whose memory is not looked at
+    if (&device != device_) holds_ = holds_all_ = true;  // memory of other devices is not counted
     take_down([&] {
         profiler_.begin_call(launch, storages, fresh, holds_, !plan_);
         meter_.begin_call();
@@ -177,7 +178,7 @@ void BudgetRun::finish()
     meter_.end_forward();
 }
 
-// A run that nobody can finish is never known: its forward has no end.
+// Abandons a run that no caller can finish: its forward has no end, so the run never becomes known.
 void BudgetRun::abandon() noexcept
 {
     const ForwardEnd at_end(std::move(budget_));
@@ -185,7 +186,7 @@ void BudgetRun::abandon() noexcept
     segment_ = {};
 }
 
-// ---- Behind it ------------------------------------------------------------------------------------------------
+// ---- After the step -------------------------------------------------------------------------------------------
 
 // A mark stands for all calls before it, too.
 Known BudgetRun::forward() const
@@ -197,7 +198,7 @@ Known BudgetRun::forward() const
     return nullptr;
 }
 
-// Adds to a profile of the same forward what only a run that learned could see, and each call's least time.
+// Adds to a new profile of the same forward the facts seen only by a learning run, and each call's least time.
 static void keep_what_is_known(const Profile &before, Profile &now)
 {
     if (before.calls.size() != now.calls.size() || before.values.size() != now.values.size())

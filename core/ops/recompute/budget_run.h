@@ -1,9 +1,9 @@
-// budget_run.h: one forward under a memory budget (core/ops/recompute/budget.h), and the walk behind it.
+// budget_run.h: a forward under a memory budget (core/ops/recompute/budget.h), and the walk behind the forward.
 //
-// A scope of a budget records into a row of recordings, the segments; a cut ends one and begins the next. The run
-// follows a plan as long as the same calls come; where none is known it cuts whenever more has been dropped since the
-// last cut than all cuts hold, which takes little memory. Either way it takes down what calls make and read, and what
-// memory and time they take.
+// A scope of a budget records into a row of recordings, the segments; a cut ends a segment and begins the next. The
+// run follows a plan as long as the same calls come. Without a plan, the run cuts as soon as the bytes dropped since
+// the last cut exceed the bytes held by all cuts, which takes little memory. In both cases, the run records the
+// values made and read by calls, and the calls' memory and time.
 #pragma once
 
 #include "core/ops/recompute/budget_plan.h"
@@ -19,27 +19,27 @@
 
 namespace yoke {
 
-// A forward that is known, and what is done about it.
+// Known forward, with its plan.
 struct KnownForward {
-    std::vector<uint64_t> marks;  // of each call, together with all before it
+    std::vector<uint64_t> marks;  // by call; a mark includes all calls before
     Profile profile;
     BudgetPlan plan;
-    Outlook outlook;     // of the plan
+    Outlook outlook;     // figures of the plan
     int64_t plain = 0;   // the peak that is foreseen without a budget
     int64_t limit = 0;   // bytes
     int64_t missed = 0;  // by how much peaks were higher than foreseen, of earlier plans
-    int64_t excess = 0;  // and of this one
-    uint32_t plans = 0;  // that were made for it
+    int64_t excess = 0;  // excess of this plan
+    uint32_t plans = 0;  // plans made so far
 };
 using Known = std::shared_ptr<const KnownForward>;
 
 class MemoryBudget;  // core/ops/recompute/budget.h
 
-// Run of one forward. The thread that records calls it, and walks of any thread call its meter. The lock guards the
+// Run of a forward. The recording thread calls the run, and walks of any thread call its meter. The lock guards the
 // list of earlier segments.
 class BudgetRun final : public RefCounted {
 public:
-    // Begins a forward, which follows the first of the known ones whose calls come. The run holds its budget until
+    // Begins a forward, which follows the first known forward with the same calls. The run holds its budget until
     // forward ends, and then calls MemoryBudget::end.
     BudgetRun(Ref<MemoryBudget> budget, std::vector<Known> known);
 
@@ -49,19 +49,20 @@ public:
     void begin_call(const yoke_launch &launch, Device &device, std::span<Storage *const> storages,
                     size_t fresh);
     void end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
-    // Notes that a node of the tape keeps it.
+    // Notes that a tape node keeps the storage.
     void note_saved(const Storage &storage)
     {
         if (is_whole_) profiler_.note_saved(storage);
     }
-    // Notes that each segment makes it again for itself.
+    // Notes that each segment recomputes the storage for itself.
     void note_imported(const Storage &storage) { profiler_.note_imported(storage); }
-    // Tell whether the results of the call that runs are held; and whether those, too, that follow cheaply from others.
+    // Returns whether the results of the running call are held. holds_all: also the results that follow cheaply from
+    // others.
     bool holds() const noexcept { return holds_; }
     bool holds_all() const noexcept { return holds_all_; }
-    // Copies for earlier segments what they read of it, before a call writes it.
+    // Copies the storage for earlier segments that read it, before a call writes the storage.
     void keep_for_earlier(Storage &storage);
-    // Forgets an earlier segment that nobody needs any more.
+    // Forgets an earlier segment without holders.
     void forget(const Recording &segment) noexcept;
     void finish();
     void abandon() noexcept;
@@ -70,16 +71,16 @@ public:
     // ---- In backward, for Replays ----
     StepMeter &meter() noexcept { return meter_; }
 
-    // ---- Behind it ----
-    // Tells whether it was walked, and all was taken down.
+    // ---- After the step ----
+    // Returns whether the step was walked, and the record is complete.
     bool is_known() const { return meter_.is_walked() && is_whole_; }
     bool is_walked_now() const { return meter_.is_walked_now(); }
-    // Returns the forward whose calls it made, to the last.
+    // Returns the known forward with exactly the calls of this run.
     Known forward() const;
-    // Tells whether it kept to the plan of that one.
+    // Returns whether the run followed the plan of this forward throughout.
     bool followed(const KnownForward &known) const { return plan_ == &known && !has_switched_; }
     StepFigures figures() const { return meter_.figures(); }
-    // Puts down what was measured: as what the values do not explain, under the plan that this run had.
+    // Stores the measurements under this run's plan, as memory not explained by values.
     void put_profile(KnownForward &into) const;
 
 private:
@@ -94,7 +95,7 @@ private:
 
     Ref<MemoryBudget> budget_;  // while forward is open
     std::vector<Known> known_;
-    const KnownForward *plan_ = nullptr;  // that is followed; null: it learns
+    const KnownForward *plan_ = nullptr;  // plan to follow; null: the run learns
     bool has_switched_ = false;           // from one plan to another
     Ref<Recording> segment_;
     std::mutex mutex_;

@@ -39,14 +39,14 @@ void Segment::begin(uint32_t begin, uint32_t end, const std::vector<uint8_t> &cr
     }
 }
 
-// That is used and not held.
+// Returns whether the call makes a value that is used and not held.
 bool Segment::makes_anything(uint32_t call) const
 {
     return std::ranges::any_of(profile_.makes(call),
                                [&](uint32_t v) { return is_inside(v) && !held_[v] && uses_[v]; });
 }
 
-// The call, and what only it needed.
+// Drops the call, and the calls needed only for this call.
 void Segment::drop_unneeded(uint32_t call)
 {
     dropped_.clear();
@@ -107,7 +107,7 @@ Segment::Gain Segment::gain(uint32_t call)
     return gain;
 }
 
-// ---- What it comes to -----------------------------------------------------------------------------------------
+// ---- Figures of a segment -------------------------------------------------------------------------------------
 
 template <class Visit>
 void Segment::each_value(Visit visit) const
@@ -130,7 +130,7 @@ SegmentCost Segment::cost() const
     return cost;
 }
 
-// The last call whose node keeps something that is made again; kNever: none does.
+// Returns the last call whose node keeps a recomputed value; kNever if there is none.
 uint32_t Segment::trigger() const
 {
     uint32_t last = kNever;
@@ -141,7 +141,7 @@ uint32_t Segment::trigger() const
     return last;
 }
 
-// The script has what it reads until it has read it.
+// Returns the peak in forward. The script keeps a value until its last read.
 int64_t Segment::most_in_forward() const
 {
     std::fill(steps_.begin() + begin_, steps_.begin() + end_ + 1, 0);

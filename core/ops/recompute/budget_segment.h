@@ -1,4 +1,4 @@
-// budget_segment.h: what one scope of a plan comes to: a row of calls of a profile between two cuts.
+// budget_segment.h: figures of a scope of a plan: a row of calls of a profile between two cuts.
 #pragma once
 
 #include "core/ops/recompute/budget_plan.h"
@@ -12,25 +12,26 @@ struct SegmentCost {
     int64_t held = 0;        // from forward to backward
     int64_t in_forward = 0;  // at most
     int64_t in_backward = 0;
-    double seconds = 0;  // of what is made again
+    double seconds = 0;  // for recomputing values
 };
 
-// Works on one segment at a time; its arrays are for all of the profile.
+// Works on a single segment at a time; the arrays cover the whole profile.
 class Segment {
 public:
     explicit Segment(const Profile &profile);
 
-    // The calls [begin, end), of whose values `crosses` are held for later scopes, and those of the calls in `holds`.
+    // Begins with the calls [begin, end). Values in `crosses` are held for later scopes; results of the calls in
+    // `holds` are held too.
     void begin(uint32_t begin, uint32_t end, const std::vector<uint8_t> &crosses,
                const std::vector<uint8_t> &holds = {});
     SegmentCost cost() const;
 
-    // What the values take as backward comes to each call's node, and while that runs; by call from `begin` on.
+    // Computes the values' bytes before each call's node in backward, and during the node; by call from `begin` on.
     void live_in_backward(std::span<int64_t> before, std::span<int64_t> in) const;
-    // Holds what crosses: it is there anyway. Tells which calls' results these are.
+    // Holds the crossing values, since they are in memory anyway. Returns their calls.
     void hold_crossing(std::vector<uint32_t> &calls);
 
-    // What holding the results of a call too would save, and take.
+    // Seconds saved, and bytes taken, by holding the results of a further call.
     struct Gain {
         double seconds = 0;
         int64_t bytes = 0;
@@ -51,7 +52,7 @@ public:
         for (uint32_t v = first_value_; v < last_value_; ++v)
             if (is_held(v)) visit(v);
     }
-    // Values of earlier scopes that calls which are made again read.
+    // Visits values of earlier scopes that recomputed calls read.
     template <class Visit>
     void each_request(Visit visit) const
     {
@@ -78,9 +79,9 @@ private:
     const Profile &profile_;
     uint32_t begin_ = 0, end_ = 0;
     std::vector<uint8_t> crosses_, held_, needed_;  // by value, by value, by call
-    std::vector<uint32_t> uses_;     // by value: needed calls that read it, nodes that keep it
+    std::vector<uint32_t> uses_;     // by value: needed calls reading the value, nodes keeping the value
     std::vector<uint32_t> dropped_;  // calls, by the last drop_unneeded()
-    uint32_t first_value_ = 0, last_value_ = 0;  // of the segment's, which lie in one row
+    uint32_t first_value_ = 0, last_value_ = 0;  // range of the segment's values
     mutable std::vector<int64_t> steps_;         // by call: by how much the live bytes change there
     mutable std::vector<uint32_t> left_;         // by value: uses to come
 };

@@ -20,11 +20,11 @@ double clock_seconds()
         .count();
 }
 
-// Kernels of a GPU run behind the call that launches them.
+// Waits, since kernels of a GPU run after the launching call.
 void wait_for_kernels(Device &device)
 {
     if (!device.host && !Graph::of_thread())
-        static_cast<void>(synchronize_lane(device, memory_lane(device)));  // who waits next is told
+        static_cast<void>(synchronize_lane(device, memory_lane(device)));  // the next wait reports an error
 }
 
 // Where there is no time to be had, in a capture.

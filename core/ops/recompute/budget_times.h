@@ -1,12 +1,12 @@
-// budget_times.h: what a call of a forward takes, by which a memory budget chooses what is made again.
+// budget_times.h: duration of a forward's call, by which a memory budget chooses the values to recompute.
 #pragma once
 
 #include "core/device/device.h"
 
 namespace yoke {
 
-// From one point to the next. On a GPU the kernels that were launched so far have ended, but not in a capture, where
-// nobody can wait: there the times are those of a fast card.
+// Clock between two points. On a GPU, all kernels launched so far have ended at each point. In a capture no caller
+// can wait, so the times are estimates for a fast card.
 class CallClock {
 public:
     void start(Device &device, bool waits);

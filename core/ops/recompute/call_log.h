@@ -1,4 +1,4 @@
-// call_log.h: the calls of an outermost checkpoint scope and of all scopes within it, while they are open.
+// call_log.h: the calls of an outermost checkpoint scope and of all scopes within, while they are open.
 #pragma once
 
 #include "core/base/thread_state.h"
@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// Log of calls in their order. The thread in which the scopes are in force has the log alone, so there is no lock.
+// Log of calls in order. Only the thread with the scopes in force uses the log, so there is no lock.
 class CallLog final : public RefCounted {
 public:
     CallLog();
@@ -20,25 +20,25 @@ public:
 
     uint32_t size() const noexcept { return static_cast<uint32_t>(calls_.size()); }
     std::span<const Ref<LoggedCall>> calls() const noexcept { return calls_; }
-    // Returns the log's value that is in the storage now; null for what is, or was changed, from outside.
+    // Returns the log's value now in the storage; null for contents made or changed outside the log.
     Value *value_of(Storage &storage) const;
-    // Makes a call for the next place in the log, which names for each operand from memory where it comes from.
-    // Operands from `fresh` on are results with memory of their own.
+    // Makes a call for the next place in the log, with the source of each operand in memory. Operands from `fresh` on
+    // are results with memory of their own.
     Ref<LoggedCall> make_call(const yoke_launch &launch, Device &device, const OpDef &named,
                               std::span<Storage *const> storages, size_t fresh) const;
     // Takes the memory now that adding two calls needs.
     void reserve_two();
     void add(Ref<LoggedCall> call) noexcept { calls_.push_back(std::move(call)); }
-    // Adds a call that ran elsewhere: from now on it has made the last one of the storages.
+    // Adds a call that ran elsewhere: from now on, the call counts as the maker of the last storage.
     void import(const yoke_launch &launch, Device &device, const OpDef &named,
                 std::span<Storage *const> storages);
     void clear() noexcept;
 
 private:
-    // Memory that other calls made than those that the log has for it: kept casts of weights.
+    // Memory made by calls outside the log, for which the log has calls of its own: kept casts of weights.
     struct Import {
         Ref<Value> value;
-        Ref<Storage> storage;  // held, so that its address stays its own
+        Ref<Storage> storage;  // held, so that no other storage gets the address
     };
 
     std::vector<Ref<LoggedCall>> calls_;
@@ -47,11 +47,12 @@ private:
 
 // Copies all bytes of a storage, which no scope takes down.
 Ref<Storage> copy_of(Storage &storage);
-// Gives a copy to those calls that read the storage from outside, as it is now. The first such call makes `copy`.
+// Gives a copy to the calls that read the storage from outside in its present version. The first such call makes
+// `copy`.
 void give_copy_to_readers(std::span<const Ref<LoggedCall>> calls, Storage &storage,
                           Ref<Storage> &copy);
 
-// Guard in whose lifetime the thread logs nothing.
+// Guard during which the thread logs nothing.
 class NoLog {
 public:
     NoLog() : before_(std::exchange(thread_state().scope, nullptr)) {}

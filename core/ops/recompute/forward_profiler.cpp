@@ -8,8 +8,8 @@ namespace yoke {
 
 namespace {
 
-// Speed of an op that is made of a result alone, which no forward runs: as much as an activation has on one core, and
-// on a card.
+// Speed of an op computed from a result alone, which no forward runs: the speed of an activation on a single core,
+// and on a card.
 constexpr double kBytesASecond = 1e10, kBytesASecondOfCards = 1e12;
 
 std::atomic<uint64_t> profilers_made{0};
@@ -71,7 +71,8 @@ void ForwardProfiler::add_call(uint64_t mark, bool is_held)
     done_.holds.push_back(is_held);
 }
 
-// A value that is changed in place is of the call's results, and is not held for itself; nor cut from what made it.
+// Adds the operands of a call. A value changed in place belongs to the call's results. It is not held by itself, and
+// no cut separates it from its maker.
 void ForwardProfiler::add_reads(const yoke_launch &launch, std::span<Storage *const> storages,
                                 size_t fresh)
 {
@@ -132,7 +133,7 @@ void ForwardProfiler::add_result(const Storage &storage)
     profile_.calls[at].end = static_cast<uint32_t>(profile_.operands.size());
 }
 
-// Adds a result that follows from another of the call, as a call of its own.
+// Adds a result that follows from another result, as a call of its own.
 void ForwardProfiler::add_cheap(const Storage &from, const Storage &to, bool is_held)
 {
     const uint32_t v = value_in(&from);
@@ -198,7 +199,7 @@ void ForwardProfiler::end_forward(bool has_learned)
 {
     if (has_learned) {
         note_deaths();
-        for (const uint32_t v : alive_)  // what crosses a cut lives by that
+        for (const uint32_t v : alive_)  // a crossing value lives because of the cut
             if (!is_crossing_[v])
                 profile_.values[v].last_alive = static_cast<uint32_t>(profile_.calls.size());
     }

@@ -1,5 +1,5 @@
-// forward_profiler.h: takes down the profile of one forward under a memory budget: what its calls make and read, and
-// which of their nodes keep that.
+// forward_profiler.h: records the profile of a forward under a memory budget: the values made and read by calls, and
+// the values kept by their nodes.
 #pragma once
 
 #include "core/device/device.h"
@@ -11,38 +11,38 @@
 
 namespace yoke {
 
-// Profiler of one forward. The thread that records calls it, and once forward has ended the thread that makes a plan,
-// so there is no lock. A call may raise bad_alloc; then the profile is of no use.
+// Profiler of a forward. The recording thread calls the profiler, and after the end of forward the planning thread,
+// so there is no lock. A call may raise bad_alloc; then the profile is useless.
 class ForwardProfiler {
 public:
     ForwardProfiler();
 
-    // Returns a hash of the op, dtypes and shapes of a launch that comes next, and of all calls before it.
+    // Returns a hash of the next launch's op, dtypes and shapes, and of all calls before.
     uint64_t mark_of_next(const yoke_launch &launch) const;
     // Takes the device of the first call, which is about to run; only memory of this device counts.
     void start(Device &device) { device_ = &device; }
-    // Takes down a launch that is about to run. Operands from `fresh` on are results with memory of their own.
-    // `is_held`: its results are held. `learns`: how long the script has values is watched.
+    // Records a launch about to run. Operands from `fresh` on are results with memory of their own. `is_held`: the
+    // results are held. `learns`: the profiler watches how long the script has values.
     void begin_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh,
                     bool is_held, bool learns);
-    // Takes down the results of the launch that has run. Returns whether one of them follows cheaply from another, and
-    // so is a call of its own; `holds_cheap`: it is held.
+    // Records the results of the finished launch. Returns whether a result follows cheaply from another, and so is a
+    // call of its own. `holds_cheap`: this result is held.
     bool end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh,
                   double seconds, bool holds_cheap);
-    // Notes that a node of the tape keeps it.
+    // Notes that a tape node keeps the storage.
     void note_saved(const Storage &storage);
-    // Notes that each segment makes it again for itself.
+    // Notes that each segment recomputes the storage for itself.
     void note_imported(const Storage &storage);
     // Begins a segment with the next call.
     void note_cut();
-    // Ends forward. `has_learned`: what the script still has, it has for longer than forward.
+    // Ends forward. `has_learned`: values still used by the script count as alive beyond forward.
     void end_forward(bool has_learned);
 
     // Tells whether more was dropped since the last cut than all cuts hold.
     bool is_cut_due() const { return dropped_ > crossing_; }
-    const std::vector<uint64_t> &marks() const { return marks_; }  // of each call
+    const std::vector<uint64_t> &marks() const { return marks_; }  // by call
     const Profile &profile() const { return profile_; }
-    const BudgetPlan &done() const { return done_; }  // what became of each call
+    const BudgetPlan &done() const { return done_; }  // decisions for each call
 
 private:
     void add_call(uint64_t mark, bool is_held);
@@ -62,7 +62,7 @@ private:
     BudgetPlan done_;
     std::vector<uint8_t> is_crossing_;  // by value: read behind a cut
     std::vector<Ref<Value>> values_;    // while it learns
-    std::vector<uint32_t> alive_;       // of these
+    std::vector<uint32_t> alive_;       // indices into values_
     uint32_t segment_begin_ = 0;
     int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts
 };

@@ -1,4 +1,4 @@
-// logged_call.h: what the log of a checkpoint scope keeps of one launch: its record, and where each operand comes from.
+// logged_call.h: a launch in the log of a checkpoint scope: its record, and the source of each operand.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -9,8 +9,8 @@
 
 namespace yoke {
 
-// A storage that a logged call has made, with every change that logged calls have given it since. It outlives the
-// storage. Only the thread that logs writes to it, while the log is open.
+// Storage made by a logged call, including all later changes by logged calls. The value outlives the storage. While
+// the log is open, only the logging thread writes the value.
 class Value final : public Origin {
 public:
     Value(uint64_t log_number, uint32_t maker_call, uint64_t size)
@@ -21,13 +21,13 @@ public:
     static void operator delete(void *block, size_t size) noexcept { pool_free(block, size); }
 
     const uint64_t log;          // the number of that log
-    const uint32_t maker;        // the call that made it
-    const uint64_t bytes;        // of the storage
-    uint32_t known_version = 0;  // of the storage, behind the last logged call that wrote it
-    uint32_t last_write;         // that call
-    bool lost = false;  // something else wrote it: from then on it is as if it came from outside
+    const uint32_t maker;        // call that made the value
+    const uint64_t bytes;        // size of the storage
+    uint32_t known_version = 0;  // storage's version after the last logged write
+    uint32_t last_write;         // call of the last logged write
+    bool lost = false;  // written outside the log: from then on, treated as memory from outside
     uint32_t profiled = 0;  // its number in the profile of
-    uint64_t profiler = 0;  // that ForwardProfiler; 0: of none
+    uint64_t profiler = 0;  // number of this ForwardProfiler; 0: none
 };
 
 // Where an operand comes from: a value of the log, or memory from outside of it, which is held. Neither: a number, an
@@ -36,14 +36,14 @@ struct Source {
     Ref<Value> value;
     Ref<Storage> outside;
     Ref<Offloaded> offloaded;  // in place of `outside`, of
-    Ref<Origin> origin;        // that
-    uint32_t version = 0;      // of `outside`, when it was read
+    Ref<Origin> origin;        // origin of the offloaded storage
+    uint32_t version = 0;      // version of `outside` at the read
 };
 
 class alignas(16) LoggedCall final : public RefCounted {
 public:
-    // Of a launch; `name` is the op as the script called it. The sources are empty; data and begin of the operands say
-    // how far they lie behind the beginning of their storages.
+    // Makes the log's copy of a launch; `named` is the op as the script called it. The sources are empty; data and
+    // begin of the operands are offsets from the beginning of their storages.
     static Ref<LoggedCall> make(const yoke_launch &launch, Device &device, uint32_t position,
                                 const OpDef &named, std::span<Storage *const> storages);
 
@@ -56,7 +56,7 @@ public:
     {
         return launch_->operands[operand].flags & YOKE_OPERAND_WRITE;
     }
-    // Whether an operand's storage is read, of which a result that it makes is not.
+    // Returns whether an operand's storage is read; false for the call's own results.
     bool reads(size_t operand) const
     {
         return launch_->operands[operand].flags & YOKE_OPERAND_READ;
@@ -64,16 +64,16 @@ public:
 
     Device &device;
     const uint32_t position;  // in its log
-    const int32_t threads;    // that the host's kernels may use
-    const OpDef &named;       // the op that the script called, of which this may be a part
-    const uint64_t graph;     // the number of the one that was being captured; 0: of none
+    const int32_t threads;    // threads for CPU kernels
+    const OpDef &named;       // op called by the script; this call may be a part
+    const uint64_t graph;     // number of the graph under capture; 0: none
 
 private:
     LoggedCall(Device &on, uint32_t at, const OpDef &op, size_t bytes);
     ~LoggedCall() override;
     void destroy() noexcept override;
 
-    const size_t bytes_;  // of the whole block
+    const size_t bytes_;  // size of the whole block
     yoke_launch *launch_ = nullptr;
     Source *sources_ = nullptr;
 };

@@ -6,7 +6,8 @@
 
 namespace yoke {
 
-// Goes backwards through the calls: a call that makes what is needed needs what it reads.
+// Walks the calls from the last to the first: if a call makes a needed value, the values read by the call are needed
+// too.
 Needs::Needs(const Recording &recording, const Item *wanted, bool as_if_nothing_held)
 {
     for (const Item &item : recording.items())
@@ -27,7 +28,7 @@ Needs::Needs(const Recording &recording, const Item *wanted, bool as_if_nothing_
         calls.push_back(&call);
         for (const Source &source : read) {
             const Value *value = source.value.get();
-            // A call makes its own results: they are no use of what was there before.
+            // A call makes its own results, so it does not use their former contents.
             if (!value || value->maker == call.position) continue;
             Item *item = recording.find_item(*value);
             if (item && item->is_kept() && !as_if_nothing_held && !writes(source))

@@ -1,4 +1,4 @@
-// needs.h: which calls of a recording make what backward asks it for.
+// needs.h: the calls of a recording that make the values requested by backward.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class Recording;
 class Value;
 struct Item;
 
-// Calls that make all items which are held by somebody and not in memory, and `wanted` (null: none).
+// Calls that make all items with holders and without memory, and `wanted` (null: none).
 struct Needs {
     Needs(const Recording &recording, const Item *wanted, bool as_if_nothing_held = false);
 

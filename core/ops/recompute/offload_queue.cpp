@@ -27,7 +27,7 @@ OffloadQueue &OffloadQueue::of_process()
 Ref<OffloadEntry> OffloadQueue::add(std::vector<Ref<Offloaded>> offloaded)
 {
     const std::lock_guard lock(mutex_);
-    // Entries at the end that are gone are passed over, so that the queue is as long as what is offloaded.
+    // Entries without data at the end are skipped, so the queue is only as long as the offloaded data.
     while (last_.present() && last_->offloaded().empty()) {
         const Ref<OffloadEntry> before = last_->earlier();
         last_ = before;

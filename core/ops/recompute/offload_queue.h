@@ -1,5 +1,5 @@
-// offload_queue.h: what checkpoint scopes have offloaded to host memory, in the order in which they closed: backward
-// comes the other way and brings one scope's back while another's is walked.
+// offload_queue.h: data offloaded to host memory by checkpoint scopes, in the order of closing. Backward comes in
+// reverse order, and brings back a scope's data while it walks another scope.
 #pragma once
 
 #include "core/tensor/offloaded.h"
@@ -9,17 +9,17 @@
 
 namespace yoke {
 
-// Entry of one scope: what it has offloaded. Later entries hold the entry, which has nothing once the scope is gone.
+// Entry of a scope: its offloaded data. Later entries hold the entry; after the scope's end, the entry is empty.
 class OffloadEntry final : public RefCounted {
 public:
     OffloadEntry(std::vector<Ref<Offloaded>> offloaded, Ref<OffloadEntry> earlier)
         : offloaded_(std::move(offloaded)), earlier_(std::move(earlier))
     {
     }
-    // Returns the entry before this one in the queue; null: none.
+    // Returns the entry before this entry in the queue; null: none.
     const Ref<OffloadEntry> &earlier() const noexcept { return earlier_; }
     std::vector<Ref<Offloaded>> offloaded();
-    // Lets go of all, as the scope goes.
+    // Releases all data, at the scope's end.
     void clear() noexcept;
 
 private:

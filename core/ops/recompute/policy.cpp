@@ -54,7 +54,7 @@ Ref<Policy> Policy::ops(std::span<const std::string_view> names, const char *cal
     for (const std::string_view wanted : names) {
         bool found = false;
         for (size_t i = 0; i < YOKE_OP_COUNT; ++i) {
-            // What an op is made of goes by its name: _linear is linear.
+            // Parts of an op have the op's name: _linear is linear.
             const bool is_it = wanted == public_name(kOps[i]);
             if (is_it) chosen.set(i);
             found |= is_it && kOps[i].name[0] != '_';

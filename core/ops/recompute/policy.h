@@ -1,4 +1,4 @@
-// policy.h: whose results a checkpoint scope holds in memory, so that backward need not make them again.
+// policy.h: the calls whose results a checkpoint scope holds in memory, so that backward need not recompute them.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -12,24 +12,25 @@ namespace yoke {
 
 class Policy : public RefCounted {
 public:
-    // Whether the results of a call are held, as far as something needs them.
+    // Returns whether the results of a call are held, as far as needed.
     virtual bool holds(const LoggedCall &call) const noexcept = 0;
-    // Also those of its results that follow from others of it by a cheap op.
+    // Returns whether results that follow from other results by a cheap op are held too.
     virtual bool holds_all() const noexcept { return false; }
     virtual bool is_asked() const noexcept { return false; }
-    // If so, as the scope closes, of each call that something needs and whose results it holds: what becomes of them.
-    // May raise: then they go.
+    // If is_asked(), the closing scope asks for the fate of each held and needed call's results. If fate() raises,
+    // the results go.
     enum class Fate { kGo, kStay, kOffload };  // in memory; in that of the host
     virtual Fate fate(const LoggedCall &) { return Fate::kStay; }
 
-    static Ref<Policy> full();  // nobody's
+    static Ref<Policy> full();  // holds no results
     static Ref<Policy>
-    matmul();  // those of matrix products, convolutions, attention: ops of cost gemm
-    // Of the ops so named, as docs/ops.md spells them. Raises VALUE for one that is not, with the nearest.
+    matmul();  // matrix products, convolutions, attention: ops of cost gemm
+    // Holds results of the ops in `names`, as spelt in docs/ops.md. Raises VALUE for an unknown name, with the
+    // nearest name.
     static Ref<Policy> ops(std::span<const std::string_view> names, const char *call);
 };
 
-// What a call makes: shape and dtype of its first result, the bytes of all.
+// Results of a call: shape and dtype of the first result, the bytes of all.
 struct CallResults {
     IntList shape;
     yoke_dtype dtype = YOKE_NONE;

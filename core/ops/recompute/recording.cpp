@@ -31,7 +31,7 @@ Slot::Slot(Ref<Recording> recording, Item &item) : recording_(std::move(recordin
 void Slot::let_go() noexcept
 {
     Item *item = std::exchange(item_, nullptr);
-    // A recording that is open looks through its items as it closes.
+    // An open recording looks through its items when it closes.
     if (item->holders.fetch_sub(1, std::memory_order_acq_rel) == 1 && !recording_->is_open() &&
         !item->is_source)
         item->let_go();
@@ -68,7 +68,7 @@ Slot Recording::slot_for(const yoke_tensor &x)
     return slot;
 }
 
-// Makes a slot of what an earlier recording has made, and this one would otherwise hold.
+// Makes a slot for a value of an earlier recording that this recording would otherwise hold.
 Slot Recording::foreign_slot(Storage &storage)
 {
     auto *value = static_cast<Value *>(storage.origin());
@@ -120,8 +120,9 @@ bool Recording::has_made(const Storage &storage) const
     return value && value->maker >= begin_;
 }
 
-// A value of an outer recording, or one that was imported, is not written by what is logged here; nor one that somebody
-// will ask for as it is now: a replay has what it is at the end.
+// Returns the value of a storage if logged calls may write the value. Values of an outer recording and imported
+// values are excluded. A value with holders is excluded too: its holders need the present contents, but a replay
+// gives the contents at the end.
 Value *Recording::writable(Storage &storage) const
 {
     Value *value = log_->value_of(storage);
@@ -132,8 +133,7 @@ Value *Recording::writable(Storage &storage) const
 
 bool Recording::prepare_write(const yoke_launch &launch, std::span<Storage *const> storages)
 {
-    // An operand that a launch writes and does not read is a result: its memory is new, or that of an operand that is
-    // read.
+    // An operand written but not read by a launch is a result: its memory is new, or the memory of a read operand.
     constexpr uint32_t kChanged = YOKE_OPERAND_READ | YOKE_OPERAND_WRITE;
     const auto is_changed = [&](size_t i) {
         return (launch.operands[i].flags & kChanged) == kChanged && storages[i] &&
@@ -185,7 +185,8 @@ Recording::Entry Recording::prepare(const yoke_launch &launch, Device &device, c
     return entry;
 }
 
-// As two calls: the whole one, of which the policy holds a result, and the cheap one that makes another from that.
+// Splits a call in two: the whole call, for which the policy holds a result, and the cheap call that makes the other
+// result.
 void Recording::prepare_remake(Entry &entry, const yoke_launch &whole, Device &device,
                                const Remake &remake)
 {
@@ -213,7 +214,7 @@ void Recording::commit(Entry entry) noexcept
     for (size_t i = 0; i < entry.fresh; ++i) {
         Value *value = sources[i].value.get();
         if (!value || !entry.call->writes(i)) continue;
-        // Behind the call, call.cpp steps the storage's version for each operand that is read and written.
+        // After the call, call.cpp increments the storage's version for each operand both read and written.
         value->known_version += entry.call->reads(i);
         value->last_write = entry.call->position;
     }
@@ -256,7 +257,7 @@ void Recording::close()
     if (failure) std::rethrow_exception(failure);
 }
 
-// Returns whether a call makes a value: a call that writes in place makes nothing of its own.
+// Returns whether a call makes a value; a call that only writes in place makes none.
 static bool makes_something(LoggedCall &call)
 {
     return std::ranges::any_of(call.sources(), [&](const Source &source) {
@@ -264,7 +265,7 @@ static bool makes_something(LoggedCall &call)
     });
 }
 
-// Whether what is held stays so, of each call that makes something which is needed even if nothing were held.
+// Asks for the fate of held results, for each call needed if nothing were held.
 void Recording::ask_policy()
 {
     std::unordered_map<uint32_t, Policy::Fate> fates;  // by the call
@@ -288,7 +289,7 @@ void Recording::ask_policy()
     if (failure) std::rethrow_exception(failure);
 }
 
-// Drops what no item needs: calls with the memory that they hold, and what the policy holds for nothing.
+// Drops calls not needed by any item, with their held memory, and results held by the policy without use.
 void Recording::shrink()
 {
     const Needs needs(*this, nullptr);
@@ -306,7 +307,7 @@ void Recording::shrink()
     offload_all();
 }
 
-// No memory is left to close it: what it has dropped is lost, and whoever asks for that is told so.
+// Gives up, since memory for closing has run out: dropped values are lost, and a later request raises an error.
 void Recording::give_up() noexcept
 {
     calls_.clear();
@@ -314,7 +315,7 @@ void Recording::give_up() noexcept
     for (Item &item : items_) item.let_go();
 }
 
-// Offloads what is still held, and what its calls read of earlier recordings.
+// Offloads the values still held, and the memory of earlier recordings read by the calls.
 void Recording::offload_all()
 {
     std::vector<Ref<Offloaded>> all;
@@ -349,7 +350,7 @@ void Recording::offload_all()
 
 // ---- For a run of a memory budget -----------------------------------------------------------------------------
 
-// Memory that is held for its own calls is as if it came from outside.
+// Gives copies to readers. Memory held for the recording's own calls is treated like memory from outside.
 void Recording::give_copy(Storage &storage, Ref<Storage> &copy)
 {
     give_copy_to_readers(calls_, storage, copy);

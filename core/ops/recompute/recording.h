@@ -1,16 +1,18 @@
-// recording.h: what a checkpoint scope records, from which backward makes the results of its ops again.
+// recording.h: record of a checkpoint scope, from which backward recomputes the results of the scope's ops.
 //
-// While a scope is open in a thread, every launch of that thread is logged: its record, and where each operand comes
-// from. A node of the tape that would keep memory which the log can make again keeps a slot of the recording instead.
-// When the scope closes, the recording shrinks to what its slots need. Backward's first look at a slot launches those
-// calls once more (core/ops/recompute/replay.h); no code of the script runs, and nothing of the thread's state matters,
-// for a launch has all that it needs in its record: places in the random numbers and dtypes after autocast included.
+// While a scope is open in a thread, every launch of the thread is logged: its record, and the source of each
+// operand. If a tape node would keep memory that the log can recompute, the node keeps a slot of the recording
+// instead. When the scope closes, the recording shrinks to the calls needed by its slots. At backward's first look at
+// a slot, these calls are launched once more (core/ops/recompute/replay.h). No code of the script runs, and the
+// thread's state does not matter: a launch's record is complete, including places in the random numbers and dtypes
+// after autocast.
 //
-// Conditions that keep it true: what no logged call made (data of the host, moves between devices), or something else
-// has written since, is held. What is read from outside is held with its version. Ops that write outside memory are not
-// logged, and so not repeated; if calls before had read it, they get a copy of what it was.
+// Conditions that keep the recording valid: Memory made outside the log (data of the host program, moves between
+// devices), or written since outside the log, is held. Memory read from outside is held with its version. Ops that
+// write outside memory are not logged, and so not repeated; earlier calls that had read this memory get a copy of its
+// former contents.
 //
-// A recording needs what calls made before it began, in an outer one: it holds a slot there.
+// If a recording needs values of calls before its begin, made in an outer recording, it holds a slot there.
 #pragma once
 
 #include "core/ops/recompute/logged_call.h"
@@ -31,19 +33,19 @@ class OffloadEntry;  // core/ops/recompute/offload_queue.h
 class Recording;
 struct Remake;  // core/ops/recompute/remake.h
 
-// Value that a recording may be asked for, by the nodes and inner recordings that hold it; or that its policy holds.
+// Value that nodes and inner recordings may request by holding the item, or that the policy holds.
 struct Item {
     Ref<Value> value;
     std::atomic<uint32_t> holders{0};
     Ref<Storage> held;          // in memory, by the policy
-    Ref<Offloaded> offloaded;   // the same in that of the host
-    bool is_foreign = false;    // an earlier recording's value, which nothing here makes
+    Ref<Offloaded> offloaded;   // held data in host memory
+    bool is_foreign = false;    // value of an earlier recording, made by no call here
     bool must_offload = false;  // as the recording closes
     bool is_source =
-        false;  // of the calls that make others: then `held` serves until the recording goes
+        false;  // read by calls that recompute others; `held` stays until the recording's end
 
     bool is_kept() const noexcept { return held.present() || offloaded.present(); }
-    // Puts what is held into host memory; where that cannot be, it stays.
+    // Moves held memory to host memory; if this is impossible, the memory stays.
     void offload();
     void let_go() noexcept
     {
@@ -84,19 +86,20 @@ private:
     Item *item_ = nullptr;
 };
 
-// Record of one scope or segment. While it is open, one thread alone uses it, without a lock. Once it is closed, walks
-// of several threads read it.
+// Record of a scope or segment. While open, the recording is used by a single thread, without a lock. After closing,
+// walks of several threads read the recording.
 class Recording final : public RefCounted {
 public:
-    // Begins behind the calls that `outer` (null: none) has logged so far. `offloads`: what is held, and what it has of
-    // earlier recordings, waits in the host's memory. `run`: whose segment it is; null: nobody's.
+    // Begins after the calls logged so far by `outer` (null: none). `offloads`: held memory, and memory of earlier
+    // recordings, waits in host memory. `run`: run of a segment; null: no segment.
     Recording(Ref<Recording> outer, Ref<Policy> policy, bool offloads, Ref<BudgetRun> run);
 
     // ---- While it is open ----
-    // Tells before a launch runs whether it can be logged. If not, gives a copy to calls that had read what it writes.
+    // Returns, before a launch runs, whether it can be logged. If not, gives a copy of the written memory to calls
+    // that had read this memory.
     bool prepare_write(const yoke_launch &launch, std::span<Storage *const> storages);
-    // Call on its way into the log: prepared before it runs, for which there may be no memory, and committed when it
-    // has. Operands from `fresh` on are results with memory of their own; the storages are borrowed.
+    // Call on its way into the log: prepared before it runs, since memory may run out, and committed afterwards.
+    // Operands from `fresh` on are results with memory of their own; the storages are borrowed.
     struct Entry {
         Ref<LoggedCall> call;
         Ref<LoggedCall> cheap;  // makes the result `elsewhere` from another of the call's
@@ -110,11 +113,11 @@ public:
     void commit(Entry entry) noexcept;
     CallLog &log() const noexcept { return *log_; }
     bool has_made(const Storage &storage) const;
-    // Returns what a node keeps instead of x's memory; absent where that cannot be made again.
+    // Returns the slot for a node instead of x's memory; absent if x's memory cannot be recomputed.
     Slot slot_for(const yoke_tensor &x);
-    // Asks the policy no more as the recording closes, and then holds nothing by it: whom the policy asks may be gone.
+    // Stops asking the policy when the recording closes, and holds nothing by the policy: its functions may be gone.
     void give_up_policy() noexcept { has_policy_.store(false, std::memory_order_relaxed); }
-    // Shrinks to what its slots need. Raises what the policy does; the recording is closed all the same.
+    // Shrinks to the calls needed by its slots. Raises the policy's error; the recording is closed in any case.
     void close();
 
     // ---- For Needs and Replays ----
@@ -140,7 +143,8 @@ public:
 
     // ---- For a BudgetRun ----
     BudgetRun *run() const noexcept { return run_.get(); }
-    // Gives a copy to calls of a closed recording that read the storage as it is now. The first such call makes `copy`.
+    // Gives a copy to calls of a closed recording that read the storage in its present version. The first such call
+    // makes `copy`.
     void give_copy(Storage &storage, Ref<Storage> &copy);
 
 private:
@@ -165,12 +169,12 @@ private:
     const Ref<Policy> policy_;
     std::atomic<bool> has_policy_{true};
     const bool offloads_;
-    Ref<OffloadEntry> offload_entry_;  // once closed, of one that has offloaded something
-    std::deque<Item> items_;           // they stay where they are
+    Ref<OffloadEntry> offload_entry_;  // after closing, if data were offloaded
+    std::deque<Item> items_;           // deque, so that items never move
     std::unordered_map<const Value *, Item *> item_by_value_;
-    std::vector<Ref<LoggedCall>> calls_;  // once closed: those that its items need
+    std::vector<Ref<LoggedCall>> calls_;  // after closing: calls needed by the items
     std::unordered_map<const Value *, Slot>
-        requests_;  // once closed: what they read of the outer one
+        requests_;  // after closing: values read from the outer recording
     std::atomic<bool> closed_{false};
 };
 

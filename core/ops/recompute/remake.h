@@ -1,6 +1,6 @@
-// remake.h: results of a call that follow from another of its results by a cheap op, with the same bits.
+// remake.h: results of a call that follow from another result by a cheap op, with the same bits.
 //
-// Where a checkpoint scope would hold both, it holds the one and makes the other again.
+// If a checkpoint scope would hold both results, it holds a single result and recomputes the other.
 #pragma once
 
 #include "core/device/device.h"
@@ -15,7 +15,7 @@ struct Remake {
     int param_count;
 };
 
-// Of _linear_act, beside the op in matmul.cpp.
+// Describes the recompute for _linear_act, beside the op in matmul.cpp.
 bool remake_of_linear_act(const yoke_launch &launch, const Device &device, Remake &remake);
 
 // False where there is none.

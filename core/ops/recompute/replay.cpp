@@ -16,7 +16,7 @@ namespace yoke {
 
 namespace {
 
-// The host's kernels use so many threads as they did in the first run: their results may depend on it.
+// Guard that gives CPU kernels the number of threads of the first run: their results may depend on the number.
 class SameThreads {
 public:
     SameThreads() : before_(thread_state().threads) {}
@@ -29,7 +29,7 @@ private:
     const int32_t before_;
 };
 
-// `memory` is a Storage, or the Origin that outlives one.
+// Raises if the memory has changed. `memory` is a Storage, or the Origin that outlives a storage.
 template <class Memory>
 void check_unchanged(const Memory &memory, const char *writer, uint32_t version,
                      const LoggedCall &call, size_t operand, const char *reader)
@@ -42,7 +42,8 @@ void check_unchanged(const Memory &memory, const char *writer, uint32_t version,
         reader, public_name(call.named), operand, writer ? writer : "the host", now, version);
 }
 
-// Draws of a capture lie behind the base of a replay, which is known in that graph alone; others lie where they lie.
+// Returns whether draws have fixed places. Draws of a capture lie behind the base of a replay, known only in the
+// graph itself; other draws have fixed places.
 bool is_placed(const LoggedCall &call, const char *reader)
 {
     const bool is_elsewhere = call.graph != Graph::number_of_thread();
@@ -110,7 +111,7 @@ Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
     if (value.maker == call.position) return make(call, value);
     if (const auto place = made_.find(&value); place != made_.end()) return place->second.get();
     if (Item *item = recording_.find_item(value); item && item->is_kept()) {
-        if (Storage *held = item->held.get()) {  // which may be a copy of what the value was
+        if (Storage *held = item->held.get()) {  // possibly a copy of the former value
             check_unchanged(*held, held->last_writer(), value.known_version, call, operand,
                             reader_);
             return held;
@@ -154,7 +155,7 @@ void Replays::Run::launch(LoggedCall &call)
     let_go(call);
 }
 
-// What nobody will read any more goes.
+// Releases values without further readers.
 void Replays::Run::let_go(const LoggedCall &call)
 {
     for (const Source &source : call.sources()) {
@@ -162,7 +163,7 @@ void Replays::Run::let_go(const LoggedCall &call)
         const auto use = needs_.uses.find(source.value.get());
         if (use != needs_.uses.end() && --use->second == 0) made_.erase(source.value.get());
     }
-    // A result that nothing needs, of a call that makes others too.
+    // Also an unneeded result of a call with other results.
     for (const Source &source : call.sources())
         if (source.value.present() && source.value->maker == call.position &&
             !needs_.uses.contains(source.value.get()))
@@ -238,10 +239,10 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
     return storage;
 }
 
-// ---- What waits in the host's memory --------------------------------------------------------------------------
+// ---- Data in host memory --------------------------------------------------------------------------------------
 
-// A recording is looked at for the first time: what it has offloaded begins to come back, and what the one before it
-// has.
+// Begins with a recording at the walk's first look: offloaded data of this recording, and of the recording before,
+// starts to come back.
 Replays::Replay &Replays::begin(Recording &recording)
 {
     const auto [place, is_new] = replays_.try_emplace(&recording);

@@ -1,8 +1,8 @@
-// replay.h: what a walk over the tape has had made again of recordings (core/ops/recompute/recording.h).
+// replay.h: values recomputed from recordings for a walk over the tape (core/ops/recompute/recording.h).
 //
-// The walk's first look at a slot launches the calls that its recording needs; what they make stays with the walk until
-// as many have taken it as hold it. Each walk has its own: two threads that walk one recording do not wait for each
-// other. When the walk ends, whatever is left goes.
+// At its first look at a slot, the walk launches the calls needed by the recording. The results stay with the walk
+// until every holder has taken them. Each walk has its own results, so two threads walking the same recording do not
+// wait for each other. At the walk's end, all remaining results are released.
 #pragma once
 
 #include "core/autograd/backward.h"
@@ -17,15 +17,15 @@ namespace yoke {
 
 class Replays final : public WalkState {
 public:
-    // From now to its end, the calling thread's walk; nothing is logged meanwhile.
+    // Begins the calling thread's walk; nothing is logged until its end.
     Replays();
     ~Replays() override;
     Replays(const Replays &) = delete;
     Replays &operator=(const Replays &) = delete;
     static Replays &of_thread();
 
-    // The memory behind a slot, at the end of its recording. Raises what an op of the scope may raise, and STATE where
-    // something that it reads has changed since. `reader` is for messages.
+    // Returns the memory behind a slot, with the contents at the end of the recording. Raises the errors of the
+    // scope's ops, and STATE if memory to read has changed since. `reader` is for messages.
     Ref<Storage> take(const Slot &slot, const char *reader);
 
     void begin_node(const Node &node) override;
@@ -61,7 +61,7 @@ private:
     Scope *const aside_before_;
     std::unordered_map<const Recording *, Replay> replays_;
     std::unordered_map<const Offloaded *, Returning> returning_;
-    Ref<BudgetRun> run_;  // the memory budget that wants to know what the walk takes
+    Ref<BudgetRun> run_;  // memory budget that measures the walk
 };
 
 }  // namespace yoke

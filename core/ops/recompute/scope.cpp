@@ -19,7 +19,7 @@ Scope::Scope(Ref<Scope> outer)
 
 Scope::~Scope()
 {
-    // Nobody could close it: its thread has ended.
+    // The scope was never closed, since its thread has ended.
     if (run_.present() && !outer_.present() && is_open()) run_->abandon();
 }
 
@@ -77,7 +77,7 @@ void Scope::leave() noexcept
     outermost_->thread_.store(nullptr, std::memory_order_release);
 }
 
-// Gives up the scope of a thread that ends inside it.
+// Gives up the open scope of an ending thread.
 void detail::drop_scope(Scope *scope) noexcept
 {
     scope->leave();
@@ -125,14 +125,14 @@ void Scope::close(const char *call)
     finish();
 }
 
-// Closes a scope that is innermost, perhaps in a coroutine that the host has set aside.
+// Closes an innermost scope, possibly in a coroutine set aside by the host program.
 void Scope::finish()
 {
     const Ref<Scope> alive = Ref<Scope>::share(this);
     std::exception_ptr failure;
     {
-        // The scope is still in force. The end of memory that it lets go of may run ops of the script: without this
-        // they would join a log that is being cleared.
+        // The scope is still in force. Releasing its memory may run ops of the script; without this guard, these ops
+        // would enter a log that is being cleared.
         const NoLog quiet;
         try {
             if (recording_.present())
@@ -145,13 +145,13 @@ void Scope::finish()
     }
     if (of_thread() == this) set_scope(outer_.get());
     closed_.store(true, std::memory_order_release);
-    // The one around it, if the host has given that up, waited for the last one within.
+    // If the host program has given up the outer scope, the outer scope waited for its last inner scope.
     if (leave_outer() == 0 && outer_.present() && !outer_->handles_.load() && outer_->is_open())
         outer_->finish();
     if (failure) std::rethrow_exception(failure);
 }
 
-// Counts the scope no more among those that are open within the outer one; returns how many still are.
+// Removes the scope from the open scopes within the outer scope; returns the number of remaining open scopes.
 uint32_t Scope::leave_outer()
 {
     if (!outer_.present()) return 0;
@@ -176,7 +176,7 @@ void Scope::release_handle(const char *call) noexcept
             leave_outer();
     } catch (const std::exception &) {
         set_scope(
-            outer_.get());  // what its nodes need, they make again from all that it has logged
+            outer_.get());  // the log is whole, so the scope's nodes can still recompute
         leave_outer();
     }
 }
@@ -192,7 +192,7 @@ void Scope::launch(const OpDef &called, yoke_launch &record, Device &device,
                    std::span<Storage *const> storages, size_t fresh)
 {
     const Ref<BudgetRun> run = run_;
-    if (run.present()) run->begin_call(record, device, storages, fresh);  // which may cut
+    if (run.present()) run->begin_call(record, device, storages, fresh);  // may cut
     Recording &recording = this->recording();
     if (recording.prepare_write(record, storages)) {
         const OpDef *composing = thread_state().composing;

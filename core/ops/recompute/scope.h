@@ -1,9 +1,8 @@
-// scope.h: checkpoint scopes, as the program opens and closes them: what the ops in a scope have made is dropped, and
-// made again when backward asks for it. Scopes nest.
+// scope.h: checkpoint scopes, opened and closed by the program: results of the ops in a scope are dropped, and
+// recomputed on request of backward. Scopes nest.
 //
 // A scope has a recording of its own (core/ops/recompute/recording.h). A scope of a memory budget, and each scope
-// within that, has the budget's run instead, which makes recordings one after another
-// (core/ops/recompute/budget_run.h).
+// within, has the budget's run instead, which makes a row of recordings (core/ops/recompute/budget_run.h).
 #pragma once
 
 #include "core/base/thread_state.h"
@@ -16,21 +15,22 @@ namespace yoke {
 
 class MemoryBudget;  // core/ops/recompute/budget.h
 
-// Scope of a program. It is in force in one thread at a time, which alone records, so there is no lock; handles may be
-// given up in any thread.
+// Scope of a program. A scope is in force in a single thread at a time. Only this thread records, so there is no
+// lock. Handles may be given up in any thread.
 class Scope final : public RefCounted {
 public:
-    // Opens a scope in the calling thread, within the scope that is in force there. `offloads`: what is held, and what
-    // it has of earlier scopes, waits in the host's memory.
+    // Opens a scope in the calling thread, within the scope in force there. `offloads`: held memory, and memory of
+    // earlier scopes, waits in host memory.
     static Ref<Scope> open(Ref<Policy> policy, bool offloads = false);
-    // Opens a scope of a budget. Within a scope of a budget all belongs to that; within another scope the new scope is
-    // one that holds nothing. Raises STATE while a scope of that budget is open elsewhere.
+    // Opens a scope of a budget. Within a scope of a budget, everything belongs to the outer budget; within another
+    // scope, the new scope holds nothing. Raises STATE while another scope of this budget is open.
     static Ref<Scope> open(Ref<MemoryBudget> budget, const char *call);
-    // Closes the scope. Raises STATE unless it is the innermost scope of the calling thread and none is open within it:
-    // coroutines of the host may have set one aside.
+    // Closes the scope. Raises STATE unless it is the innermost scope of the calling thread and has no open inner
+    // scope. Coroutines of the host program may have set aside an inner scope.
     void close(const char *call);
-    // Counts the handles by which the host holds the scope. The last one closes the scope, with those within it, where
-    // it is at hand; if one within it was set aside, as soon as that is closed.
+    // Counts the host program's handles to the scope. If the scope is in force in the calling thread, releasing the
+    // last handle closes the scope with its inner scopes. If an inner scope was set aside, the scope closes right
+    // after this inner scope.
     void retain_handle() noexcept { handles_.fetch_add(1, std::memory_order_relaxed); }
     void release_handle(const char *call) noexcept;
     bool is_open() const noexcept { return !closed_.load(std::memory_order_acquire); }
@@ -45,23 +45,23 @@ public:
     static bool is_at_hand(const Recording &recording) noexcept;
 
     // ---- For set_scope ----
-    // Comes into force in a thread, which raises STATE while it is so in another; or no longer.
+    // Puts the scope in force in a thread, or ends this. Raises STATE while the scope is in force in another thread.
     void enter(ThreadState &state);
     void leave() noexcept;
     // Tells whether both lie within one outermost scope.
     bool is_related(const Scope &other) const noexcept { return outermost_ == other.outermost_; }
 
-    // ---- For ops, while it is in force ----
+    // ---- For ops, while the scope is in force ----
     // Issues a launch of `called` and records it. Operands from `fresh` on are results with memory of their own.
     void launch(const OpDef &called, yoke_launch &record, Device &device,
                 std::span<Storage *const> storages, size_t fresh);
-    // Logs a tensor that a composed op has made, whose values are not set yet.
+    // Logs a tensor made by a composed op, still without values.
     void log_empty(const yoke_tensor &x);
-    // Takes up a call that ran elsewhere: from now on it has made the last one of the storages.
+    // Adds a call that ran elsewhere: from now on, the call counts as the maker of the last storage.
     void import(const yoke_launch &launch, Device &device, const OpDef &named,
                 std::span<Storage *const> storages);
     bool has_made(const Storage &storage) const { return recording().has_made(storage); }
-    // Returns what a node keeps instead of x's memory; absent where that cannot be made again.
+    // Returns the slot for a node instead of x's memory; absent if x's memory cannot be recomputed.
     Slot slot_for(const yoke_tensor &x);
 
 private:
@@ -77,20 +77,20 @@ private:
     const Ref<Scope> outer_;
     Scope *const outermost_;
     std::atomic<ThreadState *> thread_{
-        nullptr};               // of an outermost one: in which it, or one within it, is in force
-    Ref<Recording> recording_;  // one of these two
-    Ref<BudgetRun> run_;        // which the outermost scope ends
+        nullptr};               // in an outermost scope: thread with this scope, or an inner scope, in force
+    Ref<Recording> recording_;  // either recording_ or run_
+    Ref<BudgetRun> run_;        // ended by the outermost scope
     std::atomic<bool> closed_{false};
     std::atomic<uint32_t> handles_{1};
-    std::atomic<uint32_t> open_within_{0};  // scopes that are open directly within it
-    bool has_left_outer_ = false;           // and is no more counted there
+    std::atomic<uint32_t> open_within_{0};  // open scopes directly within this scope
+    bool has_left_outer_ = false;           // no longer counted in the outer scope
 };
 
-// Puts a scope (or none) in force in the calling thread, which keeps it alive meanwhile; returns the one before, which
-// lives on only if someone else holds it.
+// Puts a scope (or none) in force in the calling thread, which keeps the scope alive meanwhile. Returns the scope
+// before; this scope lives on only if another owner holds it.
 Scope *set_scope(Scope *scope);
 
-// Guard in whose lifetime the ops that run are parts of `op`, for policies that ask for it by name.
+// Guard during which all ops are parts of `op`, for policies that name ops.
 class Composing {
 public:
     explicit Composing(const OpDef &op)

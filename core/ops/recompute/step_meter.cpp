@@ -104,11 +104,11 @@ void StepMeter::note_replay(double seconds)
 {
     const std::lock_guard lock(mutex_);
     lap();
-    node_most_ = taken();  // what it has taken for itself is known
+    node_most_ = taken();  // the replay's own memory is known already
     if (device_->host) figures_.seconds += seconds;
 }
 
-// ---- Behind it ------------------------------------------------------------------------------------------------
+// ---- After the step -------------------------------------------------------------------------------------------
 
 bool StepMeter::is_walked() const
 {
@@ -134,7 +134,7 @@ void StepMeter::put_unexplained(Profile &profile, const Levels &levels) const
     for (size_t i = 0; i < profile.calls.size(); ++i) {
         ProfiledCall &call = profile.calls[i];
         call.in_forward = measured_[i].forward - levels.in_forward[i];
-        // A node that was not walked takes nothing.
+        // An unwalked node takes no memory.
         if (!measured_[i].in_node) continue;
         call.before_node = measured_[i].before_node - levels.before_node[i];
         call.in_node = measured_[i].in_node - levels.in_node[i];
