@@ -353,8 +353,8 @@ std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, Tenso
         if (!found.present())
             fail(YOKE_E_VALUE, "grad: no output depends on input %zu, %s; leave it out", i,
                  describe(*inputs[i]).c_str());
-        results.push_back(
-            own_gradient(std::move(found)));  // the caller may change a gradient without changing the others
+        results.push_back(own_gradient(
+            std::move(found)));  // the caller may change a gradient without changing the others
     }
     return results;
 }

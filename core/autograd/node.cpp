@@ -55,7 +55,8 @@ void LeafNode::backward(std::span<Tensor> gradients, std::span<Tensor>)
 void LeafNode::add(Tensor gradient)
 {
     if (!gradient.present()) return;
-    // Without the lock: where there is no memory, functions of the host are asked, which may read the gradient.
+    // Without the lock: if memory runs out, the allocator calls functions of the host program, which may read the
+    // gradient.
     if (!grad().present()) gradient = own_gradient(std::move(gradient));
     std::lock_guard lock(mutex_);
     if (!grad_.present()) {

@@ -54,7 +54,7 @@ typedef struct yoke_host {
 #define YOKE_OPERAND_READ 1u
 #define YOKE_OPERAND_WRITE 2u
 #define YOKE_OPERAND_SCALAR \
-    4u /* a script scalar: its value stands in `immediate`, already of dtype `dtype` */
+    4u /* a script scalar: the value is in `immediate`, already of dtype `dtype` */
 #define YOKE_OPERAND_CONTIGUOUS 8u /* row-major without gaps */
 
 /* Flags of a launch: permissions of the host program. A backend ignores a flag without use for the backend. */
@@ -161,7 +161,7 @@ typedef struct yoke_backend {
     yoke_status (*free)(void *device, void *pointer, uint64_t bytes);
     yoke_status (*mem_info)(void *device, uint64_t *free_bytes, uint64_t *total_bytes);
 
-    /* Pinned host memory: reachable by the host and fast to copy from and to the device. */
+    /* Pinned host memory: reachable by the processor, and fast to copy from and to the device. */
     yoke_status (*host_alloc)(void *device, uint64_t bytes, void **pointer);
     yoke_status (*host_free)(void *device, void *pointer, uint64_t bytes);
 

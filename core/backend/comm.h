@@ -41,7 +41,7 @@ typedef struct yoke_comm_signature {
 } yoke_comm_signature;
 
 /* Why a call failed. */
-#define YOKE_COMM_FAULT_NONE 0     /* for a reason of this rank's own, which set_error tells */
+#define YOKE_COMM_FAULT_NONE 0     /* for a reason of this rank's own, reported by set_error */
 #define YOKE_COMM_FAULT_MISMATCH 1 /* rank `rank` called `theirs` (YOKE_E_COMM) */
 /* The connection to the rank has ended (YOKE_E_COMM); -1 if a deferred engine does not know the rank */
 #define YOKE_COMM_FAULT_DIED 2
@@ -60,7 +60,8 @@ typedef struct yoke_comm_fault {
     yoke_comm_signature theirs;
 } yoke_comm_fault;
 
-/* A flag of a call: 16-bit floats are reduced in f32 and rounded once. Other dtypes, and the host, ignore it. */
+/* Flag of a call: 16-bit floats are reduced in f32 and rounded once. Other dtypes, and the CPU's engine, ignore the
+ * flag. */
 #define YOKE_COMM_IN_F32 1u
 
 /*
@@ -110,10 +111,11 @@ typedef struct yoke_comm_member {
     int32_t rank;
     int32_t size;
     uint32_t reserved;
-    void *device;        /* device of a backend's own engine; else NULL */
-    const void *id;      /* 128 bytes that rank 0 made with unique_id, alike on every rank */
-    const char *address; /* address of this rank's machine, as reached by its peers: "10.0.0.7", "::1" */
-    double timeout_s;    /* timeout of init */
+    void *device;   /* device of a backend's own engine; else NULL */
+    const void *id; /* 128 bytes that rank 0 made with unique_id, alike on every rank */
+    const char
+        *address; /* address of this rank's machine, as reached by its peers: "10.0.0.7", "::1" */
+    double timeout_s; /* timeout of init */
     /* Gathers `bytes` of every rank, in the order of ranks, in `all`. Each rank calls it equally often. */
     yoke_status (*all_gather)(void *user, const void *mine, uint64_t bytes, void *all);
     /* Not 0 where it is of no use any more to wait for the other ranks: init then returns CANCELLED within 0.1 s. From

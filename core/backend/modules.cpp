@@ -70,7 +70,7 @@ const CommModule *comm_module_of(std::string_view name)
     auto *const found = std::ranges::find_if(
         comm_entries, [&](const CommEntry &each) { return name == each.name; });
     if (found == std::end(comm_entries)) return nullptr;
-    mark_process_used();  // before the turn is taken: a child must not wait for a thread it lacks
+    mark_process_used();  // before run(): a forked child must not wait for a missing thread
     found->once.run(found->name, [&] { open(*found); });
     return &found->module;
 }

@@ -50,7 +50,7 @@ void add(const char *kind, yoke_backend_get_fn get)
     delete made;
 }
 
-// At every look-up rather than once, since nobody may wait here for another thread: see fork.h.
+// Adds the modules at every look-up, since no thread may wait here for another thread: see fork.h.
 void add_modules()
 {
     for (int i = 0; const char *kind = module_kind(i); ++i) add(kind, nullptr);
@@ -100,7 +100,7 @@ const Backend &backend_of(std::string_view kind)
     if (!entry)
         fail(YOKE_E_VALUE, "there is no device kind '%s'; the kinds are %s%s",
              std::string(kind).c_str(), join(known_kinds()).c_str(), meant_kind(kind).c_str());
-    mark_process_used();  // before the turn is taken: a child must not wait for a thread it lacks
+    mark_process_used();  // before run(): a forked child must not wait for a missing thread
     entry->once.run(entry->kind, [&] { open(*entry); });
     return entry->backend;
 }
@@ -111,7 +111,7 @@ std::vector<std::string> known_kinds()
     std::vector<std::string> kinds;
     for (const Entry *entry = entries.load(); entry; entry = entry->next)
         kinds.emplace_back(entry->kind);
-    // Accelerators first, the host's own last.
+    // Accelerators first, the cpu last.
     std::sort(kinds.begin(), kinds.end(), [](const std::string &a, const std::string &b) {
         return std::pair(a == kHostKind, a) < std::pair(b == kHostKind, b);
     });

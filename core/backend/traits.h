@@ -12,10 +12,9 @@ namespace yoke {
 
 struct KindTraits {
     const char *kind;
-    bool is_module;  // comes as a module of its own, loaded only if it can run
-    const char
-        *vendor;     // vendor of the served cards, as in yoke_card_info::vendor; "" for none
-    int32_t dlpack;  // device type in DLPack; 0: DLPack has none
+    bool is_module;        // comes as a module of its own, loaded only if it can run
+    const char *vendor;    // vendor of the served cards, as in yoke_card_info::vendor; "" for none
+    int32_t dlpack;        // device type in DLPack; 0: DLPack has none
     yoke_dtype autocast;   // default dtype of autocast
     bool keeps_variables;  // the vendor's runtime reads its variables only once, at start
     bool

@@ -133,9 +133,9 @@ constexpr Key kKeys[] = {
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 
 struct Setting {
-    const char *value = nullptr;  // set by the host, or the variable's at first use
+    const char *value = nullptr;  // set by the program, or the variable's value at first use
     const char *origin = "";      // name of the variable
-    bool set = false;             // by the host
+    bool set = false;             // by the program
     bool used = false;
     bool warned = false;
 };

@@ -45,7 +45,7 @@ inline size_t item_size(yoke_dtype dtype)
 {
     return info(dtype).size;
 }
-// Says whether sums in the dtype are kept in float32.
+// Returns whether sums in the dtype are kept in float32.
 inline bool is_half(yoke_dtype dtype)
 {
     return dtype == YOKE_F16 || dtype == YOKE_BF16;

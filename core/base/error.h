@@ -52,7 +52,7 @@ public:
         number_ = number;
         return std::move(*this);
     }
-    // Says that the message begins with a name of so many bytes, and ": ".
+    // Marks the first `call_size` bytes of the message as the call's name, before ": ".
     Error &&naming(size_t call_size) &&
     {
         call_size_ = call_size;

@@ -25,7 +25,7 @@ std::optional<ForeignSetting> foreign_setting(std::string_view setting);
 struct ForeignVariable {
     // The order is that of YOKE_VARIABLE_* in yoke/comm.h.
     enum Effect { kNothing, kSets, kOverruled, kAlways, kUnknown, kUnreadable, kPassed };
-    std::string name, text;  // as it stands in the environment
+    std::string name, text;  // text in the environment
     Effect effect = kUnknown;
     std::string setting;  // setting of Yoke decided, or overruled: "YOKE_COMM_SHM=0"; else ""
     std::string says;     // for people

@@ -44,7 +44,7 @@ public:
     }
 
 private:
-    // Whoever asks holds a reference, so drop waits for the last call.
+    // Function with its user pointer. A caller holds a reference, so drop waits for the last call.
     struct Holder final : RefCounted {
         Holder(Fn function, void *of) : fn(function), user(of) {}
         ~Holder() override

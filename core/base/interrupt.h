@@ -15,7 +15,7 @@
 
 namespace yoke {
 
-// Whether the host wants the calling thread's wait to end.
+// Returns whether the host program wants the calling thread's wait to end.
 using InterruptFn = int32_t (*)(void *user);
 
 // Replaces the former function; its drop runs once, after its last call has returned. fn may be null.

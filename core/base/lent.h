@@ -45,7 +45,7 @@ struct Lent {
     std::optional<int32_t> (*local_rank)();         // comm
     bool (*is_rank_beside)(int32_t process);        // comm
     bool (*is_variable_of_rank)(const char *name);  // comm
-    // A device has no memory left: what waits on the host for the copies of the next save goes.
+    // A device has no memory left: host memory kept for the copies of the next save is released.
     void (*empty_snapshot_cache)() noexcept;  // tensor
 
     // Implementations of host->scratch_alloc and host->scratch_free: see core/backend/backend.h.

@@ -1,7 +1,7 @@
-// locale.h: texts of the library read alike whatever locale the host program has chosen.
+// locale.h: keeps texts of the library independent of the locale of the host program.
 //
-// A host may write a comma for the point; printf and strtod then do so too, in messages, recordings and JSON. While
-// one of these lives they keep to C's locale, in this thread alone.
+// With the host program's locale, printf and strtod may use a comma for the point, also in messages, recordings and
+// JSON. While a PlainLocale lives, they use the C locale, only in this thread.
 #pragma once
 
 #include <locale.h>

@@ -55,7 +55,7 @@ Preemption &preemption = immortal<Preemption>();
 
 // State read and written by the handler.
 std::atomic<SignalSet> watched{0};
-std::atomic<SignalSet> came{0};    // noted, and handed to nobody yet
+std::atomic<SignalSet> came{0};    // noted, and not handed to any watch yet
 std::atomic<SignalSet> giving{0};  // is being given on
 std::atomic<SignalSet> early{0};   // came to a forked child before forget_signals_in_child
 std::atomic<pid_t> owner{0};       // the process that watches

@@ -6,7 +6,7 @@ namespace yoke {
 
 namespace {
 
-// Until a host seeds, runs repeat, as they do in PyTorch.
+// Seed until the program seeds: runs repeat, as in PyTorch.
 constexpr uint64_t kDefaultSeed = 0x59'6f'6b'65;  // "Yoke"
 
 // Epoch of a self-seeded thread: other threads do not change the stream.

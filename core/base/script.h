@@ -12,7 +12,7 @@ namespace yoke {
 
 // Line of a script, which lives as long as the library.
 struct ScriptLine {
-    std::string file, function;  // "" where the host does not name it
+    std::string file, function;  // "" if the host program gives none
     int32_t line = 0;            // from 1; 0: not known
 };
 
@@ -21,7 +21,7 @@ using StackFn = int32_t (*)(void *user, const char **file, int32_t *line, const 
 // Replaces the former provider; its drop runs once, after its last call has returned. fn may be null.
 void set_stack_provider(StackFn fn, void *user, yoke_drop_fn drop);
 
-// Where the calling thread's script is; null where nobody tells.
+// Returns the line of the calling thread's script; null if unknown.
 const ScriptLine *script_line() noexcept;
 
 // "train.py:17 (step)"; "" for null.

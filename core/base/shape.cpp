@@ -55,7 +55,7 @@ bool count_elements(IntList shape, int64_t &numel)
         empty |= size == 0;
         overflow |= size != 0 && __builtin_mul_overflow(numel, size, &numel);
     }
-    // Three bits of room, so that the byte size of the widest dtype fits too.
+    // Three spare bits, so that the byte size of the widest dtype fits too.
     overflow |= numel > (INT64_MAX >> 3);
     if (empty) numel = 0;
     return !overflow;

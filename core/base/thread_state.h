@@ -49,26 +49,26 @@ inline constexpr int kStreamDevices = 64;
 
 struct ThreadState {
     // Modes switched by scripts. A Lua coroutine carries its own copy and swaps it in and out.
-    int32_t grad_disabled;  // 0: the tape records
-    int32_t fits_tf32;      // not 0: factors of a product lose nothing in TF32 (core/ops/tf32.h)
-    Autocast *autocast;     // region in force, with a reference; null: none
-    yoke_device *device;    // null: the process default
-    Graph *graph;           // graph under capture, or null
-    GraphPool *graph_pool;  // whence its memory comes, or null
-    Scope *scope;           // innermost open checkpoint scope, with a reference; null: none
-    Scope *scope_aside;     // while a walk over the tape has set it aside
-    Replays *replays;       // values recomputed by this walk; null: no walk
-    const OpDef *
-        composing;  // composite op called by the script, while its parts run in a scope
-    int32_t threads;     // threads for CPU work; 0: as many as in any thread
-    RandomState random;  // valid if random_epoch equals the process's seeding epoch
+    int32_t grad_disabled;   // 0: the tape records
+    int32_t fits_tf32;       // not 0: factors of a product lose nothing in TF32 (core/ops/tf32.h)
+    Autocast *autocast;      // region in force, with a reference; null: none
+    yoke_device *device;     // null: the process default
+    Graph *graph;            // graph under capture, or null
+    GraphPool *graph_pool;   // source of the graph's memory, or null
+    Scope *scope;            // innermost open checkpoint scope, with a reference; null: none
+    Scope *scope_aside;      // while a walk over the tape has set it aside
+    Replays *replays;        // values recomputed by this walk; null: no walk
+    const OpDef *composing;  // composite op called by the script, while its parts run in a scope
+    int32_t threads;         // threads for CPU work; 0: as many as in any thread
+    RandomState random;      // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
     ErrorRecord last_error;     // shown by yoke_last_error()
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
     OomRecord oom;              // last request without memory
     PoolCache pool;
-    ThreadCache *memory_cache;             // small device blocks; null: none yet
-    yoke_stream *streams[kStreamDevices];  // by ordinal, each with a reference; null: the default stream
+    ThreadCache *memory_cache;  // small device blocks; null: none yet
+    yoke_stream
+        *streams[kStreamDevices];  // by ordinal, each with a reference; null: the default stream
 };
 
 namespace detail {

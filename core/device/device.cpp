@@ -142,7 +142,7 @@ const Kind &opened(std::string_view name)
 {
     if (!is_known_kind(name)) backend_of(name);  // raises, with the kinds that there are
     Kind &kind = entry_of(name);
-    mark_process_used();  // before the turn is taken: a child must not wait for a thread it lacks
+    mark_process_used();  // before run(): a forked child must not wait for a missing thread
     kind.once.run(kind.name.c_str(), [&] { open_kind(kind); });
     return kind;
 }

@@ -78,8 +78,8 @@ namespace detail {
 [[noreturn]] void fail_no_kernel(const Device &device, const char *op_name);
 }  // namespace detail
 
-// Raises YOKE_E_FORKED if the device's driver was left behind by a fork, YOKE_E_UNAVAILABLE if its kind is switched
-// off. Whatever gives work to a device passes here first.
+// Raises YOKE_E_FORKED if a fork left the device's driver behind, YOKE_E_UNAVAILABLE if its kind is switched off. All
+// code that gives work to a device calls this first.
 inline void check_usable(const Device &device)
 {
     if (device.host) return;

@@ -1,5 +1,5 @@
-// free_memory.h: how much memory a device has for this process: of the host, the least of what the machine, the control
-// groups and the limits of the process leave.
+// free_memory.h: free memory of a device for this process. For the host device, the least of the limits of the
+// machine, the control groups and the process.
 #pragma once
 
 #include "core/base/cgroup.h"

@@ -149,7 +149,7 @@ void drop_handle(Lane &lane) noexcept
     if (lane.wrapped)
         retire(lane);
     else
-        table.resting.push_back(&lane);  // there is room for all lanes
+        table.resting.push_back(&lane);  // the capacity is enough for all lanes
 }
 
 }  // namespace
@@ -176,8 +176,8 @@ int64_t detail::live_streams(Device &device, size_t most, std::vector<std::strin
     int64_t handles = 0;
     for (const Lane &lane : used_lanes(table).subspan(1))
         if (!table.inner[lane.id]) handles += lane.handles;
-    handles -=
-        static_cast<int64_t>(table.named.size());  // streams made for bare native handles, not by a script
+    handles -= static_cast<int64_t>(
+        table.named.size());  // streams made for bare native handles, not by a script
     if (handles > 0 && most > 0)
         names.push_back(format("%lld stream%s of %s", static_cast<long long>(handles),
                                handles == 1 ? "" : "s", device.name.c_str()));
@@ -341,7 +341,7 @@ yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
         Ref<Fence> behind;
         {
             const std::lock_guard lock(table.mutex);
-            // The host may end its stream as soon as the lock is free.
+            // The host program may end its stream as soon as the lock is free.
             behind = lane.open && lane.wrapped ? make_fence(lane) : lane.behind;
         }
         if (behind.present()) return backend.event_synchronize(device.handle, behind->event);
@@ -351,7 +351,7 @@ yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
         yoke_status status = YOKE_OK;
         if (wait_for_whole(device, &status)) return status;
         {
-            // While a graph of the device is captured. The lock keeps the host's stream alive.
+            // A graph of the device is being captured. The lock keeps the host program's stream alive.
             const std::lock_guard lock(table.mutex);
             if (lane.open) return backend.stream_synchronize(device.handle, lane.native);
         }

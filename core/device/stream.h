@@ -25,7 +25,7 @@ struct Lane {
     Device *device = nullptr;
     uint8_t id = 0;
     bool open = false;     // `native` can be given work
-    bool wrapped = false;  // the host's own stream
+    bool wrapped = false;  // a stream of the host program
     int32_t priority = 0;
     int32_t handles = 0;                      // streams over it
     void *native = nullptr;                   // the backend's stream
@@ -173,8 +173,8 @@ const std::atomic<uint64_t> &fences_of(Device &device, uint8_t lane);
 // Returns the number of the last fence of `other` known to precede all further work of the lane; 0 if unknown.
 uint64_t known_behind(Device &device, uint8_t lane, uint8_t other);
 
-// Waits for the lane's work, or all of the device's where the backend cannot tell streams apart. Gives the backend's
-// status and leaves its message.
+// Waits for the lane's work, or for all of the device's work if the backend cannot separate streams. Returns the
+// backend's status and leaves its message.
 yoke_status synchronize_lane(Device &device, uint8_t lane) noexcept;
 
 // Calls visit(lane) for each lane in a set of uses as Storage keeps it: bit i is lane i, the last bit every lane from

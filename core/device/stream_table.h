@@ -17,7 +17,7 @@ struct StreamTable {
     Mutex mutex{LockRank::kDevices};
     std::atomic<int> count{1};  // number of lanes used so far
     Lane lanes[kMaxLanes];
-    std::vector<Lane *> resting;     // open, ours, without a handle
+    std::vector<Lane *> resting;     // open, Yoke's own, without a handle
     Ref<Stream> first;               // the default stream
     std::vector<Ref<Stream>> named;  // streams of bare native handles
     std::bitset<kMaxLanes> inner;    // lanes with a stream of the core itself

@@ -67,8 +67,8 @@ struct Account {
         }
     };
 
-    uint64_t seen;  // MemoryCounters::version_ when the account was last told; 0: never
-    int64_t limit;  // bytes from which the account is published
+    uint64_t seen;               // MemoryCounters::version_ at the last publication; 0: never
+    int64_t limit;               // bytes from which the account is published
     Relaxed<int64_t> published;  // bytes of `now` that other threads know of
     uint32_t publications;
     // Changes since then, for small and large blocks: living blocks, and freed blocks.

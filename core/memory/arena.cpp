@@ -143,8 +143,8 @@ static Guards latest_of(const std::list<Arena::Waiting> &waiting)
     return latest;
 }
 
-// Makes the lane wait for the fence; returns false where that cannot be done. A wait for another backend would be the
-// host's own, so such a fence is only asked.
+// Makes the lane wait for the fence; returns false if this is impossible. A wait for another backend would block the
+// calling thread, so such a fence is only asked.
 static bool comes_behind(Device &device, uint8_t lane, const Fence &fence) noexcept
 {
     try {
@@ -264,7 +264,7 @@ void Arena::forget_settled() noexcept
     settled_.forget();
 }
 
-// Makes room for one more; false without host memory.
+// Reserves memory for a further block; returns false without host memory.
 static bool make_room(std::vector<Block *> &blocks) noexcept
 {
     if (blocks.size() < blocks.capacity()) return true;

@@ -51,7 +51,7 @@ public:
     // Makes the arena's stream wait for all waiting blocks, as far as possible, and makes the blocks available;
     // returns their number.
     size_t admit_all();
-    // Returns the fences of other backends that blocks wait for: the host alone can wait for these.
+    // Returns the fences of other backends for which blocks wait: only the calling thread can wait for these.
     Guards foreign_fences();
     // Makes the stream of `waiting_lane` wait for all work on the free memory of this arena.
     void order_behind(uint8_t waiting_lane);

@@ -46,7 +46,7 @@ struct alignas(64) Block {
     uint64_t capacity = 0;   // counted size: the rounded request
     bool has_place = false;  // in the page table, for this address and size
     bool is_kept = false;    // without a user, but named by a graph's launches
-    uint8_t lane = 0;  // stream of the block's order, possibly not its arena's stream
+    uint8_t lane = 0;        // stream of the block's order, possibly not its arena's stream
     BlockState state = BlockState::kUsed;
 
     union {

@@ -75,8 +75,8 @@ void MemoryCounters::raise_bytes(int64_t reached) noexcept
     raise_to(active_peak_.of[kAllPools].bytes, reached + waiting_.of[kAllPools].bytes);
 }
 
-// Returns how much of a published sum was there for certain: the other threads may each have freed kApart of it and not
-// have said so.
+// Returns the part of a published sum that certainly existed: each of the other threads may have freed kApart without
+// publishing.
 int64_t MemoryCounters::sure_of(int64_t published) const noexcept
 {
     const auto others = static_cast<int64_t>(std::max<size_t>(accounts_.size(), 1) - 1);

@@ -9,8 +9,8 @@
 
 namespace yoke {
 
-// Keeps the failure that a wait before a free found, for the next call that waits for the device. The block is free
-// either way, but a device tells of a failure once, and this may have been the time.
+// Keeps the failure of a wait before a free, for the next call that waits for the device. The block is free in both
+// cases, but a device may report a failure only once.
 void tell_wait(const Device &device, yoke_status status) noexcept;
 
 class DeviceMemory {

@@ -311,7 +311,8 @@ void Growth::give_back_idle() noexcept
     chunks_.destroy_spare();
 }
 
-// A graph's stream waits for no work from outside of the graph. A wait of the host's "stream" would be the host's own.
+// A graph's stream waits for no work from outside the graph. On the host device, a wait would block the calling
+// thread.
 Block *Growth::take_used(Arena &arena, uint64_t size)
 {
     const bool asks = arena.pool.present() || device_.host || alloc_conf().ask_fences;

@@ -90,7 +90,7 @@ private:
     MemoryCounters &counters_;
     Mutex mutex_{LockRank::kGrowth};
     uint64_t last_id_ = 0;
-    Losses losses_;  // to be told
+    Losses losses_;  // to be reported
     BackendMemory backend_{device_, counters_, losses_};
     std::vector<std::unique_ptr<Arena>> arenas_;
     Chunks chunks_{device_, counters_, losses_};

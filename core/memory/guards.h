@@ -15,7 +15,7 @@ void add_guard(Guards *&guards, Ref<Fence> fence);
 bool drop_reached(Guards &guards) noexcept;
 // Takes the guards of memory that has no user any more.
 Guards take_guards(Guards *&guards) noexcept;
-// The host waits for all of them. A failure is told by the next call.
+// Waits in the calling thread for all fences. The next call reports a failure.
 void wait_for(const Guards &guards) noexcept;
 
 }  // namespace yoke

@@ -72,7 +72,7 @@ struct HollowEntries {
         return fails ? fail(failure.status, entry, "the test wants this call to fail") : status;
     }
 
-    // The status of what HollowMemory said.
+    // Returns the status for a result of HollowMemory.
     static yoke_status told(const Hollow &self, Entry entry, const std::string &why)
     {
         if (why.empty()) return YOKE_OK;
@@ -146,7 +146,7 @@ struct HollowEntries {
             return YOKE_OK;
         });
     }
-    // Pinned memory is the host's, and true.
+    // Pinned memory is real host memory.
     static yoke_status host_alloc(void *device, uint64_t bytes, void **pointer)
     {
         return call(device, Entry::host_alloc, [&](Hollow &) {
@@ -323,7 +323,7 @@ struct HollowEntries {
     static void use(Hollow &self, void *stream, const void *begin, uint64_t bytes)
     {
         const uint64_t address = number_of(begin);
-        if (address < HollowMemory::kFirst) return;  // the host's
+        if (address < HollowMemory::kFirst) return;  // host memory
         if (self.watcher_) self.watcher_->on_use(stream, address, bytes);
     }
     static yoke_status copy(void *device, void *to, const void *from, uint64_t bytes, int32_t,

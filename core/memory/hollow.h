@@ -59,7 +59,7 @@ public:
     virtual void on_use(const void * /*stream*/, uint64_t /*address*/, uint64_t /*bytes*/) {}
     virtual void on_record(const void * /*event*/, const void * /*stream*/) {}
     virtual void on_wait(const void * /*event*/, const void * /*stream*/) {}
-    // The host has seen that work has ended.
+    // The caller has seen the end of work.
     virtual void on_seen_event(const void *) {}
     virtual void on_seen_stream(const void *) {}
     virtual void on_seen_device() {}
@@ -71,7 +71,7 @@ struct HollowOptions {
     uint32_t alignment = 512;
     bool has_virtual_memory = true;
     bool runs_at_once =
-        true;  // else work waits for HollowWork's run_step, or for a wait of the host
+        true;  // else work waits for HollowWork's run_step, or for a wait of the caller
 };
 
 class Hollow {
@@ -84,12 +84,12 @@ public:
     const yoke_backend &table() const { return table_; }
     void *handle() { return this; }
 
-    void watch(HollowWatcher *watcher) { watcher_ = watcher; }  // null: nobody
+    void watch(HollowWatcher *watcher) { watcher_ = watcher; }  // null: none
     // Work of a stream on some bytes, as a kernel's.
     void use(void *stream, uint64_t address, uint64_t bytes);
 
-    // Lets the entry fail at its nth call from now on, 1 the next; the calls behind that succeed again. A wait waits
-    // and memory goes back all the same, as in CUDA, where such calls tell the errors of earlier work.
+    // Makes the entry fail at its nth call from now on (1: the next call); later calls succeed again. A failing wait
+    // still waits, and a failing free still frees, as in CUDA, where such calls report errors of earlier work.
     void fail_at(HollowEntry entry, int64_t nth, yoke_status status);
     int64_t calls(HollowEntry entry) const { return calls_[static_cast<size_t>(entry)]; }
     int64_t calls() const;  // calls of all entries

@@ -35,7 +35,7 @@ struct ThreadCache {
     struct Slot {
         // Returns a block of that class, or null. size is index_size(index).
         Block *take(int index, uint64_t size, uint8_t lane) noexcept;
-        // Keeps a block, which has the lane's arena; false if there is no room.
+        // Keeps a block, which has the lane's arena; returns false if the magazine is full.
         bool keep(Block *block, int index, uint8_t lane) noexcept;
 
         ThreadCache *owner;

@@ -16,7 +16,7 @@ std::string human(int64_t bytes)
     return bytes_text(static_cast<double>(std::max<int64_t>(bytes, 0)));
 }
 
-// Gathers the numbers; the host may have no memory left for more than a walk.
+// Gathers the numbers in a single walk, since host memory may be short.
 OomRecord look(DeviceMemory &memory, uint64_t bytes, FreeMemory &free_memory)
 {
     Device &device = memory.device();

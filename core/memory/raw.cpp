@@ -23,7 +23,7 @@ bool note(Device &device, Block *block, BlockUse use) noexcept
     return false;
 }
 
-// If the host has no memory to note the block, what waits in caches may be memory of the host: so a second try.
+// If host memory for the note is missing, blocks in caches may be host memory: so a second try.
 void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 {
     Block *block = allocate_block(device, bytes, lane);

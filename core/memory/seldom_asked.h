@@ -1,4 +1,4 @@
-// seldom_asked.h: whether the host's limits leave room, which is asked once for many small blocks.
+// seldom_asked.h: whether the machine's limits leave memory, asked once for many small blocks.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,9 @@ namespace yoke {
 
 class SeldomAsked {
 public:
-    // Returns whether `would_end(bytes)` says that so many bytes more end the process. The answer is read from files,
-    // so blocks of less than kWorthALook together are not asked about. While the last answer was yes, each block is: a
-    // request that was refused is tried again.
+    // Returns whether, by `would_end(bytes)`, so many more bytes end the process. The answer is read from files, so
+    // blocks of less than kWorthALook together are not asked about. While the last answer was yes, each block is
+    // asked about: a refused request is tried again.
     template <class F>
     bool would_end(uint64_t bytes, const F &would_end)
     {

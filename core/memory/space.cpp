@@ -151,8 +151,7 @@ void Space::remove(Extent &extent) noexcept
 
 Space::Growth Space::begin_growth(uint64_t size, uint64_t unit) noexcept
 {
-    constexpr int kMostLooks =
-        256;  // looks at holes left by chunks; filling such a hole is rare
+    constexpr int kMostLooks = 256;  // looks at holes left by chunks; filling such a hole is rare
     struct Gap {
         Block *hole = nullptr;
         uint64_t bytes = ~uint64_t{0};

@@ -22,7 +22,7 @@ std::vector<MemoryFigure> memory_figures(Device &device);
 // Bytes of a device by use.
 struct MemoryUse {
     int64_t allocated = 0, requested = 0, reserved = 0;
-    int64_t free = 0;      // in arenas, for whoever asks
+    int64_t free = 0;      // in arenas, for any request
     int64_t largest = 0;   // largest free block
     int64_t stranded = 0;  // free bytes outside the stream with most free bytes
     int64_t waiting = 0;   // for work of other streams

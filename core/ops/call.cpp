@@ -116,7 +116,7 @@ void Call::check_written()
         }
 }
 
-// Whether an op writes where indices say, and so not element by element.
+// Returns whether an op writes at indices, and so not element by element.
 static bool writes_by_index(const OpDef &op)
 {
     for (int i = 0; i < op.arg_count; ++i)

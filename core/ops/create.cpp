@@ -55,7 +55,7 @@ bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg
     return pace > 0 ? !down : !up;
 }
 
-// How many elements `arange` has, as far as a double can tell.
+// Returns the number of elements of `arange`, within the precision of a double.
 double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
 {
     if (!leads_somewhere(start, stop, step))
@@ -148,7 +148,7 @@ Tensor compose_linspace(LinspaceArgs a)
     const double start = scalar_f64(a.start()), stop = scalar_f64(a.stop());
     const auto gaps = static_cast<double>(steps - 1);
     if (steps > 2 && std::isfinite(start) && std::isfinite(stop) && !std::isfinite(stop - start)) {
-        // The ends are farther apart than a double can tell, so each half counts from its own end.
+        // The distance of the ends exceeds a double, so each half counts from its own end.
         const double step = stop / gaps - start / gaps;
         const int64_t half = steps / 2, one = 1;
         ops::arange_internal(make_view(x, Dims{half}, &one, 0), start, step);

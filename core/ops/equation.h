@@ -54,7 +54,7 @@ private:
     int ellipsis_axes_ = 0;  // the most that "..." stands for in any tensor
 };
 
-// How long each label is, and where that was said.
+// Length of each label, and the operand that gave the length.
 class Sizes {
 public:
     Sizes(const std::vector<Term> &terms, const char *equation) : equation_(equation)

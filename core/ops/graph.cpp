@@ -14,7 +14,7 @@
 
 namespace yoke {
 
-// A launch of a capture that runs on the host.
+// Launch of a capture, kept to run without a native graph.
 struct RecordedLaunch {
     RecordedLaunch(const OpDef &op, const yoke_launch &from, yoke_kernel_fn function,
                    bool is_placed)
@@ -31,7 +31,7 @@ struct RecordedLaunch {
     const yoke_kernel_fn kernel;
     const std::unique_ptr<std::max_align_t[]> block;
     yoke_launch *const launch;  // in the block
-    const int drawn_at;         // the parameter that says where an op draws, or -1
+    const int drawn_at;         // index of the parameter with the place of draws, or -1
     const int64_t offset;       // value at the capture
 };
 

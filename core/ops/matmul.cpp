@@ -21,7 +21,7 @@ void check_same_dtype(const yoke_tensor &x, const yoke_tensor &y, const char *se
 Tensor rows(const yoke_tensor &x)
 {
     if (x.ndim == 2) return Tensor::share(const_cast<yoke_tensor *>(&x));
-    int64_t count = 1;  // counted here, since a -1 says nothing where there are no columns
+    int64_t count = 1;  // counted here, since a -1 has no meaning without columns
     for (const int64_t size : x.shape().first(static_cast<size_t>(x.ndim - 1))) count *= size;
     return ops::reshape(x, Dims{count, x.shape_[x.ndim - 1]});
 }

@@ -5,8 +5,8 @@
 
 namespace yoke {
 
-// x on `to`, row-major; recorded on the tape like an op. `non_blocking` as in transfer(): a result on the host is
-// then pinned, and holds its values once the source's stream has been waited for.
+// Returns x on `to`, row-major; recorded on the tape like an op. `non_blocking` as in transfer(): a result in host
+// memory is pinned, and has its values after a wait for the source's stream.
 Tensor move_to(const yoke_tensor &x, Device &to, bool non_blocking);
 
 // Returns x on `to` with `dtype`; x itself if both agree already.

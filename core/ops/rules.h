@@ -29,8 +29,8 @@ void compare(Args a, int x, int y, Plan &plan);
 // Does likewise; a number counts only as true or false: whether an element is 0 is the same in any dtype.
 void logic(Args a, int x, int y, Plan &plan);
 
-// Over a list of axes (absent: all), which stay with length 1 if `keepdim` says so. In `dtype` if that is given, else
-// in x's, integers and bool in i64.
+// Reduces over a list of axes (absent: all); with `keepdim`, they stay with length 1. The result has `dtype` if
+// given, else x's dtype; integers and bool give i64.
 void reduce(Args a, int x, int axis, int keepdim, int dtype, Plan &plan);
 // Does likewise in x's dtype; integers and bool are cast to f32.
 void floating_reduce(Args a, int x, int axis, int keepdim, Plan &plan);

@@ -43,8 +43,8 @@ std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
 int64_t count_list(int32_t op, yoke_arg *args);
 constexpr int64_t kMaxListed = int64_t{1} << 24;
 
-// Raises unless `value` is what argument `arg` of the op takes; turns a dtype-compatible kind into the exact one (an
-// INT for a float). For yoke_op_invoke.
+// Raises unless argument `arg` of the op takes `value`; converts a compatible kind to the exact kind (an INT for a
+// float). For yoke_op_invoke.
 void check_arg(const OpDef &op, int arg, yoke_arg &value);
 
 }  // namespace yoke

@@ -7,11 +7,11 @@
 
 namespace yoke {
 
-// The bits of a script scalar in `dtype`, in the low bytes; floating dtypes are rounded once, to nearest and even, on
-// the host. Promotion sees to it that a float meets a floating dtype or bool.
+// Returns the bits of a script scalar in `dtype`, in the low bytes. The core rounds floating dtypes once, to nearest
+// and even. Promotion makes sure that a float meets a floating dtype or bool.
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype);
 
-// A script scalar with as many digits as tell it from every other number.
+// Returns a script scalar with enough digits to distinguish it from every other number.
 std::string text_of(const yoke_arg &value);
 
 // Returns whether `dtype` has a value for the scalar. An integer dtype: for a number within its bounds, cut to a

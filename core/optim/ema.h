@@ -36,7 +36,6 @@ private:
     void follow_params();
 
     std::vector<yoke::Tensor> params_, averages_;
-    std::vector<yoke::Tensor>
-        kept_;  // the parameters' own values while the averages stand in their place
+    std::vector<yoke::Tensor> kept_;  // the parameters' own values during a swap
     double decay_;
 };

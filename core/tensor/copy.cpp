@@ -103,7 +103,7 @@ void copy_from_host(yoke_tensor &x, const void *from, uint64_t bytes, const char
     if (bytes == 0) return;
     before_write(*x.storage);
     start_copy(x, x.data, from, YOKE_COPY_HOST_TO_DEVICE, call);
-    wait_for_copy(*x.device, call);  // the host may reuse its memory as soon as this returns
+    wait_for_copy(*x.device, call);  // the host program may reuse its memory after the return
     note_written(x);
 }
 

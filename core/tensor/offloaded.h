@@ -14,9 +14,9 @@ struct PinnedBlock;
 
 class Offloaded final : public RefCounted {
 public:
-    // Begins to copy what the storage will hold behind the work given to the current stream so far; the caller may let
-    // go of the storage. Null where nothing is moved: on the host, in a capture, where there is no pinned memory.
-    // Raises OOM.
+    // Begins to copy the storage's contents behind the work given so far to the current stream; the caller may
+    // release the storage. Returns null if nothing is moved: on the host device, in a capture, or without pinned
+    // memory. Raises OOM.
     static Ref<Offloaded> make(Storage &storage);
 
     // Data on the way back, in memory of the current stream. This stream must wait for `done` before reading.

@@ -133,7 +133,7 @@ struct Snapshot::Part {
     char *data = nullptr;
     uint64_t bytes = 0;
     bool is_on_host = false;
-    char *copy = nullptr;  // `data`, where nobody else has the tensor
+    char *copy = nullptr;  // `data`, if the tensor has no other owner
     size_t first_piece = 0, end_piece = 0;
     PinnedBlock *pinned = nullptr;
     Ref<Fence> fence;
@@ -239,7 +239,7 @@ void Snapshot::want()
         if (part.is_wanted()) wants.emplace(part.storage.get(), Ref<Snapshot>::share(this));
     const std::lock_guard lock(wanted.mutex);
     wanted.by_storage.reserve(wanted.by_storage.size() +
-                              wants.size());  // all or none: merge makes no room
+                              wants.size());  // all or none: merge allocates nothing
     wanted.by_storage.merge(wants);
     detail::wanted_snapshots.fetch_add(1, std::memory_order_relaxed);
 }

@@ -28,7 +28,7 @@ public:
     std::atomic<bool> gone{false};     // the memory has been released
 };
 
-// A block of device memory, ours or borrowed from the host program.
+// Block of device memory, Yoke's own or borrowed from the host program.
 class Storage final : public RefCounted {
 public:
     // Exactly a cache line in all: a script drops storages by the thousand.
@@ -161,7 +161,7 @@ struct yoke_tensor final : yoke::RefCounted {
     int16_t ndim = 0;
     bool contiguous = true;  // row-major without gaps
     bool is_view = false;    // made by a view op: other tensors see the same memory
-    bool frozen = false;  // a leaf without need for a gradient now; it keeps its gradient
+    bool frozen = false;     // a leaf without need for a gradient now; it keeps its gradient
 
     // Autograd: the tape node of this tensor, or the leaf node with its gradient; null: no gradient.
     yoke::Ref<yoke::RefCounted> node;
@@ -169,9 +169,7 @@ struct yoke_tensor final : yoke::RefCounted {
     uint32_t node_rewrites = 0;  // the storage's rewrites when the node was set or the view taken
 
     int64_t *strides_ = nullptr;
-    int64_t
-        shape_[2 *
-               YOKE_MAX_NDIM];  // strides follow the shape, so both share a cache line
+    int64_t shape_[2 * YOKE_MAX_NDIM];  // strides follow the shape, so both share a cache line
 
     yoke::IntList shape() const noexcept { return {shape_, static_cast<size_t>(ndim)}; }
     yoke::IntList strides() const noexcept { return {strides_, static_cast<size_t>(ndim)}; }

@@ -48,7 +48,7 @@ private:
     int64_t steps_ = 0;
     Ref<BudgetRun> last_;
     std::vector<std::shared_ptr<KnownForward>> known_;  // the last used first
-    StepFigures figures_;                               // figures of the last step of the first forward
+    StepFigures figures_;  // figures of the last step of the first forward
 };
 
 }  // namespace yoke

@@ -121,7 +121,7 @@ private:
     struct State {
         int64_t held;
         double seconds;
-        uint32_t stop, before, choice;  // whence it comes
+        uint32_t stop, before, choice;  // path to the state before
     };
     using Row = std::vector<Choice>;
 

@@ -41,8 +41,9 @@ struct ProfiledCall {
 struct Profile {
     std::vector<ProfiledCall> calls;
     std::vector<ProfiledValue> values;
-    std::vector<uint32_t> operands;  // values read by calls; values made or changed in place by calls
-    int64_t at_turn = 0;             // between forward and the first node
+    std::vector<uint32_t>
+        operands;         // values read by calls; values made or changed in place by calls
+    int64_t at_turn = 0;  // between forward and the first node
     std::span<const uint32_t> reads(uint32_t call) const
     {
         return {operands.data() + calls[call].reads, operands.data() + calls[call].makes};

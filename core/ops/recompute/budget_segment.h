@@ -79,8 +79,9 @@ private:
     const Profile &profile_;
     uint32_t begin_ = 0, end_ = 0;
     std::vector<uint8_t> crosses_, held_, needed_;  // by value, by value, by call
-    std::vector<uint32_t> uses_;     // by value: needed calls reading the value, nodes keeping the value
-    std::vector<uint32_t> dropped_;  // calls, by the last drop_unneeded()
+    std::vector<uint32_t>
+        uses_;  // by value: needed calls reading the value, nodes keeping the value
+    std::vector<uint32_t> dropped_;              // calls, by the last drop_unneeded()
     uint32_t first_value_ = 0, last_value_ = 0;  // range of the segment's values
     mutable std::vector<int64_t> steps_;         // by call: by how much the live bytes change there
     mutable std::vector<uint32_t> left_;         // by value: uses to come

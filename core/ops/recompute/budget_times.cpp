@@ -24,7 +24,8 @@ double clock_seconds()
 void wait_for_kernels(Device &device)
 {
     if (!device.host && !Graph::of_thread())
-        static_cast<void>(synchronize_lane(device, memory_lane(device)));  // the next wait reports an error
+        static_cast<void>(
+            synchronize_lane(device, memory_lane(device)));  // the next wait reports an error
 }
 
 // Where there is no time to be had, in a capture.

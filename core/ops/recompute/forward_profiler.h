@@ -38,7 +38,7 @@ public:
     // Ends forward. `has_learned`: values still used by the script count as alive beyond forward.
     void end_forward(bool has_learned);
 
-    // Tells whether more was dropped since the last cut than all cuts hold.
+    // Returns whether more bytes were dropped since the last cut than all cuts hold.
     bool is_cut_due() const { return dropped_ > crossing_; }
     const std::vector<uint64_t> &marks() const { return marks_; }  // by call
     const Profile &profile() const { return profile_; }

@@ -25,7 +25,7 @@ public:
     const uint64_t bytes;        // size of the storage
     uint32_t known_version = 0;  // storage's version after the last logged write
     uint32_t last_write;         // call of the last logged write
-    bool lost = false;  // written outside the log: from then on, treated as memory from outside
+    bool lost = false;      // written outside the log: from then on, treated as memory from outside
     uint32_t profiled = 0;  // its number in the profile of
     uint64_t profiler = 0;  // number of this ForwardProfiler; 0: none
 };

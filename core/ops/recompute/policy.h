@@ -19,12 +19,11 @@ public:
     virtual bool is_asked() const noexcept { return false; }
     // If is_asked(), the closing scope asks for the fate of each held and needed call's results. If fate() raises,
     // the results go.
-    enum class Fate { kGo, kStay, kOffload };  // in memory; in that of the host
+    enum class Fate { kGo, kStay, kOffload };  // in memory; in host memory
     virtual Fate fate(const LoggedCall &) { return Fate::kStay; }
 
-    static Ref<Policy> full();  // holds no results
-    static Ref<Policy>
-    matmul();  // matrix products, convolutions, attention: ops of cost gemm
+    static Ref<Policy> full();    // holds no results
+    static Ref<Policy> matmul();  // matrix products, convolutions, attention: ops of cost gemm
     // Holds results of the ops in `names`, as spelt in docs/ops.md. Raises VALUE for an unknown name, with the
     // nearest name.
     static Ref<Policy> ops(std::span<const std::string_view> names, const char *call);

@@ -86,7 +86,7 @@ void detail::drop_scope(Scope *scope) noexcept
 
 // ---- Closing --------------------------------------------------------------------------------------------------
 
-// Tells whether a scope that fits is in force in the calling thread, perhaps behind inner scopes or set aside by a
+// Returns whether a fitting scope is in force in the calling thread, perhaps behind inner scopes or set aside by a
 // walk.
 template <class Fits>
 bool Scope::has_at_hand(Fits fits) noexcept
@@ -175,8 +175,7 @@ void Scope::release_handle(const char *call) noexcept
         else if (is_open() && !open_within_.load())
             leave_outer();
     } catch (const std::exception &) {
-        set_scope(
-            outer_.get());  // the log is whole, so the scope's nodes can still recompute
+        set_scope(outer_.get());  // the log is whole, so the scope's nodes can still recompute
         leave_outer();
     }
 }

@@ -40,15 +40,15 @@ public:
         const ThreadState *state = known_thread_state();
         return state ? state->scope : nullptr;
     }
-    // Tells whether a scope that records into it is in force in the calling thread, perhaps behind inner scopes or set
-    // aside by a walk.
+    // Returns whether a scope recording into `recording` is in force in the calling thread, perhaps behind inner
+    // scopes or set aside by a walk.
     static bool is_at_hand(const Recording &recording) noexcept;
 
     // ---- For set_scope ----
     // Puts the scope in force in a thread, or ends this. Raises STATE while the scope is in force in another thread.
     void enter(ThreadState &state);
     void leave() noexcept;
-    // Tells whether both lie within one outermost scope.
+    // Returns whether both lie within the same outermost scope.
     bool is_related(const Scope &other) const noexcept { return outermost_ == other.outermost_; }
 
     // ---- For ops, while the scope is in force ----
@@ -77,7 +77,7 @@ private:
     const Ref<Scope> outer_;
     Scope *const outermost_;
     std::atomic<ThreadState *> thread_{
-        nullptr};               // in an outermost scope: thread with this scope, or an inner scope, in force
+        nullptr};  // in an outermost scope: thread with this scope, or an inner scope, in force
     Ref<Recording> recording_;  // either recording_ or run_
     Ref<BudgetRun> run_;        // ended by the outermost scope
     std::atomic<bool> closed_{false};
