@@ -1,6 +1,6 @@
-// Which launcher has started which: variables of both alike come to a process, and do not tell. The launcher whose
-// ranks this process is one of is the first of those it comes from that has not been given what the launcher itself
-// sets.
+// The order in which launchers started each other. A process has the variables of all its launchers, so the variables
+// alone do not give the order. The launcher of this rank is the nearest ancestor that started without the variable
+// that the launcher itself sets.
 #include "core/rendezvous/ancestors.h"
 
 #include "core/base/text.h"
@@ -47,8 +47,9 @@ bool has(const Variables &all, const std::string &name, const std::string &value
     return found != all.end() && found->second == value;
 }
 
-// Slurm's daemon is another user's. Where what it has started had the launcher's variable already, that one was there
-// before the step, and had nothing of it.
+// Returns no variables if the task of the Slurm step started with this variable, else nullopt. Slurm's daemon belongs
+// to another user, so its variables cannot be read. If the task had the variable already, the launcher ran before the
+// step and saw no variables of the step.
 std::optional<Variables> before_step(const std::string &name, const std::string &value)
 {
     const char *text = getenv("SLURM_TASK_PID");

@@ -8,8 +8,8 @@
 
 namespace yoke {
 
-// All variables of a process, as it was started. Nothing where the system does not tell: it is another user's, or has
-// ended.
+// Returns all variables with which the process was started. Returns nullopt if the process belongs to another user or
+// has ended.
 std::optional<std::map<std::string, std::string>> process_variables(int32_t process);
 
 }  // namespace yoke

@@ -1,4 +1,5 @@
-// cause.h: why a group failed: what the first rank that noticed has published, and every rank raises.
+// cause.h: the reason why a group failed. The first rank that notices the failure publishes the cause, and every rank
+// raises it.
 #pragma once
 
 #include "yoke/types.h"
@@ -16,16 +17,16 @@ inline constexpr const char *kCauseKey = "cause";
 struct Cause {
     yoke_status status = YOKE_E_COMM;
     std::string text;            // all of it, alike on every rank
-    bool is_planned = false;     // the group's end is no failure: its ranks go on without it
-    bool is_of_no_call = false;  // whichever call raises it puts its name in front
-    uint64_t number = 0;         // of the failure in this process; 0: it is told for the first time
-    size_t call_size = 0;        // of the call's name, if the text begins with it; else 0
+    bool is_planned = false;     // the end of the group is no failure: its ranks go on without the group
+    bool is_of_no_call = false;  // the call that raises the cause puts its name in front
+    uint64_t number = 0;         // failure's number in this process; 0: not reported before
+    size_t call_size = 0;        // size of the call's name, if the text begins with the name; else 0
 
-    // A line of text for the store; what is none gives a Cause that says so.
+    // Line of text for the store. If the line is no cause, decode() returns a Cause that says so.
     std::string encode() const;
     static Cause decode(std::string_view line);
     [[noreturn]] void raise() const;
-    // Says that the text begins with the name of that call, and ": ".
+    // Notes that the text begins with the call's name and ": ".
     Cause &&of(std::string_view call) &&
     {
         call_size = call.size();

@@ -16,7 +16,7 @@ namespace {
 constexpr char kField = '\x1f', kRecord = '\x1e';
 constexpr char kNote = '!';  // in front of what is no RankInfo
 constexpr const char *kVerdict = "verdict", *kCount = "arrivals";
-// After a deadline, in which ranks agree about what they tell of it.
+// Seconds after the deadline in which the ranks agree on one verdict.
 constexpr double kGrace = 0.1;
 
 std::string rank_key(int64_t number)
@@ -53,7 +53,8 @@ CheckIn::Verdict decode_verdict(const std::string &text)
     return {YOKE_E_COMM, "comm.init: the store holds no verdict of Yoke's but other data"};
 }
 
-// Each among those of its node, in the order of ranks, unless every rank's launcher said it.
+// Numbers each rank among the ranks of its node, in the order of ranks. If the launchers of all ranks gave local
+// ranks, these stay.
 void number_locally(std::vector<RankInfo> &all)
 {
     const auto is_told = [](const RankInfo &one) {
@@ -198,7 +199,7 @@ void CheckIn::refuse(Store &store, const std::string &why, Deadline deadline)
     add_to_list(store, std::string(1, kNote), deadline);  // whoever reads the list looks up
 }
 
-// Why it cannot be a rank of the job that this process is of; "" where it can.
+// Returns why the newcomer cannot be a rank of this process's job; "" if it can.
 std::string CheckIn::fault_of(const RankInfo &newcomer) const
 {
     if (newcomer.size != self_.size)
@@ -239,7 +240,7 @@ CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
             there.text(come.size()).c_str())};
 }
 
-// Looks at those of the list that have come, and have not been looked at.
+// Reads the entries of the list that arrived since the last read.
 void CheckIn::read_ranks(Deadline deadline)
 {
     while (const auto text = store_.try_get(rank_key(read_), deadline)) {

@@ -42,7 +42,7 @@ void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *w
         one.by.c_str(), what, one.value, other.by.c_str(), other.value, why.c_str());
 }
 
-// What the same caller has said before says the same.
+// Replaces an earlier value of the same caller, and raises if the values differ.
 void say(Said<int32_t> &what, const Said<int32_t> &said, const char *name)
 {
     compare(what, said, name);
@@ -76,7 +76,7 @@ void read_host(std::string_view text, const std::string &url, LauncherSource &so
     source.port = {"init_method", read->port};
 }
 
-// What the call was given, and the path of file://.
+// Returns the source made of init's arguments, and the path of file://.
 LauncherSource explicit_source(const InitArguments &arguments, std::string &file)
 {
     constexpr std::string_view kTcp = "tcp://", kFile = "file://";
@@ -98,7 +98,7 @@ LauncherSource explicit_source(const InitArguments &arguments, std::string &file
     return source;
 }
 
-// "Open MPI runs within yoke run; start all ranks by one of them alone, or ".
+// Returns "Open MPI runs within yoke run; start all ranks by one of them alone, or ".
 std::string within(const LauncherSource &source, const std::string &run)
 {
     if (run.empty()) return "";
@@ -106,7 +106,8 @@ std::string within(const LauncherSource &source, const std::string &run)
                   source.name.c_str(), run.c_str());
 }
 
-// Each with the next that speaks. One that was started by others has ranks of its own.
+// Compares each source with the next source that has a value. A launcher started by another launcher has ranks of its
+// own, so the comparison ends there.
 void find_contradictions(const std::vector<LauncherSource> &sources)
 {
     Said<int32_t> rank, size;
@@ -122,8 +123,9 @@ void find_contradictions(const std::vector<LauncherSource> &sources)
     }
 }
 
-// A launcher within each rank of a run starts ranks 0, 1, … in each: those that it gives the run's own number say
-// nothing that contradicts, and would be a group without the others.
+// Raises if a launcher within a rank of a run gave this process the rank's own number. Such a launcher starts ranks
+// 0, 1, … within each rank of the run. An equal number contradicts no variable, but these processes would form a
+// group without the other ranks.
 void find_equal_within(const std::vector<LauncherSource> &sources)
 {
     const auto run = std::ranges::find_if(
@@ -140,8 +142,8 @@ void find_equal_within(const std::vector<LauncherSource> &sources)
         inner->name.c_str(), inner->rank.value, inner->rank.by.c_str(), inner->rank.value);
 }
 
-// A launcher in each of another one's processes, which knows of one machine alone: several jobs, where one may be
-// meant.
+// Returns a warning if each process of an outer launcher has an inner launcher with ranks of one machine only: there
+// are several jobs, and the user may have meant a single job.
 std::string doubt_of(const std::vector<LauncherSource> &sources)
 {
     const auto inner = std::ranges::find_if(
@@ -156,7 +158,7 @@ std::string doubt_of(const std::vector<LauncherSource> &sources)
     return "";
 }
 
-// All that is needed, in the order in which people think of it.
+// All values that init needs, in the order in which people think of them.
 struct Parts {
     Said<int32_t> rank, size;
     Said<std::vector<std::string>> hosts;
@@ -213,7 +215,7 @@ const LauncherSource &source_of_rank(const std::vector<LauncherSource> &sources)
     return sources[0];
 }
 
-// The job's own name: of whoever named the rank, else of any that has one.
+// Sets the job's name: the name from the source of the rank, else from the first source with a name.
 void name_job(const std::vector<LauncherSource> &sources, Environment &out)
 {
     const LauncherSource &main = source_of_rank(sources);

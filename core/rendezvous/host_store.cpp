@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::string_view kMark = "yoke 1";
 
-// Addresses of this host by which another might reach it, the likely ones first; loopback serves ranks of one host.
+// Returns addresses of this machine by which another may reach it, the likely addresses first. Loopback serves ranks
+// on the same machine.
 std::vector<std::string> own_addresses()
 {
     const std::vector<Interface> all = host_interfaces();
@@ -79,7 +80,7 @@ try {
         if (found->hosts.empty()) fail_without_network();
         return *found;
     }
-    // Of another version it may hold a secret.
+    // The text of another version of Yoke may hold a secret, so the error does not show it.
     const bool is_yokes = text.starts_with(kMark.substr(0, kMark.find(' ')));
     fail_in(
         kInitCall, YOKE_E_COMM,
@@ -117,7 +118,7 @@ Past &past = immortal<Past>();
         self.rank, self.about.c_str(), deadline.given_s(), found.port, found.hosts[0].c_str());
 }
 
-// Null where nobody is there within that time.
+// Returns null if no rank 0 answers by the deadline.
 std::shared_ptr<ClientStore> try_to_reach(const StoreAddress &found, PeerOptions self,
                                           Deadline deadline)
 try {
@@ -152,7 +153,7 @@ void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,
 std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &key, PeerOptions self,
                                          Deadline deadline)
 {
-    // Behind each attempt rank 0 may have come, and told another place.
+    // After each attempt the store is read again: rank 0 may have come meanwhile and published another address.
     constexpr double kFirst = 0.05, kLongest = 2;
     for (double attempt = kFirst;; attempt = std::min(2 * attempt, kLongest)) {
         const StoreAddress found = read(store, key, self, deadline);

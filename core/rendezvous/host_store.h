@@ -1,10 +1,10 @@
-// host_store.h: a table of the host program's own, by which the ranks of a job find rank 0.
+// host_store.h: a store of the host program, by which the ranks of a job find rank 0.
 //
-// Rank 0 sets where it listens and a secret that it has drawn; the others read that and connect. All the rest goes over
-// rank 0's own table: so the host's is called within init alone, in its caller's thread, and may be anything, a
-// script's object that knows no threads, or a server that ends with the launcher. What a former job has left there is
-// found to be stale, since nobody listens there who knows its secret, and is read again until this job's rank 0 has
-// come.
+// Rank 0 publishes its address and a random secret in this store. The other ranks read both and connect. All further
+// data goes through rank 0's own store. So the host program's store is called only within init, in the caller's
+// thread. It may be a script's object without support for threads, or a server that ends with the launcher. An entry
+// of a former job is found to be stale, because no server at its address knows the secret. The entry is then read
+// again until this job's rank 0 has come.
 #pragma once
 
 #include "core/store/store_client.h"
@@ -25,12 +25,12 @@ public:
 // 128 bits in hexadecimal.
 std::string draw_secret();
 
-// Of rank 0, which listens at `port` on each of its networks, or on those that were chosen.
+// Publishes the address of rank 0, which listens at `port` on each of its networks or on the chosen networks.
 void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,
                     const std::string &secret);
 
-// Of the others; the cookie is made of what is found. Raises YOKE_E_TIMEOUT with what was found, YOKE_E_COMM where rank
-// 0 refuses this rank, and what the store raises.
+// Connects another rank to rank 0, with a cookie made of the published secret. Raises YOKE_E_TIMEOUT with the entry
+// that was found, YOKE_E_COMM if rank 0 refuses this rank, and errors of the store.
 std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &key, PeerOptions self,
                                          Deadline deadline);
 

@@ -1,4 +1,4 @@
-// Where rank 0 is, from what Slurm and Open MPI have for it.
+// The host of rank 0, read from the variables of Slurm and Open MPI.
 #include "core/base/error.h"
 #include "core/rendezvous/environment.h"
 

@@ -70,7 +70,7 @@ InterfaceChoice InterfaceChoice::configured()
     const std::string origin = config_origin(kOwn);
     const char *said = getenv(origin.c_str());  // null where the program set it
     InterfaceChoice choice = read(said ? origin : kOwn, value);
-    if (said) choice.text_ = said;  // of Gloo's variable it is not the value
+    if (said) choice.text_ = said;  // for Gloo's variable, the text differs from the value
     return choice;
 }
 

@@ -1,5 +1,6 @@
-// interfaces.h: by which of its networks a host talks to the others: YOKE_SOCKET_IFNAME, or what stands for it, in
-// NCCL's syntax: "ib,eth" are beginnings of names, "=eth0" is a name, "^docker,lo" is all but those.
+// interfaces.h: the networks over which a machine talks to other machines. YOKE_SOCKET_IFNAME, or a variable that
+// stands for it, chooses them in NCCL's syntax: "ib,eth" are prefixes of names, "=eth0" is an exact name,
+// "^docker,lo" is all except those prefixes.
 #pragma once
 
 #include "core/base/foreign.h"
@@ -15,19 +16,19 @@ struct Interface {
     std::string name;
     SocketAddress address;
 };
-// Those that are up and have an address, of each the IPv4 one first.
+// Returns the interfaces that are up and have an address, each with its IPv4 address first.
 std::vector<Interface> host_interfaces();
 
 class InterfaceChoice {
 public:
-    // Raises YOKE_E_VALUE, naming the variable, for a text that names nothing.
+    // Raises YOKE_E_VALUE with the variable's name if the text contains no name.
     static InterfaceChoice read(std::string_view variable, std::string_view text);
-    // Empty where nobody has set it.
+    // Empty if no variable is set.
     static InterfaceChoice configured();
 
     bool empty() const noexcept { return names_.empty(); }
     bool accepts(std::string_view name) const;
-    // Those that it accepts. Raises YOKE_E_VALUE with those that there are where it is none.
+    // Returns the accepted interfaces. If there are none, raises YOKE_E_VALUE with a list of the existing interfaces.
     std::vector<Interface> among(const std::vector<Interface> &all) const;
 
 private:
@@ -36,12 +37,12 @@ private:
     std::vector<std::string> names_;
 };
 
-// All of foreign_variables(); one that names no network of this host, which would be an error at its first use, is
-// told as unreadable, and why.
+// Returns all of foreign_variables(). A variable that names no network of this machine would be an error at its first
+// use, so it is reported as unreadable, with the reason.
 std::vector<ForeignVariable> comm_variables();
 
-// An address by which other hosts may reach this one: on the chosen networks, else on the first that is neither
-// loopback nor a container's bridge, of that family if there is one.
+// Returns an address by which other machines may reach this machine: on the chosen networks, else on the first
+// network that is neither loopback nor a container's bridge. Prefers an address of the given family.
 std::string host_address(const InterfaceChoice &choice, int family);
 
 }  // namespace yoke

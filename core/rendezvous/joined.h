@@ -1,4 +1,4 @@
-// joined.h: the ranks that come to one that may lead a shrunk group.
+// joined.h: the ranks that join a rank which may lead a shrunk group.
 #pragma once
 
 #include "core/base/error.h"
@@ -14,7 +14,7 @@
 
 namespace yoke {
 
-// Who has come to this rank's own store, and is there still.
+// Ranks that are connected to this rank's own store.
 class Joined {
 public:
     explicit Joined(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
@@ -45,13 +45,13 @@ public:
         (void)changed_.wait_for(lock, most);
         check_interrupt(lock);
     }
-    // Why a rank that calls shrink cannot come; "" where none has said so.
+    // Returns why a rank that called shrink cannot join; "" if no rank has refused.
     std::string refusal() const
     {
         const std::lock_guard lock(mutex_);
         return refusal_;
     }
-    // What this rank's own store lacks.
+    // Returns which resource is missing for this rank's own store, or "".
     std::string lack() const
     {
         const std::lock_guard lock(mutex_);

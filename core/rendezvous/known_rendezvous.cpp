@@ -17,7 +17,8 @@ namespace yoke {
 
 namespace {
 
-// A process may meet with several jobs, one by its variables and others by arguments.
+// Rendezvous of this process. A process may belong to several jobs, such as one by its variables and others by
+// arguments.
 struct KnownRendezvous {
     pid_t process;
     InitArguments arguments;
@@ -30,11 +31,12 @@ struct KnownRendezvousList {
     std::vector<KnownRendezvous> all;
     std::condition_variable_any turn;
     pid_t joining_in = 0;                // a child has none of these threads
-    std::vector<InitArguments> joining;  // whose threads are at it now
+    std::vector<InitArguments> joining;  // arguments of the threads in a rendezvous now
 };
 KnownRendezvousList &known_rendezvous_list = immortal<KnownRendezvousList>();
 
-// Takes out those that match, which the caller drops behind the lock: their end takes one that forks take first.
+// Takes matching entries out of the list. The caller destroys them after it has released the list's lock, because
+// their destructors take a lock that a fork takes first.
 template <class F>
 std::vector<KnownRendezvous> taken_out(const F &matches)
 {
@@ -49,7 +51,7 @@ std::vector<KnownRendezvous> taken_out(const F &matches)
     return taken;
 }
 
-// Ranks that have met may make several groups of all ranks, one after the other or at once.
+// The ranks of a rendezvous may make several groups of all ranks, in sequence or at once.
 std::string name_of(int number)
 {
     return "group/" + std::to_string(number);
@@ -87,7 +89,7 @@ void remember(const JobRendezvous &joining)
 
 std::optional<JobRendezvous> known_rendezvous(const InitArguments &arguments)
 {
-    std::shared_ptr<const Rendezvous> met;  // it may end here, which takes time and locks
+    std::shared_ptr<const Rendezvous> met;  // may be the last reference: its destructor takes time and locks
     const std::lock_guard lock(known_rendezvous_list.mutex);
     for (const KnownRendezvous &each : known_rendezvous_list.all) {
         if (each.process != getpid() || !(each.arguments == arguments)) continue;

@@ -1,12 +1,12 @@
-// known_rendezvous.h: where this process has met with the ranks of each of its jobs, so that a further init of one
-// makes its group there, at once.
+// known_rendezvous.h: the rendezvous of this process, by job. A further init of the same job makes its group there at
+// once.
 #pragma once
 
 #include "core/rendezvous/members.h"
 
 namespace yoke {
 
-// Where the ranks of this process's groups have met, and who watches them.
+// Rendezvous of the ranks of this process's groups, and the watcher of their connections.
 struct JobRendezvous {
     InitArguments arguments;
     std::shared_ptr<const Rendezvous> met;
@@ -14,21 +14,21 @@ struct JobRendezvous {
 };
 
 void remember(const JobRendezvous &joining);
-// That of these arguments, while a group of it lives.
+// Returns the rendezvous made with these arguments, if one of its groups is alive.
 std::optional<JobRendezvous> known_rendezvous(const InitArguments &arguments);
-// Its ranks meet anew: rank 0's port is free for them.
+// Forgets the rendezvous and frees rank 0's port, so the ranks can start a new rendezvous.
 void give_up(const JobRendezvous &joining);
 
-// Threads of a process meet one after the other where they have the same arguments: at once they would be one rank
-// twice.
+// Turn of a thread at a rendezvous. If several threads of a process used the same arguments at once, the process
+// would join twice with the same rank.
 class RendezvousTurn {
 public:
-    // Waits for the thread that is at it, until the deadline.
+    // Waits until the deadline for another thread with the same arguments.
     RendezvousTurn(const InitArguments &arguments, Deadline deadline, const char *call);
     ~RendezvousTurn();
     RendezvousTurn(const RendezvousTurn &) = delete;
     RendezvousTurn &operator=(const RendezvousTurn &) = delete;
-    // Whether there was one, which may have met by now for this thread too.
+    // Returns whether another thread was first. Its rendezvous may serve this thread too.
     bool has_waited() const { return has_waited_; }
 
 private:
@@ -36,10 +36,10 @@ private:
     bool has_waited_ = false;
 };
 
-// Of the first group that is made there.
+// Returns the members of the first group of this rendezvous.
 Members members_of(const JobRendezvous &joining);
-// Of the next one, which no rank has given up because others did not come in time. Raises what one has failed with for
-// another reason, once for all those before.
+// Returns the members of the next group. Skips numbers whose group failed, such as by a timeout of its ranks. If a
+// skipped group failed for another reason, raises the first such cause, once for all skipped groups.
 Members members_where_met(const JobRendezvous &joining, Deadline deadline);
 
 }  // namespace yoke

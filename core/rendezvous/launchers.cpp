@@ -1,4 +1,4 @@
-// The launchers that Yoke knows, each by the variables that it sets.
+// The launchers known to Yoke, each recognized by its variables.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/launch/variables.h"
@@ -54,7 +54,7 @@ Said<T> first_of(const Said<T> &one, const Said<T> &other)
     return one ? one : other;
 }
 
-// torchrun and yoke run, and whatever keeps to their names, such as Kubeflow's operator, or a person.
+// Reads the variables of torchrun and yoke run. Kubeflow's operator and people use these names too.
 LauncherSource by_rank(const Lookup &variable)
 {
     LauncherSource source;
@@ -64,7 +64,8 @@ LauncherSource by_rank(const Lookup &variable)
     source.local_size = said_number(variable, "LOCAL_WORLD_SIZE");
     source.hosts = said_host(variable, "MASTER_ADDR");
     source.port = said_port(variable, "MASTER_PORT");
-    // A torchrun that yoke run has started is the inner one; yoke run takes torchrun's away.
+    // A torchrun started by yoke run is the inner launcher. The opposite case does not occur: yoke run removes
+    // torchrun's variable.
     const Said<std::string> torch = said_text(variable, "TORCHELASTIC_RUN_ID");
     const Said<std::string> run = first_of(torch, said_text(variable, kRunVariable));
     const char *name = torch ? "torchrun" : "yoke run";
@@ -82,7 +83,7 @@ LauncherSource by_pmix(const Lookup &variable)
 {
     LauncherSource source;
     source.name = "PMIx";
-    // A process that Open MPI's MPI_Init found alone has made itself its rank 0.
+    // If Open MPI's MPI_Init found no launcher, the process has made itself rank 0 of a job of its own.
     if (said_text(variable, "OMPI_MCA_ess").value == "singleton") return source;
     source.rank = said_number(variable, "PMIX_RANK");
     const Said<std::string> space = said_text(variable, "PMIX_NAMESPACE");
@@ -99,7 +100,7 @@ LauncherSource by_open_mpi(const Lookup &variable)
     source.local_rank = said_number(variable, "OMPI_COMM_WORLD_LOCAL_RANK");
     source.local_size = said_number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE");
     source.is_inner =
-        static_cast<bool>(source.rank);  // within Slurm a step has its daemons, not its ranks
+        static_cast<bool>(source.rank);  // within Slurm, the step's tasks are Open MPI's daemons, not its ranks
     const Said<std::string> uri = said_text(variable, "OMPI_MCA_orte_hnp_uri");
     if (!uri) return source;
     source.job = "Open MPI " + uri.value.substr(0, uri.value.find(';'));
@@ -131,7 +132,7 @@ std::optional<int32_t> tasks_of_node(std::string_view list, int64_t node)
     return std::nullopt;
 }
 
-// Returns nothing where the list does not fit the task's own number: it is of another step then.
+// Returns an empty value if the list does not fit the task's own number: the list then belongs to another step.
 Said<int32_t> slurm_local_size(const Lookup &variable, const Said<int32_t> &local_rank)
 {
     const Said<std::string> list = said_text(variable, "SLURM_STEP_TASKS_PER_NODE");
@@ -176,7 +177,8 @@ int32_t ranks_of_nodes(const std::string &by, int64_t ranks)
             by.c_str(), static_cast<long long>(ranks), kMostRanks);
 }
 
-// What Kubeflow's Trainer tells torchrun, for programs that it starts without. Its ranks are nodes.
+// Reads the variables that Kubeflow's Trainer sets for torchrun, for programs started without torchrun. Kubeflow's
+// ranks are nodes.
 LauncherSource by_kubeflow(const Lookup &variable)
 {
     LauncherSource source;
@@ -189,7 +191,7 @@ LauncherSource by_kubeflow(const Lookup &variable)
     const Said<std::string> node_count = said_text(variable, "PET_NNODES");
     const int32_t count = node_count ? parsed<int32_t>(node_count.value).value_or(0) : 0;
     if (count < 1) return source;
-    // A word, such as auto, says as many as there are devices, of which this process alone is none.
+    // A word such as auto means as many ranks as devices. A single process of the node cannot stand for these ranks.
     const Said<std::string> each = said_text(variable, "PET_NPROC_PER_NODE");
     const int32_t per_node = each ? parsed<int32_t>(each.value).value_or(0) : 1;
     const Said<int32_t> node = first_of(said_number(variable, "PET_NODE_RANK"),
@@ -225,7 +227,8 @@ void check_local_rank(const LauncherSource &source)
         rank.by.c_str(), rank.value, size.by.c_str(), size.value);
 }
 
-// Those that the first one's launcher found there when it was started have started it; the others run within it.
+// Marks the outer launchers. If the first source's launcher already had a source's variables when it was started,
+// this source has started the launcher. The other sources run within the launcher.
 void find_outer(std::vector<LauncherSource> &all, const Lookup &variable,
                 const LauncherLookup &launcher)
 {

@@ -1,4 +1,4 @@
-// members.h: the ranks of a group, and what they agree by beside its engine.
+// members.h: the ranks of a group, and the store and watcher that they share beside the group's engine.
 #pragma once
 
 #include "core/rendezvous/rendezvous.h"
@@ -10,7 +10,7 @@
 
 namespace yoke {
 
-// A number that no other group of the job has, whose ranks name it alike.
+// Returns a number that no other group of the job has. Ranks that use the same name get the same number.
 inline uint64_t number_of_group(const std::string &name)
 {
     return std::hash<std::string>()(name) | 1;
@@ -19,21 +19,21 @@ inline uint64_t number_of_group(const std::string &name)
 struct Members {
     int32_t rank = 0;
     std::vector<RankInfo> ranks;   // by rank
-    uint64_t number = 0;           // of the group: alike on all ranks, and no other group's
+    uint64_t number = 0;           // group's number: alike on all ranks, different for each group
     std::shared_ptr<Store> store;  // with keys of this group's own
-    // Where the ranks met, for as long as one of the groups lives that were made there: rank 0's server says farewell
-    // with it. Null for threads.
+    // Rendezvous of the ranks. It lives as long as any group made there: then rank 0's server sends its goodbye
+    // message. Null for threads.
     std::shared_ptr<const Rendezvous> met = {};
-    // What is heard there of connections, which have the numbers that the ranks had there.
+    // News of the connections of that rendezvous. The news use the rank numbers of the rendezvous.
     std::shared_ptr<Watcher> watcher = {};
     std::vector<int32_t> met_as = {};  // by rank
-    bool is_again = false;  // made where others were before: where that fails its ranks meet anew
+    bool is_again = false;  // made in a rendezvous with earlier groups: on failure, the ranks start a new rendezvous
 
     int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
     const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }
     const RankInfo &at(int32_t which) const { return ranks[static_cast<size_t>(which)]; }
-    // Returns the rank that keeps the table by which ranks agree, or -1 where none of this group does: of a part, a
-    // rank of the job.
+    // Returns the rank that serves the store, or -1 if no rank of this group does. The store of a subgroup is served
+    // by a rank of the job.
     int32_t server() const noexcept
     {
         if (!met) return -1;

@@ -25,7 +25,7 @@ std::string boot_id()
     const std::string text = file_text("/proc/sys/kernel/random/boot_id");
     const std::string id = text.substr(0, text.find('\n'));
     if (!id.empty()) return id;
-    // A machine that does not say which it is counts as one for each of its processes: slower, never wrong.
+    // If the machine has no boot id, each of its processes counts as a machine: slower, but never wrong.
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     return format("process %d of %lld.%09ld", getpid(), static_cast<long long>(now.tv_sec),

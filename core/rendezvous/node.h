@@ -1,5 +1,6 @@
-// node.h: which processes are on one machine: those that share a boot and a network namespace, whatever their host is
-// called. Memory is shared by those that share a pid namespace as well, since they reach each other's files by /proc.
+// node.h: the machine of a process. Processes with the same boot and network namespace are on one machine, whatever
+// its host name. Processes that share a pid namespace as well can share memory, because they reach each other's files
+// by /proc.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@ namespace yoke {
 
 struct HostNode {
     std::string identity;  // boot id, network namespace
-    std::string memory;    // the same, and the pid namespace
+    std::string memory;    // `identity`, and the pid namespace
     std::string host;      // for people
 };
 // Asked anew each time: a process may enter another namespace.

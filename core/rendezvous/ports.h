@@ -1,4 +1,4 @@
-// ports.h: at which ports rank 0 of a job may listen where nobody has named one, or the launcher has taken it.
+// ports.h: ports for rank 0 of a job if no port is given, or if the launcher has taken the given port.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@ namespace yoke {
 
 inline constexpr int kCandidatePorts = 16;
 
-// Alike on all ranks, different for most jobs, below those that the system gives to connections.
+// Returns ports that are alike on all ranks and different for most jobs. They are below the ports that the system
+// gives to connections.
 std::vector<uint16_t> candidate_ports(std::string_view job);
 
 }  // namespace yoke

@@ -26,7 +26,8 @@ std::vector<uint16_t> ports_of(const Environment &environment, const std::string
 
 constexpr const char *kOfShortage = "see ulimit -n, and how much memory there is";
 
-// Who listens there, as far as it tells; a rank 0 of this very job tells its other ranks of this one, too.
+// Returns who listens at the port, as far as the listener answers. If a rank 0 of the same job listens, it notifies
+// its other ranks of this rank, too.
 std::string holder_of(uint16_t port, const PeerOptions &self)
 {
     constexpr double kToTell = 1;
@@ -46,7 +47,7 @@ std::string holder_of(uint16_t port, const PeerOptions &self)
     }
 }
 
-// What was tried, and how each answered.
+// Addresses that were tried, with their answers.
 class Attempts {
 public:
     void note(const std::string &where, const StoreConnection &tried)
@@ -60,7 +61,7 @@ public:
                   tried.why;
         if (tried.outcome == StoreConnection::kNoStore)
             how = "another program listens there, or is busy: " + tried.why;
-        // The rank 0 that this process has met before may close its port amid a greeting, once.
+        // A rank 0 from an earlier rendezvous may close its port amid a greeting, once.
         const bool is_again =
             std::exchange(answers_[where].outcome, tried.outcome) == tried.outcome;
         const bool is_usual = tried.outcome == StoreConnection::kNobody ||
@@ -68,7 +69,7 @@ public:
                               (tried.outcome == StoreConnection::kNoStore && !is_again);
         note(where, how, !is_usual);
     }
-    // What is strange is logged at its first time: there may be a long wait ahead.
+    // Logs a strange answer at its first time, because a long wait may follow.
     void note(const std::string &where, const std::string &how, bool is_strange)
     {
         Answer &known = answers_[where];
@@ -77,7 +78,7 @@ public:
             log(LogLevel::kWarn, "comm.init: %s: %s; trying on", where.c_str(), how.c_str());
     }
     bool has(const std::string &where) const { return answers_.contains(where); }
-    // Of many ports that nobody listens at, one speaks for all.
+    // Returns all answers. Places with the same answer share a single entry.
     std::string text() const
     {
         std::map<std::string, std::string> places;
@@ -96,14 +97,14 @@ public:
 
 private:
     struct Answer {
-        std::string how, told;  // the last one, and what was logged
+        std::string how, told;  // the last answer, and the logged answer
         StoreConnection::Outcome outcome = StoreConnection::kNobody;
     };
 
     std::map<std::string, Answer> answers_;
 };
 
-// One way to rank 0 after the other.
+// Search for rank 0, which tries each address in turn.
 class Search {
 public:
     Search(const Environment &environment, std::vector<uint16_t> ports, const PeerOptions &self,
@@ -134,7 +135,7 @@ private:
                 StoreConnection tried = attempt(*each);
                 if (tried.store) return std::move(tried.store);
                 if (deadline_.has_passed()) return nullptr;
-                // What does not answer at all does not at its other ports.
+                // An address that does not answer at all will not answer at its other ports.
                 each = tried.error == ETIMEDOUT ? addresses.erase(each) : std::next(each);
             }
         return nullptr;
@@ -159,7 +160,7 @@ private:
         throw Error(YOKE_E_IO, why);
     }
 
-    // A name may become known later, that of a pod which starts.
+    // A name may become known later, such as the name of a starting pod.
     std::vector<SocketAddress> addresses_of(const std::string &host)
     {
         try {

@@ -1,8 +1,8 @@
-// reach.h: how rank 0 comes to listen, and how the other ranks find where.
+// reach.h: how rank 0 chooses a port, and how the other ranks find this port.
 //
-// At one port where somebody has named it. Under torchrun that one is the launcher's own, and others name none: then
-// both sides make the same 16 ports from the job's name, rank 0 takes the first that is free, and the job's cookie
-// tells it from other jobs that listen at one of them.
+// If a port is given, rank 0 listens there. Under torchrun the given port belongs to the launcher, and other
+// launchers may give no port. Then all ranks derive the same 16 ports from the job's name, and rank 0 takes the first
+// free port. The job's cookie tells rank 0 from other jobs at the same ports.
 #pragma once
 
 #include "core/rendezvous/environment.h"
@@ -10,13 +10,13 @@
 
 namespace yoke {
 
-// What ranks of a job present, of at most 256 bytes.
+// Returns the cookie that ranks of a job present, at most 256 bytes.
 std::string job_cookie(const std::string &job);
 
-// At a port that nobody has named; raises YOKE_E_IO where the system gives none.
+// Listens at a port that the system chooses. Raises YOKE_E_IO if the system gives no port.
 Socket listen_at_any_port();
 
-// Raises YOKE_E_COMM where no port is free, naming who has it, as far as it tells.
+// Raises YOKE_E_COMM if no port is free. The error says who uses the port, as far as known.
 Socket listen_as_rank_0(const Environment &environment, const std::string &job,
                         const PeerOptions &self);
 // Tries until the deadline. Raises YOKE_E_TIMEOUT with what every address answered; YOKE_E_COMM at once where rank 0

@@ -7,7 +7,7 @@ namespace yoke {
 
 namespace {
 
-// Why a job that is not complete cannot start any more; "" where it can.
+// Returns why a job that is not complete can no longer start; "" if it can.
 std::string obstacle(const PeerEvent &event)
 {
     const auto tell = [&](const char *what) {
@@ -32,14 +32,14 @@ std::string obstacle(const PeerEvent &event)
     }
 }
 
-// The job cannot start, if that is what the event means.
+// Refuses the job's start if the event prevents it.
 void refuse(const std::shared_ptr<Store> &store, const PeerEvent &event)
 {
     const std::string why = obstacle(event);
     if (!store || why.empty()) return;
     try {
         CheckIn::refuse(*store, why, Deadline::after(0));
-    } catch (const Error &) {  // it was aborted meanwhile
+    } catch (const Error &) {  // aborted meanwhile
     }
 }
 

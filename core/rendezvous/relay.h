@@ -1,5 +1,5 @@
-// relay.h: what becomes of news of connections: until all ranks are there it keeps the job from starting, later it goes
-// to whoever watches the group.
+// relay.h: where news of connections go. Until all ranks are there, bad news keep the job from starting. Later, the
+// news go to the group's watcher.
 #pragma once
 
 #include "core/store/store.h"
@@ -16,7 +16,7 @@ public:
     // Where rank 0 puts why the job cannot start, what was told before included.
     void begin(const std::shared_ptr<Store> &store);
     void tell(const PeerEvent &event);
-    // All are there; what was told before is told again, and what comes meanwhile after it.
+    // Marks that all ranks are there. Passes on the news so far, then the news that came meanwhile.
     void complete();
 
 private:

@@ -29,14 +29,15 @@ double configured_silence()
 
 namespace {
 
-// What tells this job from others that might meet it at a port. A torchrun that was given no id is told by its port.
+// Returns the name that tells this job from other jobs at the same port. For a torchrun with its own store, the host
+// and port are part of the name, because torchrun may have no run id.
 std::string name_of(const Environment &environment)
 {
     if (!environment.agent_store) return environment.job;
     return environment.job + format(" at %s:%u", environment.hosts[0].c_str(), environment.port);
 }
 
-// Where nobody has named a port each start of it has others.
+// Returns the job's name with its start number. If no port is given, each start of the job so gets other ports.
 std::string job_of(const Environment &environment)
 {
     return name_of(environment) + format(" start %lld", static_cast<long long>(environment.epoch));
@@ -47,8 +48,8 @@ std::string prefix_of(const Environment &environment)
     return format("start%lld", static_cast<long long>(environment.epoch));
 }
 
-// Files live longer than one init of a job: its ranks meet under the first number under which
-// nobody has met or failed to, however often each of their processes has met others.
+// Returns a view of the file for the next init. A file outlives a single init of a job. So the ranks meet under the
+// first number without a verdict, however many jobs each process has joined.
 std::shared_ptr<Store> next_init(const std::shared_ptr<Store> &store,
                                  const Environment &environment, Deadline deadline)
 {
@@ -79,7 +80,7 @@ private:
 
 constexpr const char *kRank0 = "rank0";
 
-// One rank on its way from its environment to the job.
+// Attempt of a single rank to join its job.
 class RendezvousAttempt {
 public:
     explicit RendezvousAttempt(const RendezvousOptions &options);
@@ -107,7 +108,7 @@ private:
     const Environment environment_;
     const Deadline deadline_;
     const std::string job_;
-    std::string secret_;  // that a host's store tells, where there is one
+    std::string secret_;  // secret published in a host program's store or a file, if there is either
     RankInfo self_;
     const std::shared_ptr<Relay> relay_;
     std::shared_ptr<StoreServer> server_;
@@ -125,7 +126,8 @@ InitArguments arguments_of(const RendezvousOptions &options)
     return arguments;
 }
 
-// One whose rank is not below the size fails, once it has tried to tell the others.
+// Returns the deadline of the attempt. A rank that is not below the size fails, after a short try to notify the other
+// ranks.
 Deadline deadline_of(const RendezvousOptions &options, const Environment &environment)
 {
     constexpr double kToTell = 1;
@@ -207,7 +209,8 @@ void RendezvousAttempt::open_file()
     publish_rank_0(host, kRank0, listening_.local().port(), secret_);
 }
 
-// A file tells nobody that somebody has died, or why a group has failed.
+// Moves from the file to rank 0's store, because a file reports neither the death of a rank nor the cause of a
+// group's failure.
 void RendezvousAttempt::go_on_over_rank_0()
 {
     if (environment_.rank == 0) return serve(std::move(listening_));
@@ -251,8 +254,8 @@ std::vector<RankInfo> RendezvousAttempt::check_in()
     }
 }
 
-// Of rank 0, which nobody has reached: whether the others look for it elsewhere. Behind a translation, as of a service
-// of Kubernetes, such an address is right.
+// Returns a hint if no rank has reached rank 0: the other ranks may look for it at a wrong address. If an address is
+// translated, as for a service of Kubernetes, such an address is right.
 std::string RendezvousAttempt::hint_of_address() const noexcept
 try {
     constexpr double kToResolve = 0.1;
@@ -271,11 +274,11 @@ try {
     return format(
         ". The others look for rank 0 at '%s' (MASTER_ADDR), which is %s, and no network of this host (%s) has that address: unless it leads here all the same, as that of a service or a translation does, start rank 0 where it is, or give all ranks an address of this host",
         environment_.hosts[0].c_str(), found.c_str(), self_.host.c_str());
-} catch (const std::exception &) {  // nothing is known of it
+} catch (const std::exception &) {  // no hint is known
     return "";
 }
 
-// The table has told it to all ranks, or to none.
+// Returns whether the store reported the error to all ranks or to none.
 bool is_of_all(const Error &error)
 {
     return error.status() == YOKE_E_TIMEOUT || error.status() == YOKE_E_COMM;
@@ -287,12 +290,12 @@ std::string RendezvousAttempt::named(std::string_view text) const
     return format("%s: %s: ", kInitCall, describe(self_).c_str()) + std::string(text);
 }
 
-// What is wrong with this rank alone, and would leave the others waiting.
+// Reports an error of this rank alone, for which the other ranks would otherwise wait in vain.
 void RendezvousAttempt::refuse(std::string_view why) noexcept
 try {
     constexpr double kToTell = 0.2, kToCome = 1;
-    if (!store_) return;  // who cannot reach it has told what it can
-    // Whoever opens a file of ranks that have failed takes them for others.
+    if (!store_) return;  // without a store, the rank has already reported all it can
+    // Ranks that open the file after this failure take the failed ranks for another init.
     if (file_ && !has_checked_in_)
         CheckIn::await_others(*store_, self_.size, Deadline::after(kToCome));
     CheckIn::refuse(*store_, named(why), Deadline::after(kToTell));
@@ -300,7 +303,7 @@ try {
     log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
 }
 
-// The others read the verdict before its server goes, those as well that come a little later.
+// Waits so that the other ranks, late ranks included, can read the verdict before its server ends.
 void RendezvousAttempt::linger() noexcept
 {
     constexpr double kLeast = 0.15, kMost = 1;
@@ -323,7 +326,7 @@ try {
     throw;
 }
 
-// What happened to this rank alone has its name in front.
+// Runs the attempt. An error of this rank alone has the rank's name in front.
 Rendezvous RendezvousAttempt::run()
 try {
     return meet_all();

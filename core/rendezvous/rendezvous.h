@@ -1,8 +1,8 @@
-// rendezvous.h: from what the environment says to a store that all ranks of a job are connected to.
+// rendezvous.h: the way from the environment to a store to which all ranks of a job are connected.
 //
-// Rank 0 serves, the others connect, again and again until the deadline. Then all check in: see
-// core/rendezvous/check_in.h. Once a job is complete its server takes nobody else; whoever comes later is told whose it
-// is, and the job goes on.
+// Rank 0 serves. The other ranks try to connect until the deadline. Then all ranks check in, see
+// core/rendezvous/check_in.h. Once a job is complete, its server accepts no more ranks. A late rank learns which job
+// owns the server, and the job goes on.
 #pragma once
 
 #include "core/rendezvous/check_in.h"
@@ -21,10 +21,10 @@ namespace yoke {
 struct RendezvousOptions {
     InitArguments arguments;
     Deadline deadline = Deadline::after(300);
-    std::string build;  // of Yoke, with its table of ops: all ranks must have the same
+    std::string build;  // build of Yoke and its table of ops: must be alike on all ranks
     std::string
         device;  // kind, model and driver of this rank's device; rank 0 warns of unlike ones
-    PeerObserver observer;  // of the connections, once all ranks are there
+    PeerObserver observer;  // observer of the connections, once all ranks are there
     Lookup variable = process_variable;
     LauncherLookup launcher = process_launcher;
     HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call
@@ -34,32 +34,34 @@ struct RendezvousOptions {
 struct Rendezvous {
     int32_t rank = 0, size = 1;
     std::vector<RankInfo> ranks;   // by rank
-    std::shared_ptr<Store> store;  // whose keys have this start of the job in front of them
+    std::shared_ptr<Store> store;  // store whose keys are prefixed with this start of the job
     std::string source;            // Environment::source
     std::string told;              // describe(Environment)
-    std::shared_ptr<Store> file;   // of file://, held so that jobs of others keep out of it
+    std::shared_ptr<Store> file;   // store of file://, held to keep other jobs out of the file
     std::shared_ptr<StoreServer>
-        server;  // rank 0's, where it serves; the store is of no use to others without it
+        server;  // rank 0's server, if it serves; without it, the store is useless to other ranks
 
-    // The groups of all ranks that were made here, which each of them counts.
+    // Number of groups of all ranks made here. Each rank counts them itself.
     std::shared_ptr<std::atomic<int>> groups = std::make_shared<std::atomic<int>>(0);
 
-    int32_t server_rank = 0;                  // whose process that is, as Members::met_as has it
-    std::shared_ptr<StoreServer> doorkeeper;  // of a shrunk group: tells those that come too late
+    int32_t server_rank = 0;                  // rank of the serving process, numbered as in Members::met_as
+    std::shared_ptr<StoreServer> doorkeeper;  // a shrunk group's server, which notifies late ranks
 
     const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }
 };
 
-// What ranks still read of rank 0's table, such as the end of a split, they read before it goes: who lets go last waits
-// for them to leave, some seconds at most, since who goes on without its groups may never do.
+// Holds the rendezvous until its last user releases it. Ranks may still read rank 0's store, such as the end of a
+// split. So the last release waits until the other ranks have left. The wait is a few seconds at most, because a rank
+// that goes on without its groups may never leave.
 std::shared_ptr<const Rendezvous> hold(Rendezvous met);
-// By ranks of a group that was shrunk: they read nothing more there, and are not waited for; until a group is made or
-// meets there again.
+// Excuses the ranks of a shrunk group: they read no more from the server, so the server does not wait for them.
+// come_back_to() ends this when the ranks make a group or start a rendezvous there again.
 void go_on_from(const Rendezvous &met, const std::vector<int32_t> &ranks);
 void come_back_to(const Rendezvous &met);
-// Of a group that was not made, if nobody else holds it: its ranks have read the cause, or are late themselves.
+// Shortens the wait for a group that was not made, if this is the last reference. Its ranks have read the cause, or
+// are late themselves.
 void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
-// The same of a shrunk one, whose ranks come to the same ports when they try again.
+// Gives up a shrunk group that was not made. Its ranks come to the same ports when they try again.
 void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept;
 // All that are held, at the end of the process.
 void leave_all_rendezvous(double seconds) noexcept;

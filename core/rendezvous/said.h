@@ -1,19 +1,19 @@
-// said.h: what one source of the environment has said, and which of several counts.
+// said.h: values given by a source of the environment, and the choice between sources.
 #pragma once
 
 #include "core/rendezvous/environment.h"
 
 namespace yoke {
 
-// A value and the variable, or the argument, that it came from.
+// Value, with the variable or argument from which it was read.
 template <class T>
 struct Said {
-    std::string by;  // "RANK"; "" where nobody said it
+    std::string by;  // "RANK"; "" if not given
     T value{};
     explicit operator bool() const noexcept { return !by.empty(); }
 };
 
-// What a launcher has said. Everything may be missing.
+// Values given by a launcher. Each may be missing.
 struct LauncherSource {
     std::string name;  // for people
     Said<int32_t> rank, size, local_rank, local_size;
@@ -23,19 +23,19 @@ struct LauncherSource {
     int64_t epoch = 0;
     bool agent_store = false;
     bool is_inner =
-        false;  // was itself started by the ones behind it, whose ranks are none of this process's
-    Said<std::string> run = {};  // a name that each start of the launcher has for itself
-    bool is_outer = false;       // has started the one that has such a name: likewise
+        false;  // was itself started by the later sources, whose ranks are not this process's
+    Said<std::string> run = {};  // name unique to each start of the launcher
+    bool is_outer = false;       // has started the launcher with a `run`: its ranks are not this process's either
 };
 
-// A whole number from 0 on, of a variable. Raises YOKE_E_VALUE for what is none.
+// Returns a variable's whole number from 0 on. Raises YOKE_E_VALUE for other texts.
 Said<int32_t> said_number(const Lookup &variable, const char *name);
 // "" counts as not said.
 Said<std::string> said_text(const Lookup &variable, const char *name);
 Said<std::vector<std::string>> said_host(const Lookup &variable, const char *name);
 Said<uint16_t> said_port(const Lookup &variable, const char *name);
 
-// Returns what the first source that knows a field says of it.
+// Returns the field's value from the first source that has it.
 template <class T>
 Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherSource::*field)
 {
@@ -44,7 +44,7 @@ Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherS
     return {};
 }
 
-// Those that speak, the one that counts most first.
+// Returns the known launchers, in order of precedence.
 std::vector<LauncherSource> launchers(const Lookup &variable, const LauncherLookup &launcher);
 
 }  // namespace yoke

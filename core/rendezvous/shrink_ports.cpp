@@ -1,4 +1,4 @@
-// The ports at which ranks of a group that still live find each other.
+// The ports at which the live ranks of a group find each other.
 #include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -11,7 +11,8 @@
 
 namespace yoke {
 
-// At the address by which peers know this host, or where that is another's (behind a translation), at all.
+// Listens at the address by which peers know this machine. If that address belongs to another machine (behind a
+// translation), listens at all addresses.
 void ShrinkPorts::open(const RankInfo &self)
 {
     constexpr double kToResolve = 5;

@@ -20,7 +20,8 @@ namespace yoke {
 
 namespace {
 
-// The others have gone on, or cannot: no rank that is found gone meanwhile changes that.
+// Error of a shrink after the other ranks have gone on, or cannot. A rank lost meanwhile does not change this
+// outcome.
 class Over final : public Error {
 public:
     using Error::Error;
@@ -30,7 +31,7 @@ class ShrinkRendezvous {
 public:
     ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, Deadline deadline, Deadline end);
     Members run();
-    // For those that follow this rank.
+    // For ranks that follow this rank.
     void set_refusal(const std::string &why) const;
     void wait_for_readers() const;
 
@@ -68,7 +69,7 @@ private:
     const std::shared_ptr<Joined> joined_ = std::make_shared<Joined>(watcher_);
     const std::shared_ptr<StoreServer> server_;
     std::set<int32_t> gone_;
-    std::map<int32_t, std::string> former_;  // by rank: what it says it is
+    std::map<int32_t, std::string> former_;  // by rank: its description of itself
 };
 
 ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, Deadline deadline,
@@ -84,7 +85,7 @@ ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, 
 {
 }
 
-// Raises what keeps this rank from it, or another that came.
+// Raises if this rank, or a rank that joined, cannot go on.
 void ShrinkRendezvous::check() const
 {
     const std::string lack = joined_->lack(), refusal = joined_->refusal();
@@ -103,7 +104,7 @@ void ShrinkRendezvous::wait_for_readers() const
     server_->wait_until_left(Deadline::after(kToRead));
 }
 
-// Who follows this rank is told first.
+// Notifies the followers of this rank before it raises.
 void ShrinkRendezvous::refuse(const std::string &why) const
 {
     set_refusal(why);
@@ -114,7 +115,7 @@ void ShrinkRendezvous::refuse(const std::string &why) const
 StoreConnection ShrinkRendezvous::reach(int32_t rank, Deadline soon,
                                         const std::shared_ptr<Watcher> &watcher)
 {
-    // Each rank's connection to another one is that to "rank 0".
+    // A connection's events name "rank 0" for the peer, so the peer's rank replaces it.
     const auto tell = [watcher, rank](PeerEvent event) {
         event.rank = rank;
         watcher->tell(event);
@@ -128,11 +129,12 @@ StoreConnection ShrinkRendezvous::reach(int32_t rank, Deadline soon,
     return tried;
 }
 
-// Where this rank was before, others are still on their way out of a making that has failed; or they have gone on.
+// Notes how a rank answered. kFormer means that ranks of an earlier, failed attempt are still leaving this server, or
+// that the other ranks have gone on.
 void ShrinkRendezvous::note(int32_t rank, const StoreConnection &tried)
 {
     const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
-    // Others have the port since its process has ended.
+    // Another job has the port, so the rank's process has ended.
     const bool has_gone = is_free || tried.outcome == StoreConnection::kOtherJob;
     if (has_gone) gone_.insert(rank);
     if (has_gone || tried.outcome == StoreConnection::kConnected) former_.erase(rank);
@@ -140,7 +142,8 @@ void ShrinkRendezvous::note(int32_t rank, const StoreConnection &tried)
     if (tried.outcome == StoreConnection::kComplete) raise_too_late(tried.why);
 }
 
-// Once nobody else comes. Who was on its way out then, and has not come again, no longer answers; all share one time.
+// Asks again the ranks that were leaving an earlier attempt, once no more ranks can join. Such a rank must have
+// joined by now or no longer answer; else this rank is too late. All these ranks share one time limit.
 void ShrinkRendezvous::check_former()
 {
     constexpr double kLeast = 0.3, kMost = 1;
@@ -161,14 +164,14 @@ void ShrinkRendezvous::raise_too_late(const std::string &told_by) const
         describe(of_.self()).c_str(), told_by.c_str()));
 }
 
-// A rank that found another at the very end has a moment to follow it.
+// Returns a deadline that leaves a moment to follow a rank found at the very end.
 Deadline ShrinkRendezvous::until_late() const
 {
     constexpr double kLeast = 0.3;
     return Deadline::after(std::max(kLeast, deadline_.remaining_s()));
 }
 
-// Nothing where it has gone, or has not answered so long.
+// Returns nullopt if the rank has gone or does not answer in time.
 std::optional<ShrinkRendezvous::Leader> ShrinkRendezvous::find(int32_t rank, Deadline until)
 {
     constexpr double kPause = 0.02;
@@ -200,7 +203,8 @@ try {
         describe(peer(rank)).c_str(), describe_process(of_.self()).c_str());
 }
 
-// From one leader to a lower one, until one says who is there. Raises as the connection does.
+// Follows each leader to a lower leader, until a leader publishes the ranks that are there. Raises the errors of the
+// connection.
 Word ShrinkRendezvous::hear(int32_t &rank, Leader &leader)
 {
     constexpr double kPause = 0.02;
@@ -224,7 +228,7 @@ Word ShrinkRendezvous::hear(int32_t &rank, Leader &leader)
     }
 }
 
-// Nothing where that rank does not lead, as it has gone.
+// Returns nullopt if the rank does not lead because it has gone.
 std::optional<Members> ShrinkRendezvous::follow(int32_t rank, Deadline until)
 {
     std::optional<Leader> leader = find(rank, until);
@@ -247,8 +251,9 @@ std::optional<Members> ShrinkRendezvous::follow(int32_t rank, Deadline until)
     return complete(members_from(of_, word), leader->store, leader->watcher);
 }
 
-// A lower rank that does not answer yet may still come: one between that does answer is followed meanwhile, as it says
-// who leads in the end. The first round is short, however many they are. Nothing where all have gone, or are too late.
+// Follows the lowest live rank below this rank. A lower rank that does not answer yet may still come. Meanwhile this
+// rank follows a rank in between that answers, since it names the leader in the end. The first round is short,
+// however many lower ranks there are. Returns nullopt if all lower ranks have gone or are too late.
 std::optional<Members> ShrinkRendezvous::follow_a_lower()
 {
     constexpr double kLeastTry = 0.02, kFirstTry = 0.25;
@@ -264,7 +269,8 @@ std::optional<Members> ShrinkRendezvous::follow_a_lower()
     }
 }
 
-// A rank may have given up the connection by which it came, and come again: it is there when it has said so.
+// Returns the ranks that follow this rank. A rank may close its first connection and join again, so it counts only
+// once its key is in the store.
 std::set<int32_t> ShrinkRendezvous::followers() const
 {
     std::set<int32_t> found = joined_->there();
@@ -295,7 +301,7 @@ bool ShrinkRendezvous::has_all_but_gone()
     return has_all;
 }
 
-// Nothing where a lower rank has come to life, which leads.
+// Returns nullopt if a lower rank has joined: the lower rank leads.
 std::optional<Members> ShrinkRendezvous::lead()
 {
     constexpr std::chrono::duration<double> kPause{0.05};
@@ -353,8 +359,8 @@ Members ShrinkRendezvous::run()
     }
 }
 
-// This rank alone lacks something: the others hear of it where they wait for it, or once they do, and before they find
-// that it has left.
+// Raises when a resource is missing on this rank alone. Notifies the other ranks where they wait, or once they begin
+// to wait, before they find that this rank has left.
 [[noreturn]] void fail_short(const Members &of, const ShrinkPorts &ports,
                              const ShrinkRendezvous *attempt, const Error &error, Deadline deadline)
 {

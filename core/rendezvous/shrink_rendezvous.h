@@ -1,12 +1,12 @@
-// shrink_rendezvous.h: the ranks of a group that still live find each other without what they met by: rank 0 and the
-// launcher may be gone.
+// shrink_rendezvous.h: how the live ranks of a group find each other if their first rendezvous is gone. Rank 0 and
+// the launcher may have ended.
 //
-// Every process of a group keeps a port open for that, and knows those of the others. Who wants a smaller group serves
-// a store at its own and looks for the lowest rank that lives, which leads: a port that refuses, or is another
-// job's by now, is that of a process which has gone; one that does not answer is waited for until the time for ranks to
-// come is over, and one between that does answer is followed meanwhile; a rank that has found a lower one tells so. The
-// leader waits until each other rank has come to it or has gone, or its time is over, and says who is there. Nobody
-// makes a group of his own where others have gone on: whoever comes later is told.
+// Every process of a group keeps a port open for this, and knows the ports of the other ranks. A rank that wants a
+// smaller group serves a store at its own port and looks for the lowest live rank, which leads. If a port refuses, or
+// belongs to another job by now, its rank has gone. If a rank does not answer, this rank waits until the time to join
+// is over. Meanwhile it follows a rank in between that answers. A rank that has found a lower rank says so. The
+// leader waits until each other rank has joined or gone, or until the time is over. Then the leader publishes the
+// ranks that are there. A rank never makes a group of its own after the others have gone on: a late rank is notified.
 #pragma once
 
 #include "core/rendezvous/cause.h"
@@ -19,7 +19,7 @@
 
 namespace yoke {
 
-// Where each process of a group listens for it, and what tells its ranks from strangers.
+// Ports at which the processes of a group listen for a shrink, and the secret that tells its ranks from strangers.
 class ShrinkPorts {
 public:
     ShrinkPorts() = default;
@@ -32,10 +32,10 @@ public:
     }
 
     bool present() const noexcept { return listening_.present(); }
-    Socket listening() const;  // one more
+    Socket listening() const;  // returns a duplicate
     SocketAddress address(const RankInfo &of, Deadline deadline) const;
     std::string cookie() const { return "shrink " + secret_; }
-    // Returns what this rank tells of itself where another rank listens, and what its own server takes.
+    // Returns the options with which this rank connects to another rank, and which its own server expects.
     PeerOptions peer_options(const Members &of, PeerObserver observer) const;
 
 private:
@@ -48,16 +48,18 @@ private:
     std::string secret_;           // rank 0's
 };
 
-// The members of the smaller group, for its making. Raises YOKE_E_COMM where the others have gone on without this rank,
-// and on all ranks where one of them lacks descriptors or memory for it, which raises YOKE_E_IO or YOKE_E_OOM itself.
-// Who is not there at `deadline` is left out; what those that are have to hear of each other has time until `end`.
+// Returns the members of the smaller group. Raises YOKE_E_COMM if the other ranks have gone on without this rank. If
+// descriptors or memory are missing on a rank, this rank raises YOKE_E_IO or YOKE_E_OOM and all others raise
+// YOKE_E_COMM. Ranks that are not there at `deadline` are left out. The other ranks have until `end` to exchange
+// their messages.
 Members reunite_processes(const Members &of, const ShrinkPorts &ports, Deadline deadline,
                           Deadline end);
-// The same for threads of one process, `attempt` counted alike in each.
+// Does this for threads of one process. All threads count `attempt` alike.
 Members reunite_threads(const Members &of, int attempt, Deadline deadline);
-// Of who gives such a try up: where others count it as there, what they make ends with this cause.
+// Gives up such an attempt. If other threads count this rank as there, their group ends with this cause.
 void leave_threads(const Members &of, int attempt, const Cause &why);
-// Once their group is made: no further try makes another one. Raises YOKE_E_COMM where others have gone on so already.
+// Marks the group as made, so no later attempt makes another group. Raises YOKE_E_COMM if other threads have gone on
+// already.
 void go_on_as_threads(const Members &of, const Members &made);
 
 }  // namespace yoke

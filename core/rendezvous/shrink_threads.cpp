@@ -1,4 +1,4 @@
-// Ranks that are threads of one process find each other in the store that they share.
+// How ranks that are threads of one process find each other in their common store.
 #include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/rendezvous/shrink_rendezvous.h"
@@ -10,10 +10,11 @@ namespace yoke {
 
 namespace {
 
-// The word of the group that its ranks have made: there is no other one of theirs.
+// Key of the word about the group that the ranks have made. They make no other group.
 constexpr const char *kShrinkMadeKey = "shrink/made";
 
-// Who tries again where others have gone on finds their store, and in it why theirs has failed on him.
+// Returns the members of the word's group. If a thread tries again after the others have gone on, it finds their
+// store, and in the store the cause with which their group failed for this thread.
 Members made_by(const Members &of, const Word &word)
 {
     Members made = members_from(of, word);
@@ -35,7 +36,8 @@ std::vector<int32_t> there(Store &store, int32_t size)
     return found;
 }
 
-// Of the last one to come, or of one whose time is over: that makes the group then, though others have more time left.
+// Waits for the word of another thread. The last thread to join makes the group, or the first thread whose time is
+// over, even if other threads have time left.
 void await_word(Store &store, Deadline deadline)
 try {
     store.wait({kWord}, deadline);
@@ -73,7 +75,7 @@ void leave_threads(const Members &of, int attempt, const Cause &why)
         made_by(of, word).store->set_once(kCauseKey, why.encode(), at_once);
 }
 
-// Of groups that were made in several tries at a time the first counts.
+// If several attempts made groups at the same time, the first group counts.
 void go_on_as_threads(const Members &of, const Members &made)
 {
     Word word;

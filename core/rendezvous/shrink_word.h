@@ -1,4 +1,4 @@
-// shrink_word.h: what ranks of a group that still live tell each other when they make a smaller one.
+// shrink_word.h: messages between the live ranks of a group when they make a smaller group.
 #pragma once
 
 #include "core/rendezvous/members.h"
@@ -10,15 +10,15 @@
 
 namespace yoke {
 
-// The keys under which the leader's word stands, and that of a rank which has come, or follows.
+// Keys of the leader's word, and of a rank that has joined or follows.
 inline constexpr const char *kWord = "word";
 std::string here(int32_t rank);
 
-// Who is there, or that a lower rank leads, or why there is no new group.
+// Ranks that are there, or a lower rank that leads, or the reason why there is no new group.
 struct Word {
     std::optional<int32_t> leader;
     std::string refusal;
-    uint64_t number = 0;  // of the new group
+    uint64_t number = 0;  // number of the new group
     std::vector<int32_t> ranks;
 
     std::string encode() const;

@@ -24,7 +24,7 @@ std::string news_key(uint64_t number)
     return "news/" + std::to_string(number);
 }
 
-// What a group acts on; who has left has nothing more to do with the others.
+// Returns whether a group acts on the event. A rank that has left no longer matters to the other ranks.
 bool is_news(const PeerEvent &event)
 {
     return event.kind == PeerEvent::kSilent || event.kind == PeerEvent::kHeard ||
@@ -64,7 +64,7 @@ void listen_from(uint64_t number, const std::weak_ptr<Watcher> &watcher,
     }
 }
 
-// Acts at its first tick, which may come before it knows its number.
+// Failure at the first tick of the watch. The tick may come before `number` is set.
 class LaterFailure final : public Watched {
 public:
     LaterFailure(std::weak_ptr<GroupLink> link, Cause cause)

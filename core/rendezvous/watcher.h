@@ -1,4 +1,4 @@
-// watcher.h: what a process's groups hear of the connections to where their ranks met.
+// watcher.h: news of the connections to the rendezvous, for the groups of a process.
 #pragma once
 
 #include "core/base/fork.h"
@@ -13,10 +13,10 @@
 
 namespace yoke {
 
-// Group as those see it who hear of its ranks.
+// Interface of a group for news of its ranks.
 class PeerListener {
 public:
-    // News of a connection, from whoever watches them.
+    // Receives news of a connection from the watcher.
     virtual void hear(const PeerEvent &event) noexcept = 0;
     virtual void fail_with(const Cause &cause) noexcept = 0;
 
@@ -24,27 +24,29 @@ protected:
     ~PeerListener() = default;
 };
 
-// By which threads that may outlive a group reach it, as long as it lives. Who tells a group of a loss has it publish a
-// cause, which comes back to the group in the same thread where that keeps the table.
+// Link by which threads that may outlive a group reach it while the group lives. News of a loss make the group
+// publish a cause. If the same thread serves the store, the cause comes back to the group within this call, so the
+// mutex is recursive.
 struct GroupLink {
     std::recursive_mutex mutex;
     PeerListener *group = nullptr;
 };
 
-// Fails a group after some seconds, in the watch thread, if it is there still. Called in that thread.
+// Fails a group after some seconds in the watch thread, if the group still lives. Called in the watch thread.
 void tell_later(const std::shared_ptr<GroupLink> &link, double seconds, Cause cause);
 
-// Told of connections, from before there is a group, which learns at its beginning who has gone.
+// Watcher of connections, which begins before a group exists. A new group learns at its beginning which ranks have
+// gone.
 class Watcher {
 public:
     void watch(const std::shared_ptr<GroupLink> &link);
     void tell(const PeerEvent &event);
-    // Rank 0's process alone hears of all. It tells the others in the store that all have, and they listen, for as long
-    // as watcher and store live.
+    // Publishes news in the store that all ranks share, because only rank 0's process sees all connections. The other
+    // ranks listen as long as watcher and store live.
     void tell_in(const std::shared_ptr<Store> &store);
     static void listen(const std::shared_ptr<Watcher> &watcher,
                        const std::shared_ptr<Store> &store);
-    // Whether one of them is not heard, or has gone.
+    // Returns whether a rank misses heartbeats or has gone.
     bool misses_any();
     bool still_misses(int32_t rank);
 
@@ -53,9 +55,9 @@ private:
 
     Mutex mutex_{LockRank::kOther};
     std::vector<std::weak_ptr<GroupLink>> links_;
-    std::weak_ptr<Store> store_;            // in which others are told
+    std::weak_ptr<Store> store_;            // where news for other ranks are published
     uint64_t told_ = 0;                     // there
-    std::map<int32_t, PeerEvent> missing_;  // by rank: the last news of those that are not heard
+    std::map<int32_t, PeerEvent> missing_;  // by rank: the last news of a missing rank
 };
 
 }  // namespace yoke
