@@ -1,6 +1,6 @@
 // The order in which launchers started each other. A process has the variables of all its launchers, so the variables
-// alone do not give the order. The launcher of this rank is the nearest ancestor that started without the variable
-// that the launcher itself sets.
+// alone do not give the order. Each launcher sets a variable of its own. The launcher of this rank is the nearest
+// ancestor started without this variable.
 #include "core/rendezvous/ancestors.h"
 
 #include "core/base/text.h"
@@ -30,7 +30,7 @@ std::optional<Variables> process_variables(int32_t process)
 
 namespace {
 
-// "7 (name of the program) S 6 …": 6. 0 where nobody knows.
+// Returns 6 from "7 (name of the program) S 6 …", the parent; 0 if unknown.
 pid_t parent_of(pid_t process)
 {
     const std::string text = file_text("/proc/" + std::to_string(process) + "/stat");

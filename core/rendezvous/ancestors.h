@@ -1,4 +1,4 @@
-// ancestors.h: what other processes of this machine were started with.
+// ancestors.h: start variables of other processes of this machine.
 #pragma once
 
 #include <cstdint>

@@ -14,9 +14,9 @@ namespace yoke {
 namespace {
 
 constexpr char kField = '\x1f', kRecord = '\x1e';
-constexpr char kNote = '!';  // in front of what is no RankInfo
+constexpr char kNote = '!';  // in front of other entries than a RankInfo
 constexpr const char *kVerdict = "verdict", *kCount = "arrivals";
-// Seconds after the deadline in which the ranks agree on one verdict.
+// Seconds after the deadline, in which the ranks agree on the verdict.
 constexpr double kGrace = 0.1;
 
 std::string rank_key(int64_t number)
@@ -70,7 +70,7 @@ void number_locally(std::vector<RankInfo> &all)
     }
 }
 
-// A loopback address is of use to its own host alone, where rank 0 has the same addresses.
+// Replaces loopback addresses on rank 0's machine by rank 0's address: other machines cannot use a loopback address.
 void mend_addresses(std::vector<RankInfo> &all)
 {
     for (RankInfo &one : all)
@@ -196,10 +196,10 @@ try {
 void CheckIn::refuse(Store &store, const std::string &why, Deadline deadline)
 {
     store.set_once(kVerdict, encode_verdict({YOKE_E_COMM, cut(why)}), deadline);
-    add_to_list(store, std::string(1, kNote), deadline);  // whoever reads the list looks up
+    add_to_list(store, std::string(1, kNote), deadline);  // wakes the reader of the list
 }
 
-// Returns why the newcomer cannot be a rank of this process's job; "" if it can.
+// Returns why the newcomer cannot be a rank of this process's job; else "".
 std::string CheckIn::fault_of(const RankInfo &newcomer) const
 {
     if (newcomer.size != self_.size)
@@ -240,7 +240,7 @@ CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
             there.text(come.size()).c_str())};
 }
 
-// Reads the entries of the list that arrived since the last read.
+// Reads the list's new entries.
 void CheckIn::read_ranks(Deadline deadline)
 {
     while (const auto text = store_.try_get(rank_key(read_), deadline)) {

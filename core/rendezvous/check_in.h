@@ -13,19 +13,19 @@
 
 namespace yoke {
 
-// A rank that has come.
+// Facts about a joined rank.
 struct RankInfo {
     int32_t rank = 0, size = 1;
     std::string host;
     int64_t process = 0;
-    std::string node, memory;  // as HostNode has them
-    std::string address;       // this machine's address for its peers: "10.0.0.7"
+    std::string node, memory;  // as in HostNode
+    std::string address;       // this machine's address for peers: "10.0.0.7"
     std::string build;         // build of Yoke: alike on all ranks
     std::string device;        // kind, model and driver of this rank's device
     // Numbers among the ranks of the same node: the launcher's numbers if every rank has them, else by rank. -1 until
     // all ranks are there.
     int32_t local_rank = -1, local_size = -1;
-    std::string silence = {};  // seconds after which this rank takes another rank for stopped
+    std::string silence = {};  // seconds without news until another rank counts as stopped
 
     std::string encode() const;
     // Returns nullopt if the text is no RankInfo.
@@ -34,7 +34,7 @@ struct RankInfo {
 // "host a, process 4711", and "rank 1 (host a, process 4711)".
 std::string describe_process(const RankInfo &info);
 std::string describe(const RankInfo &info);
-// Returns how the devices of the ranks differ, for people; "" if they are alike.
+// Returns how the devices of the ranks differ, for people; else "".
 std::string unlike_devices(const std::vector<RankInfo> &all);
 // So of YOKE_COMM_SILENCE.
 std::string unlike_silence(const std::vector<RankInfo> &all);
@@ -48,7 +48,7 @@ public:
     }
     // Returns the RankInfo of all, by rank. Raises the verdict, YOKE_E_TIMEOUT or YOKE_E_COMM, alike on all ranks.
     std::vector<RankInfo> meet(Deadline deadline);
-    // Returns whether a verdict exists already, so a rank that begins now is too late for this check-in.
+    // Returns whether a verdict exists already. A rank that begins after the verdict is too late.
     static bool is_over(Store &store, Deadline deadline);
     // Waits until all other ranks have checked in, or until the deadline. The calling rank has not checked in itself.
     static void await_others(Store &store, int32_t size, Deadline deadline);
@@ -63,7 +63,7 @@ public:
 private:
     Verdict judge(Deadline deadline);
     Verdict hear(Deadline deadline);
-    Verdict stand_by(const Verdict &own, Deadline deadline);  // returns the verdict that counts
+    Verdict stand_by(const Verdict &own, Deadline deadline);  // returns the first verdict, the valid verdict
     std::string fault_of(const RankInfo &newcomer) const;
     Verdict who_is_missing(double given_s) const;
     void read_ranks(Deadline deadline);

@@ -98,7 +98,7 @@ LauncherSource explicit_source(const InitArguments &arguments, std::string &file
     return source;
 }
 
-// Returns "Open MPI runs within yoke run; start all ranks by one of them alone, or ".
+// Returns the beginning of an error's advice: "Open MPI runs within yoke run; start all ranks by ... alone, or ".
 std::string within(const LauncherSource &source, const std::string &run)
 {
     if (run.empty()) return "";
@@ -106,8 +106,8 @@ std::string within(const LauncherSource &source, const std::string &run)
                   source.name.c_str(), run.c_str());
 }
 
-// Compares each source with the next source that has a value. A launcher started by another launcher has ranks of its
-// own, so the comparison ends there.
+// Compares each source with the next source that has a value. A launcher started by another launcher has separate
+// ranks, so the comparison ends there.
 void find_contradictions(const std::vector<LauncherSource> &sources)
 {
     Said<int32_t> rank, size;
@@ -158,7 +158,7 @@ std::string doubt_of(const std::vector<LauncherSource> &sources)
     return "";
 }
 
-// All values that init needs, in the order in which people think of them.
+// Values needed by init, in the order in which people think of them.
 struct Parts {
     Said<int32_t> rank, size;
     Said<std::vector<std::string>> hosts;
@@ -250,7 +250,7 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     Environment out;
     std::vector<LauncherSource> sources{explicit_source(arguments, out.file)};
     std::ranges::move(launchers(variable, launcher), std::back_inserter(sources));
-    if (!sources[0].rank || !sources[0].size) find_contradictions(sources);  // else it is decided
+    if (!sources[0].rank || !sources[0].size) find_contradictions(sources);  // else the arguments decide
     if (!sources[0].rank) find_equal_within(sources);
     name_job(sources, out);
     if (!sources[0].rank) out.doubt = doubt_of(sources);
@@ -263,7 +263,7 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     out.size_by = parts.size.by;
     out.hosts = parts.hosts.value;
     out.port = parts.port.value;
-    for (const LauncherSource &source : sources)  // an address of the caller's own is nobody's else
+    for (const LauncherSource &source : sources)  // the caller's own address belongs to the caller alone
         out.agent_store |= source.agent_store && source.port.by == parts.port.by;
     const auto local_rank = first_said(sources, &LauncherSource::local_rank);
     const auto local_size = first_said(sources, &LauncherSource::local_size);

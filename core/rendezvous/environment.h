@@ -17,12 +17,12 @@
 
 namespace yoke {
 
-// A variable's text, or null. So tests bring an environment of their own.
+// Function that returns a variable's text, or null. Tests pass an environment of their own.
 using Lookup = std::function<const char *(const char *name)>;
 const char *process_variable(const char *name) noexcept;
 
-// Returns the variables with which the launcher that set this variable to this value was itself started; nullopt if
-// the system does not show them.
+// Function that finds the launcher that set this variable to this value. Returns the launcher's own start variables;
+// nullopt if the system does not show them.
 using LauncherLookup = std::function<std::optional<std::map<std::string, std::string>>(
     const std::string &name, const std::string &value)>;
 // Finds the launcher among the ancestors of this process.
@@ -48,10 +48,10 @@ struct Environment {
     std::vector<std::string> hosts;            // names or addresses of rank 0's machine
     uint16_t port = 0;                         // 0: made from `job`
     std::string file;                          // path of file://, else ""
-    std::string job;    // name that tells this job from other jobs, as far as known: "torchrun 7f3a"
+    std::string job;    // job's unique name, as far as known: "torchrun 7f3a"
     int64_t epoch = 0;  // how often the job was started again
-    bool agent_store = false;  // the launcher itself listens on `port`: rank 0 takes another port
-    std::string doubt;         // for people: one job may have been meant, and there are several
+    bool agent_store = false;  // the launcher listens on `port`: rank 0 takes another port
+    std::string doubt;         // for people: several jobs exist, and the user may have meant a single job
 };
 
 // Raises YOKE_E_VALUE if a value is no number, out of range, contradictory or missing. The error says which values
@@ -64,9 +64,9 @@ std::string describe(const Environment &environment);
 // Raises YOKE_E_VALUE if the rank is not below the size. The error gives both values and their sources.
 void check_rank(const Environment &environment);
 
-// The first host of Slurm's "node[01-03,7],gpu[1-2]-eth": "node01". Raises YOKE_E_VALUE for what is no such list.
+// Returns the first host of Slurm's "node[01-03,7],gpu[1-2]-eth": "node01". Raises YOKE_E_VALUE for other texts.
 std::string first_slurm_host(std::string_view list);
-// The addresses in Open MPI's "JOB;tcp://10.0.0.1,192.168.1.1:45017;tcp6://[fe80::1]:33", in their order.
+// Returns the addresses in Open MPI's "JOB;tcp://10.0.0.1,192.168.1.1:45017;tcp6://[fe80::1]:33", in the same order.
 std::vector<std::string> hosts_of_hnp(std::string_view uri);
 
 }  // namespace yoke

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::string_view kMark = "yoke 1";
 
-// Returns addresses of this machine by which another may reach it, the likely addresses first. Loopback serves ranks
-// on the same machine.
+// Returns addresses of this machine for ranks of other machines, the likely addresses first. Loopback serves ranks on
+// the same machine.
 std::vector<std::string> own_addresses()
 {
     const std::vector<Interface> all = host_interfaces();
@@ -80,7 +80,7 @@ try {
         if (found->hosts.empty()) fail_without_network();
         return *found;
     }
-    // The text of another version of Yoke may hold a secret, so the error does not show it.
+    // The text of another version of Yoke may hold a secret, so the error hides this text.
     const bool is_yokes = text.starts_with(kMark.substr(0, kMark.find(' ')));
     fail_in(
         kInitCall, YOKE_E_COMM,
@@ -91,7 +91,7 @@ try {
     raise_absent(self, deadline);
 }
 
-// Rendezvous of this process's ranks: a rank that comes again to the store waits for another rank 0.
+// Rendezvous of this process's ranks. If a rank uses the store again, the rank waits for another rank 0.
 struct Past {
     Mutex mutex{LockRank::kOther};
     std::set<std::pair<std::string, int32_t>> met;  // secret and rank

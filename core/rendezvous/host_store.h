@@ -25,7 +25,8 @@ public:
 // 128 bits in hexadecimal.
 std::string draw_secret();
 
-// Publishes the address of rank 0, which listens at `port` on each of its networks or on the chosen networks.
+// Publishes the address of rank 0. The server listens at `port` on each network of the machine, or on the chosen
+// networks.
 void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,
                     const std::string &secret);
 

@@ -1,4 +1,4 @@
-// init_call.h: the name of the call that meets the ranks of a job, for messages.
+// init_call.h: the name of the call of init, for messages.
 #pragma once
 
 namespace yoke {

@@ -68,7 +68,7 @@ InterfaceChoice InterfaceChoice::configured()
     const char *value = config(kOwn);
     if (!value) return InterfaceChoice();
     const std::string origin = config_origin(kOwn);
-    const char *said = getenv(origin.c_str());  // null where the program set it
+    const char *said = getenv(origin.c_str());  // null if the program set the value
     InterfaceChoice choice = read(said ? origin : kOwn, value);
     if (said) choice.text_ = said;  // for Gloo's variable, the text differs from the value
     return choice;

@@ -1,6 +1,6 @@
-// interfaces.h: the networks over which a machine talks to other machines. YOKE_SOCKET_IFNAME, or a variable that
-// stands for it, chooses them in NCCL's syntax: "ib,eth" are prefixes of names, "=eth0" is an exact name,
-// "^docker,lo" is all except those prefixes.
+// interfaces.h: the networks over which a machine talks to other machines. YOKE_SOCKET_IFNAME or a variable in its
+// place chooses the networks in NCCL's syntax: "ib,eth" are prefixes of names, "=eth0" is an exact name, "^docker,lo"
+// is all except these prefixes.
 #pragma once
 
 #include "core/base/foreign.h"
@@ -16,7 +16,7 @@ struct Interface {
     std::string name;
     SocketAddress address;
 };
-// Returns the interfaces that are up and have an address, each with its IPv4 address first.
+// Returns the active interfaces with an address, each with its IPv4 address first.
 std::vector<Interface> host_interfaces();
 
 class InterfaceChoice {
@@ -37,12 +37,12 @@ private:
     std::vector<std::string> names_;
 };
 
-// Returns all of foreign_variables(). A variable that names no network of this machine would be an error at its first
-// use, so it is reported as unreadable, with the reason.
+// Returns all of foreign_variables(). If a variable names no network of this machine, its first use would raise. So
+// the variable is reported as unreadable, with the reason.
 std::vector<ForeignVariable> comm_variables();
 
-// Returns an address by which other machines may reach this machine: on the chosen networks, else on the first
-// network that is neither loopback nor a container's bridge. Prefers an address of the given family.
+// Returns an address of this machine for other machines: on the chosen networks, else on the first network that is
+// neither loopback nor a container's bridge. Prefers an address of the given family.
 std::string host_address(const InterfaceChoice &choice, int family);
 
 }  // namespace yoke

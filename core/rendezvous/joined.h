@@ -1,4 +1,4 @@
-// joined.h: the ranks that join a rank which may lead a shrunk group.
+// joined.h: the ranks that join a possible leader of a shrunk group.
 #pragma once
 
 #include "core/base/error.h"
@@ -14,7 +14,7 @@
 
 namespace yoke {
 
-// Ranks that are connected to this rank's own store.
+// Ranks connected to this rank's own store.
 class Joined {
 public:
     explicit Joined(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
@@ -45,13 +45,13 @@ public:
         (void)changed_.wait_for(lock, most);
         check_interrupt(lock);
     }
-    // Returns why a rank that called shrink cannot join; "" if no rank has refused.
+    // Returns why a rank that called shrink cannot join; else "".
     std::string refusal() const
     {
         const std::lock_guard lock(mutex_);
         return refusal_;
     }
-    // Returns which resource is missing for this rank's own store, or "".
+    // Returns the missing resource of this rank's own store, or "".
     std::string lack() const
     {
         const std::lock_guard lock(mutex_);

@@ -17,7 +17,7 @@ namespace yoke {
 
 namespace {
 
-// Rendezvous of this process. A process may belong to several jobs, such as one by its variables and others by
+// Rendezvous of this process. A process may join several jobs, such as a job by its variables and others by
 // arguments.
 struct KnownRendezvous {
     pid_t process;
@@ -30,13 +30,13 @@ struct KnownRendezvousList {
     Mutex mutex{LockRank::kOther};
     std::vector<KnownRendezvous> all;
     std::condition_variable_any turn;
-    pid_t joining_in = 0;                // a child has none of these threads
+    pid_t joining_in = 0;                // a child process has no such threads
     std::vector<InitArguments> joining;  // arguments of the threads in a rendezvous now
 };
 KnownRendezvousList &known_rendezvous_list = immortal<KnownRendezvousList>();
 
-// Takes matching entries out of the list. The caller destroys them after it has released the list's lock, because
-// their destructors take a lock that a fork takes first.
+// Takes matching entries out of the list. The caller destroys the entries after the release of the list's lock. Their
+// destructors take a lock that comes first in a fork.
 template <class F>
 std::vector<KnownRendezvous> taken_out(const F &matches)
 {
@@ -89,7 +89,7 @@ void remember(const JobRendezvous &joining)
 
 std::optional<JobRendezvous> known_rendezvous(const InitArguments &arguments)
 {
-    std::shared_ptr<const Rendezvous> met;  // may be the last reference: its destructor takes time and locks
+    std::shared_ptr<const Rendezvous> met;  // may be the last reference, with a destructor that takes time and locks
     const std::lock_guard lock(known_rendezvous_list.mutex);
     for (const KnownRendezvous &each : known_rendezvous_list.all) {
         if (each.process != getpid() || !(each.arguments == arguments)) continue;

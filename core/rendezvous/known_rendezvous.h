@@ -6,7 +6,7 @@
 
 namespace yoke {
 
-// Rendezvous of the ranks of this process's groups, and the watcher of their connections.
+// Rendezvous of the ranks of this process's groups, with the watcher of the connections.
 struct JobRendezvous {
     InitArguments arguments;
     std::shared_ptr<const Rendezvous> met;

@@ -303,7 +303,7 @@ try {
     log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
 }
 
-// Waits so that the other ranks, late ranks included, can read the verdict before its server ends.
+// Waits so that the other ranks, late ranks included, can read the verdict before the server ends.
 void RendezvousAttempt::linger() noexcept
 {
     constexpr double kLeast = 0.15, kMost = 1;
@@ -311,7 +311,7 @@ void RendezvousAttempt::linger() noexcept
     if (server_) server_->wait_until_left(Deadline::after(seconds), self_.size - 1);
 }
 
-// Whether rank 0 is there to hear of it or not.
+// Raises if this rank is not below the size, whether rank 0 can be notified or not.
 void RendezvousAttempt::refuse_own_rank()
 try {
     check_rank(environment_);

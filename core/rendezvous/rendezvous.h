@@ -21,56 +21,56 @@ namespace yoke {
 struct RendezvousOptions {
     InitArguments arguments;
     Deadline deadline = Deadline::after(300);
-    std::string build;  // build of Yoke and its table of ops: must be alike on all ranks
+    std::string build;  // build of Yoke with its table of ops: alike on all ranks
     std::string
-        device;  // kind, model and driver of this rank's device; rank 0 warns of unlike ones
+        device;  // kind, model and driver of this rank's device; rank 0 warns if devices differ
     PeerObserver observer;  // observer of the connections, once all ranks are there
     Lookup variable = process_variable;
     LauncherLookup launcher = process_launcher;
-    HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call
+    HostStore *host_store = nullptr;  // store for finding rank 0; borrowed for the call
     double silence_s = -1;            // below 0: YOKE_COMM_SILENCE
 };
 
 struct Rendezvous {
     int32_t rank = 0, size = 1;
     std::vector<RankInfo> ranks;   // by rank
-    std::shared_ptr<Store> store;  // store whose keys are prefixed with this start of the job
+    std::shared_ptr<Store> store;  // store with this start of the job in front of all keys
     std::string source;            // Environment::source
     std::string told;              // describe(Environment)
     std::shared_ptr<Store> file;   // store of file://, held to keep other jobs out of the file
     std::shared_ptr<StoreServer>
-        server;  // rank 0's server, if it serves; without it, the store is useless to other ranks
+        server;  // rank 0's server, if rank 0 serves; the other ranks' stores depend on it
 
-    // Number of groups of all ranks made here. Each rank counts them itself.
+    // Number of groups of all ranks made here. Each rank has its own counter.
     std::shared_ptr<std::atomic<int>> groups = std::make_shared<std::atomic<int>>(0);
 
     int32_t server_rank = 0;                  // rank of the serving process, numbered as in Members::met_as
-    std::shared_ptr<StoreServer> doorkeeper;  // a shrunk group's server, which notifies late ranks
+    std::shared_ptr<StoreServer> doorkeeper;  // a shrunk group's server for notices to late ranks
 
     const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }
 };
 
-// Holds the rendezvous until its last user releases it. Ranks may still read rank 0's store, such as the end of a
-// split. So the last release waits until the other ranks have left. The wait is a few seconds at most, because a rank
-// that goes on without its groups may never leave.
+// Holds the rendezvous until its last user releases it. Other ranks may still read rank 0's store, such as the end of
+// a split. So the last release waits until the other ranks have left. The wait is a few seconds at most: a rank may
+// go on without its groups and never leave.
 std::shared_ptr<const Rendezvous> hold(Rendezvous met);
-// Excuses the ranks of a shrunk group: they read no more from the server, so the server does not wait for them.
-// come_back_to() ends this when the ranks make a group or start a rendezvous there again.
+// Excuses the ranks of a shrunk group: these ranks read no more from the server, so the server does not wait for
+// them. come_back_to() ends this when the ranks make a group or start a rendezvous there again.
 void go_on_from(const Rendezvous &met, const std::vector<int32_t> &ranks);
 void come_back_to(const Rendezvous &met);
-// Shortens the wait for a group that was not made, if this is the last reference. Its ranks have read the cause, or
-// are late themselves.
+// Shortens the wait for a group that was not made, if this is the last reference. The group's ranks have read the
+// cause, or are late.
 void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
-// Gives up a shrunk group that was not made. Its ranks come to the same ports when they try again.
+// Gives up a shrunk group whose making failed. Its ranks come to the same ports when they try again.
 void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept;
-// All that are held, at the end of the process.
+// Leaves all held rendezvous at the end of the process.
 void leave_all_rendezvous(double seconds) noexcept;
 
 // YOKE_COMM_SILENCE.
 double configured_silence();
 
-// Raises YOKE_E_VALUE for what is wrong with this rank's own arguments or environment; YOKE_E_TIMEOUT and YOKE_E_COMM
-// alike on all ranks that reach rank 0.
+// Joins the job. Raises YOKE_E_VALUE for an error in this rank's own arguments or environment. On all ranks that
+// reach rank 0, raises YOKE_E_TIMEOUT and YOKE_E_COMM alike.
 Rendezvous meet(const RendezvousOptions &options);
 
 }  // namespace yoke

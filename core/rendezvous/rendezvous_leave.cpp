@@ -1,4 +1,4 @@
-// How rank 0's process keeps its store until the other ranks have read it.
+// How rank 0's process keeps the store until the other ranks have read it.
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/rendezvous/rendezvous.h"

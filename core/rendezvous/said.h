@@ -5,7 +5,7 @@
 
 namespace yoke {
 
-// Value, with the variable or argument from which it was read.
+// Value, with the name of the variable or argument.
 template <class T>
 struct Said {
     std::string by;  // "RANK"; "" if not given
@@ -23,9 +23,9 @@ struct LauncherSource {
     int64_t epoch = 0;
     bool agent_store = false;
     bool is_inner =
-        false;  // was itself started by the later sources, whose ranks are not this process's
+        false;  // started by the later sources: this process is not a rank of theirs
     Said<std::string> run = {};  // name unique to each start of the launcher
-    bool is_outer = false;       // has started the launcher with a `run`: its ranks are not this process's either
+    bool is_outer = false;       // has started the launcher with a `run`: this process is not its rank either
 };
 
 // Returns a variable's whole number from 0 on. Raises YOKE_E_VALUE for other texts.
@@ -35,7 +35,7 @@ Said<std::string> said_text(const Lookup &variable, const char *name);
 Said<std::vector<std::string>> said_host(const Lookup &variable, const char *name);
 Said<uint16_t> said_port(const Lookup &variable, const char *name);
 
-// Returns the field's value from the first source that has it.
+// Returns the field's value from the first source with a value.
 template <class T>
 Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherSource::*field)
 {

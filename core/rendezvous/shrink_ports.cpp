@@ -1,4 +1,4 @@
-// The ports at which the live ranks of a group find each other.
+// Ports at which the live ranks of a group find each other.
 #include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// Listens at the address by which peers know this machine. If that address belongs to another machine (behind a
+// Listens at this machine's address, as peers know it. If the address belongs to another machine (behind a
 // translation), listens at all addresses.
 void ShrinkPorts::open(const RankInfo &self)
 {

@@ -31,7 +31,7 @@ class ShrinkRendezvous {
 public:
     ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, Deadline deadline, Deadline end);
     Members run();
-    // For ranks that follow this rank.
+    // Functions for the followers of this rank.
     void set_refusal(const std::string &why) const;
     void wait_for_readers() const;
 
@@ -69,7 +69,7 @@ private:
     const std::shared_ptr<Joined> joined_ = std::make_shared<Joined>(watcher_);
     const std::shared_ptr<StoreServer> server_;
     std::set<int32_t> gone_;
-    std::map<int32_t, std::string> former_;  // by rank: its description of itself
+    std::map<int32_t, std::string> former_;  // by rank: the rank's description
 };
 
 ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, Deadline deadline,
@@ -85,7 +85,7 @@ ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, 
 {
 }
 
-// Raises if this rank, or a rank that joined, cannot go on.
+// Raises if this rank or a joined rank cannot go on.
 void ShrinkRendezvous::check() const
 {
     const std::string lack = joined_->lack(), refusal = joined_->refusal();
@@ -104,7 +104,7 @@ void ShrinkRendezvous::wait_for_readers() const
     server_->wait_until_left(Deadline::after(kToRead));
 }
 
-// Notifies the followers of this rank before it raises.
+// Notifies the followers of this rank, then raises.
 void ShrinkRendezvous::refuse(const std::string &why) const
 {
     set_refusal(why);
@@ -115,7 +115,7 @@ void ShrinkRendezvous::refuse(const std::string &why) const
 StoreConnection ShrinkRendezvous::reach(int32_t rank, Deadline soon,
                                         const std::shared_ptr<Watcher> &watcher)
 {
-    // A connection's events name "rank 0" for the peer, so the peer's rank replaces it.
+    // Events of the connection name "rank 0" for the peer, so the peer's rank is put in.
     const auto tell = [watcher, rank](PeerEvent event) {
         event.rank = rank;
         watcher->tell(event);
@@ -164,7 +164,7 @@ void ShrinkRendezvous::raise_too_late(const std::string &told_by) const
         describe(of_.self()).c_str(), told_by.c_str()));
 }
 
-// Returns a deadline that leaves a moment to follow a rank found at the very end.
+// Returns the deadline, or a moment later, enough to follow a rank found at the very end.
 Deadline ShrinkRendezvous::until_late() const
 {
     constexpr double kLeast = 0.3;
@@ -228,7 +228,7 @@ Word ShrinkRendezvous::hear(int32_t &rank, Leader &leader)
     }
 }
 
-// Returns nullopt if the rank does not lead because it has gone.
+// Returns nullopt if the rank has gone and so does not lead.
 std::optional<Members> ShrinkRendezvous::follow(int32_t rank, Deadline until)
 {
     std::optional<Leader> leader = find(rank, until);
@@ -269,7 +269,7 @@ std::optional<Members> ShrinkRendezvous::follow_a_lower()
     }
 }
 
-// Returns the ranks that follow this rank. A rank may close its first connection and join again, so it counts only
+// Returns the followers of this rank. A rank may close its first connection and join again, so a rank counts only
 // once its key is in the store.
 std::set<int32_t> ShrinkRendezvous::followers() const
 {
@@ -359,8 +359,8 @@ Members ShrinkRendezvous::run()
     }
 }
 
-// Raises when a resource is missing on this rank alone. Notifies the other ranks where they wait, or once they begin
-// to wait, before they find that this rank has left.
+// Raises when a resource is missing on this rank alone. Notifies the other ranks, waiting or not yet waiting, before
+// they notice the end of this rank.
 [[noreturn]] void fail_short(const Members &of, const ShrinkPorts &ports,
                              const ShrinkRendezvous *attempt, const Error &error, Deadline deadline)
 {

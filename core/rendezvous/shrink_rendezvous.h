@@ -1,12 +1,12 @@
-// shrink_rendezvous.h: how the live ranks of a group find each other if their first rendezvous is gone. Rank 0 and
-// the launcher may have ended.
+// shrink_rendezvous.h: how the live ranks of a group find each other without the first rendezvous. Rank 0 and the
+// launcher may have ended.
 //
 // Every process of a group keeps a port open for this, and knows the ports of the other ranks. A rank that wants a
-// smaller group serves a store at its own port and looks for the lowest live rank, which leads. If a port refuses, or
-// belongs to another job by now, its rank has gone. If a rank does not answer, this rank waits until the time to join
-// is over. Meanwhile it follows a rank in between that answers. A rank that has found a lower rank says so. The
-// leader waits until each other rank has joined or gone, or until the time is over. Then the leader publishes the
-// ranks that are there. A rank never makes a group of its own after the others have gone on: a late rank is notified.
+// smaller group serves a store at its own port and looks for the lowest live rank, the leader. If a port refuses, or
+// belongs to another job by now, the port's rank has gone. If a rank does not answer, this rank waits until the time
+// to join is over, and meanwhile follows a rank in between. A follower publishes the rank of its leader. The leader
+// waits until each other rank has joined or gone, or until the time is over. Then the leader publishes the ranks that
+// are there. A rank never makes a group of its own after the others have gone on: a late rank is notified.
 #pragma once
 
 #include "core/rendezvous/cause.h"
@@ -19,7 +19,7 @@
 
 namespace yoke {
 
-// Ports at which the processes of a group listen for a shrink, and the secret that tells its ranks from strangers.
+// Ports at which the processes of a group listen for a shrink, and the group's secret against strangers.
 class ShrinkPorts {
 public:
     ShrinkPorts() = default;
@@ -35,7 +35,7 @@ public:
     Socket listening() const;  // returns a duplicate
     SocketAddress address(const RankInfo &of, Deadline deadline) const;
     std::string cookie() const { return "shrink " + secret_; }
-    // Returns the options with which this rank connects to another rank, and which its own server expects.
+    // Returns this rank's options for connections to another rank and for its own server.
     PeerOptions peer_options(const Members &of, PeerObserver observer) const;
 
 private:

@@ -1,4 +1,4 @@
-// How ranks that are threads of one process find each other in their common store.
+// How ranks in threads of one process find each other in the common store.
 #include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/rendezvous/shrink_rendezvous.h"
@@ -10,11 +10,11 @@ namespace yoke {
 
 namespace {
 
-// Key of the word about the group that the ranks have made. They make no other group.
+// Key of the word about the group that the ranks have made. No other group can follow.
 constexpr const char *kShrinkMadeKey = "shrink/made";
 
-// Returns the members of the word's group. If a thread tries again after the others have gone on, it finds their
-// store, and in the store the cause with which their group failed for this thread.
+// Returns the members of the word's group. A thread may try again after the others have gone on. The thread then
+// finds the others' store, with the cause of the failure on this thread.
 Members made_by(const Members &of, const Word &word)
 {
     Members made = members_from(of, word);

@@ -1,4 +1,4 @@
-// shrink_word.h: messages between the live ranks of a group when they make a smaller group.
+// shrink_word.h: messages between the live ranks of a group when the ranks make a smaller group.
 #pragma once
 
 #include "core/rendezvous/members.h"
@@ -10,11 +10,11 @@
 
 namespace yoke {
 
-// Keys of the leader's word, and of a rank that has joined or follows.
+// Keys of the leader's word, and of a joined rank or follower.
 inline constexpr const char *kWord = "word";
 std::string here(int32_t rank);
 
-// Ranks that are there, or a lower rank that leads, or the reason why there is no new group.
+// Ranks of the new group, or a lower rank as leader, or the reason for no new group.
 struct Word {
     std::optional<int32_t> leader;
     std::string refusal;
@@ -25,7 +25,7 @@ struct Word {
     static Word decode(const std::string &text);
 };
 
-// The members of the group that the word is of, without a store.
+// Returns the members of the word's group, without a store.
 Members members_from(const Members &former, const Word &word);
 
 }  // namespace yoke

@@ -166,7 +166,7 @@ void Watcher::tell(const PeerEvent &event)
             missing_.insert_or_assign(event.rank, event);
         links = links_;
     }
-    tell_others(event);  // first: a script whose group fails may end this process at once
+    tell_others(event);  // first: if a group fails, its script may end this process at once
     for (const std::weak_ptr<GroupLink> &each : links)
         if (const std::shared_ptr<GroupLink> link = each.lock()) tell_one(link, event);
 }

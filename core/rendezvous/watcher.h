@@ -13,7 +13,7 @@
 
 namespace yoke {
 
-// Interface of a group for news of its ranks.
+// Interface by which a group receives news of its ranks.
 class PeerListener {
 public:
     // Receives news of a connection from the watcher.
@@ -35,8 +35,8 @@ struct GroupLink {
 // Fails a group after some seconds in the watch thread, if the group still lives. Called in the watch thread.
 void tell_later(const std::shared_ptr<GroupLink> &link, double seconds, Cause cause);
 
-// Watcher of connections, which begins before a group exists. A new group learns at its beginning which ranks have
-// gone.
+// Watcher of connections, which begins before a group exists. A new group learns at its beginning of the ranks that
+// have gone.
 class Watcher {
 public:
     void watch(const std::shared_ptr<GroupLink> &link);
