@@ -20,7 +20,7 @@ namespace yoke {
 
 namespace {
 
-// All that are open in this process.
+// Open sockets of this process.
 struct List {
     Mutex mutex{LockRank::kOther};
     std::vector<int> open;
@@ -49,7 +49,7 @@ int socket_for(const SocketAddress &address)
     return socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-// Whether it came to be possible; errno says why not.
+// Returns whether the event came; if not, errno gives the reason.
 bool wait_for(int fd, short events, Deadline deadline)
 {
     for (;;) {
@@ -65,7 +65,7 @@ bool wait_for(int fd, short events, Deadline deadline)
     }
 }
 
-// Of a connect that is under way: 0, or why it failed.
+// Returns the result of a connect in progress: 0, or an errno.
 int outcome(int fd, Deadline deadline)
 {
     if (!wait_for(fd, POLLOUT, deadline)) return errno;

@@ -10,7 +10,7 @@
 
 namespace yoke {
 
-// A descriptor that is closed with it. In a forked child it is closed already, and present() is false.
+// Descriptor closed by its destructor. In a forked child, the descriptor is closed already, and present() is false.
 class Socket {
 public:
     Socket() = default;
@@ -18,17 +18,18 @@ public:
     Socket &operator=(Socket &&other) noexcept;
     ~Socket() { close(); }
 
-    // Where they fail, they are not present() and errno says why. An IPv6 one that listens on any address takes IPv4,
-    // too.
+    // On failure, the result is not present() and errno gives the reason. An IPv6 socket that listens on any address
+    // takes IPv4, too.
     static Socket listen(const SocketAddress &address);
     static Socket listen(uint16_t port);  // by IPv6 and IPv4 alike where the host has both
     static Socket connect(const SocketAddress &address, Deadline deadline);
     Socket accept() const;
-    // Any other descriptor that no child may keep; `make` returns it, or -1, and takes no time.
+    // Adopts any other descriptor that must not stay open in a forked child. `make` returns the descriptor or -1, and
+    // takes no time.
     template <class Make>
     static Socket adopt(Make &&make)
     {
-        const Made made;  // no fork comes between the descriptor and its place in the list
+        const Made made;  // keeps forks out until the descriptor is in the list
         return Socket(made.keep(make()));
     }
 
@@ -49,16 +50,16 @@ private:
     explicit Socket(int fd);
 
     int fd_ = -1;
-    uint64_t process_ = 0;  // how many forks it is away from the first one
+    uint64_t process_ = 0;  // number of forks since the first process
 };
 
-// Whether it tells of a lack of descriptors or memory, which waiting does not end.
+// Returns whether the error means missing descriptors or memory. Waiting does not help then.
 inline bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-// Descriptors that nobody closes, for threads whose table of them is their own; -1 and errno where they fail.
+// Descriptors without an owner, for threads with a descriptor table of their own. On failure, -1 and errno.
 int listening_at(const SocketAddress &address);
 int listening_at(uint16_t port);
 int accepted(int listening);

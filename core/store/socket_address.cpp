@@ -27,7 +27,7 @@ const sockaddr_in6 &v6(const SocketAddress &address)
     return reinterpret_cast<const sockaddr_in6 &>(address.storage);
 }
 
-// What the resolver says, once it does; whoever asked may have gone by then.
+// Answer of the resolver. The caller may have gone before the answer comes.
 struct Lookup {
     std::mutex mutex;
     std::condition_variable came;
@@ -107,7 +107,7 @@ uint16_t SocketAddress::port() const noexcept
 
 void SocketAddress::set_port(uint16_t port) noexcept
 {
-    // Both families have it at the same place.
+    // Both families have the port at the same place.
     reinterpret_cast<sockaddr_in &>(storage).sin_port = htons(port);
 }
 

@@ -17,7 +17,7 @@ struct SocketAddress {
     sockaddr_storage storage{};
     socklen_t length = 0;
 
-    // "10.0.0.1", "::1", or of a link "fe80::1%eth0"; an IPv4 address within IPv6 is shown as what it is.
+    // "10.0.0.1", "::1", or for a link "fe80::1%eth0". An IPv4 address within IPv6 is shown as IPv4.
     std::string host() const;
     // "10.0.0.1:29500", "[::1]:29500".
     std::string text() const;
@@ -32,11 +32,11 @@ struct SocketAddress {
     static SocketAddress of(const sockaddr *address, socklen_t length);
 };
 
-// Of a number as host() gives it: whether it leads nowhere but to the same host.
+// Returns whether a number, as host() returns it, leads only to this machine.
 bool is_loopback(std::string_view host);
 
-// All addresses of a name or number. Raises YOKE_E_COMM with the resolver's reason, and YOKE_E_TIMEOUT where it does
-// not answer in time: it is asked in a thread of its own.
+// Returns all addresses of a name or number. Raises YOKE_E_COMM with the resolver's reason, and YOKE_E_TIMEOUT if
+// there is no answer in time: the resolver runs in a thread of its own.
 std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadline deadline);
 
 }  // namespace yoke

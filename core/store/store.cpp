@@ -23,7 +23,7 @@ void Stop::check() const
 
 namespace {
 
-// Checks what every call has: a key that fits, and a store that nobody has aborted.
+// Checks the conditions of every call: the key's length, and a store not yet aborted.
 std::string checked(const char *call, std::string_view key, const Stop &stop)
 {
     stop.check();

@@ -1,17 +1,17 @@
-// store.h: a small table of texts that all ranks of a job share: how they find each other, and how they tell each other
-// why something failed.
+// store.h: a small store of texts, shared by all ranks of a job. By the store, ranks find each other and report
+// failures.
 //
 // Every call has a deadline and raises
-//   YOKE_E_TIMEOUT  when it has passed, naming the keys that nobody has set;
-//   YOKE_E_COMM     when the table is out of reach for ever: rank 0, which keeps it, has gone;
-//   YOKE_E_VALUE    for a key or value that is too long, for too many of them, and for add to what is no number;
-//   YOKE_E_FORKED   in a forked child of the process that opened it;
-//   and what abort was given, once it was called.
-// Calls may come from any thread, and each key has one order of changes that all ranks see.
+//   YOKE_E_TIMEOUT  after the deadline, with the names of the missing keys;
+//   YOKE_E_COMM     if the store is out of reach for ever, because rank 0, its server, has gone;
+//   YOKE_E_VALUE    for too long a key or value, for too many keys, and for add to a text that is no number;
+//   YOKE_E_FORKED   in a forked child of the process that opened the store;
+//   and the error given to abort, after an abort.
+// Calls may come from any thread. All ranks see the changes of a key in the same order.
 //
-// When the process that keeps the table dies, the ranks cannot agree by it any more. Each then notices by itself that
-// its connection to rank 0 has ended, which is the same cause everywhere; what rank 0 had made known before was pushed
-// to all in one go, so a rank has it before that end.
+// When the store's process dies, the ranks can no longer agree by the store. Each rank then notices the end of its
+// connection to rank 0, the same cause everywhere. Causes that rank 0 published before were sent to all ranks at
+// once, so a rank receives them before that end.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -29,13 +29,13 @@
 
 namespace yoke {
 
-// Why calls end early. A view's is raised with all that it is a view of.
+// Reason why calls end early. A view also ends with the reason of its store.
 class Stop {
 public:
     explicit Stop(const Stop *of = nullptr) : of_(of) {}
-    // `call_size`: of the name of a call with which the text begins, or 0.
+    // `call_size`: size of a call's name at the beginning of the text, or 0.
     void raise(yoke_status status, std::string_view why, size_t call_size);
-    // Raises what it, or one that it is of, was raised with.
+    // Raises the error with which this stop, or the stop of the view's store, was raised.
     void check() const;
 
 private:
@@ -57,7 +57,7 @@ class Store {
 public:
     static constexpr size_t kLongestKey = 1024;
     static constexpr size_t kLongestValue = size_t{16} << 20;
-    static constexpr size_t kMostKeys = 65536;  // that one call waits for
+    static constexpr size_t kMostKeys = 65536;  // in one waiting call
     using Keys = std::vector<std::string>;
 
     virtual ~Store() = default;
@@ -65,58 +65,60 @@ public:
     Store &operator=(const Store &) = delete;
 
     void set(std::string_view key, std::string_view value, Deadline deadline);
-    // Waits until the key is there; and until all of them are, whose values come in their order.
+    // Waits until the key is there, or all keys are. get_all() returns the values in the order of the keys.
     std::string get(std::string_view key, Deadline deadline);
     std::vector<std::string> get_all(const Keys &keys, Deadline deadline);
-    // Waits until all of them are there.
+    // Waits until all keys are there.
     void wait(const Keys &keys, Deadline deadline);
-    // The sum of all that was added under the key, this included; get shows it as a decimal number.
+    // Returns the sum of all numbers added under the key, this number included. get() returns the sum in decimal.
     int64_t add(std::string_view key, int64_t delta, Deadline deadline);
-    // Nothing where the key is not there.
+    // Returns nullopt if the key is missing.
     std::optional<std::string> try_get(std::string_view key, Deadline deadline);
-    // Sets it where it is not there; the value that then stands. So of several ranks one is the first, and all know it.
+    // Sets the key if it is missing, and returns the value in the store. So of several ranks a single rank is the
+    // first, and all ranks know its value.
     std::string set_once(std::string_view key, std::string_view value, Deadline deadline);
-    // What is not there is no error.
+    // A missing key is no error.
     void remove(std::string_view key, Deadline deadline);
     void remove_all(const Keys &keys, Deadline deadline);
 
-    // `then` gets the value once the key is there, at once where it is; once, in a thread of the store's or of whoever
-    // sets it: it takes no lock that is held around a call of the store, and returns soon. After abort, and when the
-    // table is out of reach, it is not called. The number by which it may be forgotten, 0 where it has been called
-    // already; nothing where this kind of store cannot: ask try_get from time to time.
+    // Calls `then` once with the key's value: at once if the key is there, else when the key is set. The call comes
+    // in a thread of the store or of the setting rank. `then` takes no lock held around a call of the store, and
+    // returns soon. After abort, or if the store is out of reach, `then` is not called. Returns the number for
+    // forget(), or 0 if `then` was called already. Returns nullopt if this kind of store has no support: then call
+    // try_get from time to time.
     using Then = std::function<void(const std::string &value)>;
     virtual std::optional<uint64_t> when_set(std::string_view key, Then then);
-    // Sets it where it is not there, and does not wait to hear which value then stands: when_set tells. False where
-    // this kind of store cannot. Threads of the store's may call it.
+    // Sets the key if it is missing, without waiting for the value in the store: when_set reports the value. Returns
+    // false if this kind of store has no support. Threads of the store may call this.
     virtual bool offer(std::string_view key, std::string_view value);
-    // It is not to be called any more, though that may be under way; what it holds is let go of.
+    // Ends the wait for a key and releases `then`. A call of `then` may still be running.
     virtual void forget(std::string_view key, uint64_t number) noexcept;
 
-    // From any thread: calls that wait, and later ones, raise this. The first one counts. Of a view it ends what goes
-    // through the view alone.
+    // Makes waiting and later calls raise this error. Any thread may call this; the first error counts. On a view,
+    // only calls through the view end.
     void abort(yoke_status status, std::string_view why, size_t call_size = 0) noexcept;
-    // Who keeps the table, for messages: "10.0.0.1:29500", "/tmp/file".
+    // Returns the place of the store, for messages: "10.0.0.1:29500", "/tmp/file".
     virtual std::string where() const = 0;
 
 protected:
     explicit Store(const Stop *of = nullptr) : stop_(of) {}
     const Stop &stop() const noexcept { return stop_; }
 
-    // A call as a store carries it out. Its keys and its value fit.
+    // Call for a store to carry out. Keys and value have been checked.
     struct Request {
         enum Kind : uint8_t { kSet, kGet, kWait, kAdd, kTryGet, kSetOnce, kRemove };
         Kind kind;
-        Keys keys;                    // one; of kGet, kWait and kRemove any number
-        std::string_view value = {};  // of kSet and kSetOnce
-        int64_t delta = 0;            // of kAdd
+        Keys keys;                    // a single key; for kGet, kWait and kRemove any number
+        std::string_view value = {};  // for kSet and kSetOnce
+        int64_t delta = 0;            // for kAdd
         // Returns the name of the call, for messages.
         const char *name() const noexcept;
     };
     friend class PrefixStore;
-    // Returns the texts that the call asks for: of kGet the values, in the order of their keys; of kAdd the sum; of
-    // kTryGet the value, or nothing; of kSetOnce the value that stands.
+    // Returns the texts of the answer. kGet: the values, in the order of the keys. kAdd: the sum. kTryGet: the value,
+    // or no text. kSetOnce: the value in the store.
     virtual std::vector<std::string> serve(const Request &request, const Patience &patience) = 0;
-    // Calls that wait look at their stop.
+    // Wakes waiting calls, so they check their stop.
     virtual void wake() noexcept = 0;
 
 private:
@@ -141,10 +143,10 @@ private:
     const std::string prefix_;
 };
 
-// Those of all ranks, in their order. `name` is new for each: no two share one.
+// Returns the texts of all ranks, in the order of ranks. `name` is new for each call: two calls never share a name.
 std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
                                     std::string_view mine, Deadline deadline);
-// What is left of it, to be removed once all ranks have those texts.
+// Returns the keys that all_gather leaves, for removal once all ranks have the texts.
 Store::Keys gather_keys(std::string_view name, int32_t size);
 
 namespace detail {
@@ -153,7 +155,7 @@ std::string key_list(const Store::Keys &keys);
 [[noreturn]] void fail_late(const Store::Keys &missing, const Patience &patience,
                             const std::string &where);
 [[noreturn]] void fail_forked(const char *call);
-// What add makes of a key's former text, "0" where it was not there.
+// Returns the sum of a key's former text, "0" if the key was missing, and the delta.
 int64_t sum_of(const std::string &key, std::string_view former, int64_t delta);
 }  // namespace detail
 

@@ -14,7 +14,8 @@ void Channel::start(const std::shared_ptr<Watched> &owner, double tick_s)
     if (!out_.empty()) rewatch(watched_, EPOLLIN | EPOLLOUT);
 }
 
-// It may be called by the watch thread and another one at once: neither closes before both have it unwatched.
+// Stops the channel. The watch thread and another thread may call this at once. Each unwatches the socket before it
+// closes.
 void Channel::stop() noexcept
 {
     uint64_t watched = 0;
@@ -33,7 +34,7 @@ bool Channel::push()
         const ssize_t sent =
             ::send(socket_.fd(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) break;  // full; or at an end, which whoever receives sees
+        if (sent <= 0) break;  // full, or at an end, which the receiving code will see
         sent_ += static_cast<size_t>(sent);
     }
     if (sent_ < out_.size()) return false;
@@ -45,7 +46,7 @@ bool Channel::push()
 bool Channel::send(std::string frame)
 {
     const std::lock_guard lock(mutex_);
-    if (!socket_.present()) return true;  // nobody reads it any more
+    if (!socket_.present()) return true;  // no reader is left
     if (out_.size() - sent_ + frame.size() > kMostQueued) return false;
     const bool was_idle = out_.empty();
     out_.erase(0, sent_);
@@ -67,7 +68,7 @@ void Channel::flush()
     if (push() && watched_) rewatch(watched_, EPOLLIN);
 }
 
-// Some of what has come; the rest is asked for again, after others had their turn.
+// Reads a part of the received bytes. The rest is read later, after other connections had their turn.
 bool Channel::fill(std::string &why)
 {
     char bytes[size_t{64} << 10];
@@ -82,7 +83,7 @@ bool Channel::fill(std::string &why)
     return false;
 }
 
-// Of the next frame, where all of it is there.
+// Returns the header of the next frame, once the whole frame is there.
 std::optional<wire::Header> Channel::header(size_t longest, std::string &why) const
 {
     wire::Header head{};

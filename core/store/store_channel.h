@@ -1,5 +1,5 @@
-// store_channel.h: one end of a connection between a store's client and server: frames out of and into a socket that is
-// watched.
+// store_channel.h: an end of a connection between a store's client and server: frames out of and into a watched
+// socket.
 #pragma once
 
 #include "core/store/store_wire.h"
@@ -11,17 +11,18 @@ namespace yoke {
 
 class Channel {
 public:
-    static constexpr size_t kMostQueued = size_t{64} << 20;  // of what the other side does not take
+    static constexpr size_t kMostQueued = size_t{64} << 20;  // bytes waiting for the other side
 
     explicit Channel(Socket socket) : socket_(std::move(socket)) {}
-    // Has the socket watched, on behalf of whoever owns the channel.
+    // Has the socket watched, on behalf of the channel's owner.
     void start(const std::shared_ptr<Watched> &owner, double tick_s);
-    // Ends that; the socket is closed once nothing of the owner runs.
+    // Ends the watch. Closes the socket once no function of the owner runs.
     void stop() noexcept;
 
-    // From any thread. What the socket does not take at once waits in a queue; false where that is full.
+    // Sends a frame, from any thread. Bytes that the socket does not take at once wait in a queue. Returns false if
+    // the queue is full.
     bool send(std::string frame);
-    bool is_idle();  // nothing is queued
+    bool is_idle();  // the queue is empty
 
     // In the watch thread. Calls on_frame(Reader &) for each whole frame of at most `longest` bytes until it says
     // false; false at the end of the connection, and `why`.
@@ -38,14 +39,15 @@ public:
         PeerEvent::Kind kind;  // kSilent or kHeard
         double silent_s;
     };
-    // Returns the news since the look before: the other side has been silent for more than `silence_s`, or is heard
-    // again. `late_s`: by how much the tick came too late. If this process stood still itself, it could hear nobody.
+    // Returns the news since the last look: missed heartbeats for more than `silence_s`, or the first bytes after
+    // missed heartbeats. `late_s`: delay of the tick. If this process itself stood still, it could not receive
+    // heartbeats.
     std::optional<Silence> look_for_silence(double silence_s, double late_s) noexcept;
     const Socket &socket() const noexcept { return socket_; }
 
 private:
     bool fill(std::string &why);
-    bool push();  // under the lock: whether nothing is left
+    bool push();  // under the lock: whether the queue is empty
     std::optional<wire::Header> header(size_t longest, std::string &why) const;
     template <class OnFrame>
     bool take_frames(size_t longest, OnFrame &&on_frame, std::string &why)
@@ -67,8 +69,8 @@ private:
     std::string in_;
     size_t taken_ = 0;
     Deadline::Clock::time_point heard_at_ = Deadline::Clock::now();
-    bool is_silent_ = false;  // and the owner was told
-    std::mutex mutex_;        // of what follows
+    bool is_silent_ = false;  // the owner was notified of missed heartbeats
+    std::mutex mutex_;        // for the fields below
     std::string out_;
     size_t sent_ = 0;
 };

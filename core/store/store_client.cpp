@@ -22,7 +22,7 @@ StoreConnection failed(StoreConnection::Outcome outcome, const std::string &why)
 StoreConnection connect_store(const SocketAddress &server, const PeerOptions &options,
                               Deadline deadline)
 {
-    // A server greets at once. What does not may be another program.
+    // A server greets at once. Without a greeting, the server may be another program.
     constexpr double kForWelcome = 5;
     Socket socket = Socket::connect(server, deadline);
     if (!socket.present()) {

@@ -12,28 +12,28 @@ class ClientStore;
 struct StoreConnection {
     enum Outcome {
         kConnected,
-        kNobody,    // nobody listens there, or no way leads there: it may come
-        kNoStore,   // what listens is no store of Yoke's, or did not answer
-        kOtherJob,  // it is, of another job
-        kComplete,  // it is of this job, whose ranks are all there
-        kFormer,  // it is of this job as this process has met it before; there may be another start of it soon
-        kRefused,  // it is of this job, and will not have this rank
+        kNobody,    // no server, or no way to the address: the server may come later
+        kNoStore,   // the server is no store of Yoke's, or did not answer
+        kOtherJob,  // a store of another job
+        kComplete,  // a store of this job, whose ranks are all there
+        kFormer,  // a store of this job that this process left before; a new start of the job may follow soon
+        kRefused,  // a store of this job that refuses this rank
     };
     Outcome outcome = kNobody;
     std::string why;  // unless kConnected: "Connection refused"
     std::shared_ptr<ClientStore> store;
-    int error = 0;  // of kNobody, an errno
+    int error = 0;  // for kNobody: an errno
 };
-// Tries one address, once.
+// Tries an address once.
 StoreConnection connect_store(const SocketAddress &server, const PeerOptions &options,
                               Deadline deadline);
 
 class ClientStore final : public Store {
 public:
-    class Link;  // what the watch thread has of it
+    class Link;  // part of the client for the watch thread
 
     explicit ClientStore(std::shared_ptr<Link> link);
-    // Says farewell. Not in the watch thread.
+    // Sends the goodbye message. Must not run in the watch thread.
     ~ClientStore() override;
     std::optional<uint64_t> when_set(std::string_view key, Then then) override;
     bool offer(std::string_view key, std::string_view value) override;

@@ -10,14 +10,14 @@ namespace {
 using wire::Kind;
 
 constexpr size_t kLongestRequest = Store::kLongestValue + Store::kLongestKey + 64;
-constexpr size_t kBytesPerKey = 64;  // of memory, beside its text
+constexpr size_t kBytesPerKey = 64;  // memory, besides the key's text
 
 double seconds_since(Deadline::Clock::time_point then)
 {
     return std::chrono::duration<double>(Deadline::Clock::now() - then).count();
 }
 
-// The table is in memory: what does not wait needs no time.
+// The store is in memory, so calls without a wait need no time.
 Deadline at_once()
 {
     return Deadline::after(0);
@@ -84,7 +84,8 @@ bool Connection::refuse(Kind kind, const std::string &why)
     return false;
 }
 
-// Who has left its groups is back before rank 0 has let go of its own, and comes again.
+// Refuses a late rank. A rank that has left its groups may come back before rank 0 has released its own groups. Such
+// a rank comes again.
 bool Connection::refuse_late(const std::string &about)
 {
     is_former_ = server_.has_met(about);
@@ -93,7 +94,8 @@ bool Connection::refuse_late(const std::string &about)
                : refuse(Kind::kComplete, server_.options().about + ", whose ranks are all there");
 }
 
-// Whoever started the older one starts it again, as often as the other one, until all are of one start.
+// Refuses a rank of another start of the job. The launcher of the older start starts it again, until all ranks have
+// the same start number.
 bool Connection::refuse_start(int64_t start, int32_t rank, const std::string &about)
 {
     const PeerOptions &self = server_.options();
@@ -218,7 +220,7 @@ void Connection::change(wire::Reader &frame, const std::string &key)
             fail(YOKE_E_COMM, "the store has no request of kind %d",
                  static_cast<int>(frame.kind()));
     }
-    // Of set the client knows the value.
+    // For kSet, the client knows the value.
     answer(std::move(
         wire::Writer(Kind::kAnswer, frame.request()).text(frame.kind() == Kind::kSet ? "" : text)));
 }
@@ -229,7 +231,7 @@ void Connection::park(uint64_t request, WaitingCalls::Call call)
     go_on(request);
 }
 
-// Answers, or waits for the first key that is not there; the table calls it then, in the thread that sets the key.
+// Answers, or waits for the first missing key. The store calls this function again in the thread that sets the key.
 void Connection::go_on(uint64_t request)
 {
     std::string awaited;
@@ -268,7 +270,7 @@ std::string Connection::values_of(uint64_t request, const WaitingCalls::Call &ca
     return std::move(writer).take();
 }
 
-// In whatever thread has set the last key, which has nothing to do with what fails here.
+// Sends the values, in the thread that has set the last key. This thread must not see errors of the answer.
 void Connection::answer_values(uint64_t request, const WaitingCalls::Call &call)
 {
     try {
@@ -283,7 +285,7 @@ void Connection::answer_values(uint64_t request, const WaitingCalls::Call &call)
 void Connection::cancel(uint64_t request)
 {
     const std::optional<WaitingCalls::Call> call = waiting_.take(request);
-    if (!call) return;  // its answer is under way
+    if (!call) return;  // the answer is on its way
     table_->forget(call->awaited(), call->waiter);
     const Store::Keys missing = table_->missing(call->keys);
     if (missing.empty()) return answer_values(request, *call);

@@ -1,5 +1,4 @@
-// store_connection.h: a connection that a store's server has accepted: a stranger until it has said who it is, then a
-// rank.
+// store_connection.h: a connection accepted by a store's server: a stranger until it has named its rank, then a rank.
 #pragma once
 
 #include "core/store/store_channel.h"
@@ -27,9 +26,10 @@ public:
     int32_t rank() const noexcept { return rank_.load(); }  // from any thread
     const std::string &about() const noexcept { return about_; }
     const std::string &address() const noexcept { return address_; }
-    // Our end of the connection, and whether that is on this host alone.
+    // This end of the connection. is_local(): whether the connection stays on this machine.
     const std::string &reached_at() const noexcept { return reached_at_; }
-    // Whether it was told that it has met here before: then it is no stranger, though no rank either.
+    // Returns whether the connection was refused because its process was a rank here before. Such a connection is
+    // neither a stranger nor a rank.
     bool is_former() const noexcept { return is_former_; }
     bool is_local() const noexcept { return is_loopback(reached_at_); }
     double age_s() const;
@@ -65,7 +65,7 @@ private:
     void send(std::string frame);
 
     StoreServer
-        &server_;  // in the watch thread alone; whoever sets a key may come when it has gone
+        &server_;  // for the watch thread only; a thread that sets a key may run after the server's end
     const std::shared_ptr<HashStore> table_;
     Channel channel_;
     const std::string address_, reached_at_;
@@ -73,7 +73,7 @@ private:
     std::atomic<int32_t> rank_{kStranger};
     std::string about_;
     bool has_left_ = false, is_former_ = false;
-    std::string fault_ = "what it sent was no request";  // where it is dropped for that
+    std::string fault_ = "what it sent was no request";  // reason for a drop
     std::atomic<bool> is_overrun_{false};
     WaitingCalls waiting_;
 };

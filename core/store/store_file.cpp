@@ -23,7 +23,7 @@ public:
 private:
     using Lock = std::unique_lock<std::mutex>;
 
-    // A change by this process, which others wait for.
+    // Change by this process. Other writers wait for its end.
     class Writing {
     public:
         Writing(FileStore &store, const char *call, Deadline deadline)
@@ -49,7 +49,7 @@ private:
         Lock lock_;
     };
 
-    // Another thread may have held it at a fork, and is not in the child, which has no file either.
+    // Locks the store. At a fork, another thread may hold the lock. The child has no such thread, but no file either.
     Lock lock(const char *call)
     {
         if (!log_.is_open()) detail::fail_forked(call);
@@ -91,7 +91,7 @@ private:
         return {};
     }
 
-    // Returns the value that stands then.
+    // Returns the new value.
     std::string change(const Request &request, const Patience &patience)
     {
         const std::string &key = request.keys.front();
@@ -115,8 +115,8 @@ private:
         return missing;
     }
 
-    // Nothing tells of a change in a file that others may have on another machine, so it is asked for, less and less
-    // often.
+    // Waits for keys. The file may be shared with another machine, so no event reports a change. The file is read
+    // again and again, with growing pauses.
     std::vector<std::string> await(const Request &request, const Patience &patience)
     {
         constexpr double kFirstPause = 0.0005, kLongestPause = 0.02;

@@ -1,8 +1,8 @@
-// store_file.h: a table in a file that all ranks reach: on one machine, or on a file system that has locks.
+// store_file.h: a store in a file that all ranks reach: on one machine, or on a file system with locks.
 //
-// The file is a log of changes. Who writes holds a lock, and first cuts off what a killed writer has left half written.
-// Every process holds another lock for as long as it has the file open: where no living process does, what is in it is
-// left over from a former run and is dropped. The last one removes the file.
+// The file is a log of changes. A writer holds a lock, and first cuts off a change left half written by a killed
+// writer. Every process holds another lock as long as it has the file open. If no living process holds this lock, the
+// contents are left over from a former run and are dropped. The last process removes the file.
 #pragma once
 
 #include "core/store/store.h"
@@ -11,8 +11,8 @@ namespace yoke {
 
 inline constexpr size_t kLongestStoreFile = size_t{256} << 20;
 
-// `run` tells this job from others, alike on all of its ranks: where living processes of another one have the file open
-// it is YOKE_E_COMM. YOKE_E_IO where the file cannot be made.
+// Opens the store. `run` names this job, alike on all of its ranks. Raises YOKE_E_COMM if living processes of another
+// job have the file open, and YOKE_E_IO if the file cannot be made.
 std::shared_ptr<Store> open_file_store(const std::string &path, const std::string &run,
                                        Deadline deadline);
 

@@ -11,7 +11,7 @@ namespace {
 
 size_t bytes_of(const std::string &key)
 {
-    constexpr size_t kBeside = 128;  // two strings and their place in the table
+    constexpr size_t kBeside = 128;  // two strings and a place in the map
     return key.size() + kBeside;
 }
 
@@ -65,7 +65,7 @@ std::vector<std::string> HashStore::serve(const Request &request, const Patience
     return {};
 }
 
-// Returns the value that stands then.
+// Returns the new value.
 std::string HashStore::change(const Request &request)
 {
     const std::string &key = request.keys.front();
@@ -131,7 +131,7 @@ std::vector<std::string> HashStore::await(const Request &request, const Patience
 void HashStore::wake() noexcept
 {
     if (process_ != getpid()) return;
-    const std::lock_guard held(mutex_);  // so that nobody is between its look and its wait
+    const std::lock_guard held(mutex_);  // so no call is between its check and its wait
     changed_.notify_all();
 }
 
@@ -153,7 +153,7 @@ std::optional<uint64_t> HashStore::when_set(std::string_view name, Then then)
 void HashStore::forget(std::string_view key, uint64_t number) noexcept
 {
     if (process_ != getpid()) return;
-    Waiters dropped;  // what it holds ends without the lock
+    Waiters dropped;  // released without the lock
     const std::lock_guard held(mutex_);
     const auto waiting = waiters_.find(std::string(key));
     if (waiting == waiters_.end()) return;

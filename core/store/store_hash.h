@@ -1,4 +1,4 @@
-// store_hash.h: the table itself, in memory: of the ranks that are threads of one process, and what rank 0 serves.
+// store_hash.h: the store itself, in memory: for ranks in threads of one process, and for rank 0's server.
 #pragma once
 
 #include "core/store/store.h"
@@ -18,7 +18,7 @@ public:
     void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override { return where_; }
 
-    // Those of the keys that are not there.
+    // Returns the missing keys among `keys`.
     Keys missing(const Keys &keys) const;
     bool has(const std::string &key) const;
 
@@ -35,10 +35,10 @@ private:
     std::unique_lock<std::mutex> lock(const char *call) const;
     std::string change(const Request &request);
     std::vector<std::string> await(const Request &request, const Patience &patience);
-    // The caller holds the lock for the four functions that follow.
+    // The caller holds the lock for the next four functions.
     void erase(const std::string &key);
     void check_room(const char *call, const std::string &key, std::string_view value) const;
-    // Who waited for the key is to be called without the lock.
+    // Sets the key and returns its waiters. The caller calls them without the lock.
     Waiters put(const std::string &key, std::string_view value);
     Keys missing_under_lock(const Keys &keys) const;
 
@@ -49,7 +49,7 @@ private:
     std::unordered_map<std::string, std::string> values_;
     std::unordered_map<std::string, Waiters> waiters_;
     uint64_t last_number_ = 0;
-    size_t bytes_ = 0;  // of keys and values, about
+    size_t bytes_ = 0;  // keys and values, about
 };
 
 }  // namespace yoke

@@ -91,7 +91,7 @@ uint64_t ClientStore::Link::ask_later(wire::Writer request, Then then)
 void ClientStore::Link::forget(uint64_t number) noexcept
 {
     if (process_ != getpid()) return;
-    Then dropped;  // what it holds ends without the lock
+    Then dropped;  // released without the lock
     const Lock lock(mutex_);
     const auto found = requests_.find(number);
     if (found == requests_.end()) return;
@@ -131,7 +131,7 @@ ClientStore::Link::Answer ClientStore::Link::await(Lock &lock, uint64_t number,
     return await_late(lock, number, patience);
 }
 
-// Asks which keys are missing.
+// Asks for the missing keys.
 ClientStore::Link::Answer ClientStore::Link::await_late(Lock &lock, uint64_t number,
                                                         const Patience &patience)
 {
@@ -174,7 +174,7 @@ bool ClientStore::Link::take(wire::Reader &frame)
     Answer answer = read_answer(frame);
     Lock lock(mutex_);
     const auto found = requests_.find(frame.request());
-    if (found == requests_.end()) return frame.is_whole();  // nobody waits any more
+    if (found == requests_.end()) return frame.is_whole();  // no call waits any more
     if (!found->second.then) {
         found->second.answer = std::move(answer);
         came_.notify_all();
@@ -190,9 +190,9 @@ bool ClientStore::Link::take(wire::Reader &frame)
 void ClientStore::Link::end(const std::string &how)
 {
     channel_.stop();
-    // Whoever is woken finds out why.
+    // A woken caller finds out the reason itself.
     tell(has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, how);
-    std::vector<Then> dropped;  // they end without the lock
+    std::vector<Then> dropped;  // released without the lock
     {
         const Lock lock(mutex_);
         broken_ = how;

@@ -1,4 +1,4 @@
-// store_link.h: the inside of a store's client: requests that are under way on its connection, and the pulse of rank 0.
+// store_link.h: the inside of a store's client: requests in progress on its connection, and the pulse of rank 0.
 #pragma once
 
 #include "core/store/store_channel.h"
@@ -14,17 +14,17 @@ public:
     struct Answer {
         wire::Kind kind = wire::Kind::kNothing;
         std::vector<std::string> texts;
-        yoke_status status = YOKE_OK;  // of kFailed
+        yoke_status status = YOKE_OK;  // for kFailed
         std::string text() const { return texts.empty() ? "" : texts.front(); }
     };
 
     Link(Socket socket, PeerOptions options);
     void start();
-    // `why`: what this rank fails with; "" where it does not.
+    // `why`: failure of this rank, or "".
     void leave(const char *why = "") noexcept;
-    // Waits for the answer. Raises what a store's calls do.
+    // Waits for the answer. Raises the errors of a store's calls.
     Answer ask(wire::Writer request, const Patience &patience);
-    // Has `then` called with the answer; the request's number, 0 where none comes any more.
+    // Has `then` called with the answer. Returns the request's number, or 0 if the connection has ended.
     uint64_t ask_later(wire::Writer request, Then then);
     void forget(uint64_t number) noexcept;
     void wake() noexcept;
@@ -36,7 +36,7 @@ public:
 
 private:
     struct Request {
-        Then then;  // empty: somebody waits
+        Then then;  // empty: a call waits
         std::optional<Answer> answer;
     };
     using Lock = std::unique_lock<std::mutex>;
@@ -45,7 +45,7 @@ private:
     Answer await(Lock &lock, uint64_t number, const Patience &patience);
     Answer await_late(Lock &lock, uint64_t number, const Patience &patience);
     std::optional<Answer> take_answer(uint64_t number);
-    // Raises where nothing comes any more, and what the caller's stop was raised with.
+    // Raises if the connection has ended, and raises the error of the caller's stop.
     void check(const Patience &patience) const;
     void give_up(uint64_t number) noexcept;
     bool take(wire::Reader &frame);
@@ -61,7 +61,7 @@ private:
     std::condition_variable came_;
     std::map<uint64_t, Request> requests_;
     uint64_t last_ = 0;
-    std::string broken_;  // why nothing comes any more; "" while it does
+    std::string broken_;  // reason for the connection's end; "" before
 };
 
 }  // namespace yoke

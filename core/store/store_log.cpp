@@ -17,15 +17,16 @@ namespace yoke {
 namespace {
 
 struct Head {
-    uint32_t check;  // of all that follows
+    uint32_t check;  // checksum of the rest
     uint32_t change;
     uint32_t key_bytes, value_bytes;
 };
 
-// Bytes of the file that only ever serve as locks.
+// Bytes of the file used only as locks.
 constexpr off_t kPresence = off_t{1} << 40, kWriting = kPresence + 1;
 
-// A lock of the open file, so that threads and forked children do not share one by mistake; whether it was had at once.
+// Locks a byte of the open file, and returns whether the lock was free. Such a lock belongs to the open file, so
+// threads and forked children do not share it by mistake.
 bool try_lock(int fd, off_t byte, short kind)
 {
     struct flock wanted {};
@@ -73,8 +74,8 @@ StoreLog::StoreLog(std::string path, const std::string &run, Deadline deadline)
     }
 }
 
-// Alone, it begins anew; else it joins those that have it open. False where another one is in between, or has just
-// removed the file.
+// Opens the file. The first process begins a new log; other processes join. Returns false if another process is
+// opening the file, or has just removed it.
 bool StoreLog::open(const std::string &run)
 {
     constexpr mode_t kOwner = 0600;
@@ -93,7 +94,7 @@ bool StoreLog::open(const std::string &run)
     return try_lock(file_.fd(), kPresence, F_RDLCK);
 }
 
-// What a former job has left is taken over; a file of somebody's is not.
+// Raises if the file is not Yoke's. A file left over from a former job is reused.
 void StoreLog::check_ours()
 {
     bool is_ours = false;
@@ -126,7 +127,7 @@ void StoreLog::check_run(const std::string &run)
 
 StoreLog::~StoreLog()
 {
-    // Whoever waits to open it sees that it has no name any more, and makes a new one.
+    // A process that waits to open the file sees that the name has gone, and makes a new file.
     if (is_open() && try_lock(file_.fd(), kPresence, F_WRLCK)) unlink(path_.c_str());
 }
 
@@ -152,7 +153,7 @@ bool StoreLog::read_on(const OnChange &on_change)
     while (left.size() >= sizeof head) {
         memcpy(&head, left.data(), sizeof head);
         const uint64_t length = uint64_t{head.key_bytes} + head.value_bytes;
-        if (left.size() - sizeof head < length) break;  // it is being written
+        if (left.size() - sizeof head < length) break;  // half written
         const std::string_view body = left.substr(sizeof head, length);
         if (check_of(head, body) != head.check) break;
         on_change(static_cast<Change>(head.change), body.substr(0, head.key_bytes),
@@ -185,7 +186,7 @@ void StoreLog::append(Change change, std::string_view key, std::string_view valu
     if (read_ + bytes.size() > kLongestStoreFile)
         fail(YOKE_E_VALUE, "the store's file '%s' would have more than %zu bytes with '%s'",
              path_.c_str(), kLongestStoreFile, std::string(key).c_str());
-    // What a killed writer has left goes: nobody has read it, since it is not whole.
+    // Cuts off the rest left by a killed writer. The rest is incomplete, so no process has read it.
     if (ftruncate(file_.fd(), static_cast<off_t>(read_)) != 0) fail_io("cut");
     const ssize_t written =
         pwrite(file_.fd(), bytes.data(), bytes.size(), static_cast<off_t>(read_));

@@ -9,10 +9,10 @@
 
 namespace yoke {
 
-// One process's view of it. A writer's steps are lock, read_on, append, unlock; whoever only reads needs no lock.
+// Log of a process. The steps of a writer are lock, read_on, append, unlock; a reader needs no lock.
 class StoreLog {
 public:
-    // Whether a change sets the key or removes it; the first one names the run.
+    // Kind of a change: kSet sets the key, kRemove removes it. The first change is kRun, the run's name.
     enum class Change : uint32_t { kRun = 1, kSet, kRemove };
     using OnChange =
         std::function<void(Change change, std::string_view key, std::string_view value)>;
@@ -22,7 +22,7 @@ public:
     StoreLog(const StoreLog &) = delete;
     StoreLog &operator=(const StoreLog &) = delete;
 
-    // What has come since it was last called. Whether there was anything.
+    // Reads the changes since the last call. Returns whether there were any.
     bool read_on(const OnChange &on_change);
     // Against other writers; not against threads of this process. Whether it is free; YOKE_E_TIMEOUT behind the
     // deadline.
@@ -41,7 +41,7 @@ private:
 
     const std::string path_;
     Socket file_;
-    uint64_t read_ = 0;  // the end of the last whole change that was read
+    uint64_t read_ = 0;  // end of the last whole change that was read
 };
 
 }  // namespace yoke

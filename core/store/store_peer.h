@@ -7,40 +7,40 @@
 
 namespace yoke {
 
-// What a connection tells of the rank at its other end.
+// News of the rank at the other end of a connection.
 struct PeerEvent {
     enum Kind {
         kJoined,   // rank 0 alone is told
-        kLeft,     // with a farewell
-        kEnded,    // without: it has died
-        kSilent,   // nothing came for silence_s; once, until it is heard again
+        kLeft,     // with a goodbye message
+        kEnded,    // without a goodbye message: died
+        kSilent,   // missed heartbeats for silence_s; reported once, until the next kHeard
         kHeard,    // after a silence
         kRefused,  // rank 0 alone: another process came as a rank that is there, or of a newer start
-        kShort,    // rank 0 alone: its own process lacks what it needs to accept another rank
+        kShort,    // on rank 0 only: its process cannot accept another rank, because a resource is missing
     };
     Kind kind;
     int32_t rank;
-    double silent_s;    // of kSilent
-    std::string about;  // its process: "host a, process 17"; "" where it is rank 0's
+    double silent_s;    // for kSilent
+    std::string about;  // rank's process: "host a, process 17"; "" for rank 0
     std::string
-        how;  // "Connection reset by peer"; of kRefused and kShort why; of kLeft with what it failed, or ""
+        how;  // "Connection reset by peer"; kRefused and kShort: the reason; kLeft: the rank's failure, or ""
 };
 
-// Called in the watch thread, with no lock held, until the end of its server or client; returns soon. It may call
-// when_set of any store, and all of rank 0's table that does not wait.
+// Observer, called in the watch thread without a lock until the end of its server or client. It returns soon. It may
+// call when_set of any store, and calls of rank 0's store that do not wait.
 using PeerObserver = std::function<void(const PeerEvent &)>;
 
 struct PeerOptions {
     std::string
         cookie;  // alike on all ranks of a job, at most 256 bytes; other jobs are refused by it
-    int64_t start = 0;      // how often the job was started again: of two starts the older one ends
-    int32_t rank = 0;       // of who opens it
-    int32_t size = 1;       // of the job
+    int64_t start = 0;      // restarts of the job: if two starts meet, the older start ends
+    int32_t rank = 0;       // rank of this process
+    int32_t size = 1;       // size of the job
     double silence_s = 0;   // 0: never
-    double greeting_s = 5;  // in which a connection to a server has to say who it is
+    double greeting_s = 5;  // time limit for a connection to name its rank
     PeerObserver observer;  // may be empty
     std::string
-        about;  // this process, for those that are refused: "host node1, process 17"; at most 256 bytes
+        about;  // this process, for refused ranks: "host node1, process 17"; at most 256 bytes
 };
 
 }  // namespace yoke

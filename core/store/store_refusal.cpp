@@ -21,13 +21,13 @@ namespace {
 
 constexpr double kToTell = 1;  // seconds
 
-using OwnFile = OwnedDescriptor<::close, false>;  // of a table that has room for little else
+using OwnFile = OwnedDescriptor<::close, false>;  // file in a nearly full descriptor table
 
-// A copy of the process's, in which nothing is held open but `kept` and stderr; where the system does not allow it, it
-// is the process's on.
+// Gives the thread a copy of the process's descriptor table, with only `kept` and stderr open. If the system does not
+// allow a copy, the thread stays with the process's table.
 void take_own_descriptors(int kept)
 {
-    constexpr int kSome = 16;               // that an older kernel leaves open
+    constexpr int kSome = 16;               // left open by an older kernel
     constexpr unsigned kUnshare = 1U << 1;  // CLOSE_RANGE_UNSHARE
     const int rest = std::max(kept, STDERR_FILENO) + 1;
     bool is_own = false;
@@ -39,13 +39,13 @@ void take_own_descriptors(int kept)
         if (each != kept && each != STDERR_FILENO) close(each);
 }
 
-// `act` neither logs nor calls the host program, whose files are not there.
+// `act` neither logs nor calls the host program, because their files are closed.
 void run_with_own_descriptors(int kept, const std::function<void()> &act)
 {
     const auto run = [&]() noexcept {
         try {
             act();
-        } catch (const std::exception &) {  // no memory: nobody is told
+        } catch (const std::exception &) {  // no memory: no notice
         }
     };
     std::thread thread;
@@ -57,7 +57,7 @@ void run_with_own_descriptors(int kept, const std::function<void()> &act)
     thread.join();
 }
 
-// ---- Of rank 0 --------------------------------------------------------------------------------------------------
+// ---- Rank 0 -----------------------------------------------------------------------------------------------------
 
 bool is_of_this_job(int connection, const PeerOptions &options, Deadline deadline)
 {
@@ -68,7 +68,7 @@ bool is_of_this_job(int connection, const PeerOptions &options, Deadline deadlin
     return reader.text() == options.cookie;
 }
 
-// It did not wait so long; the same rank comes again.
+// Returns whether the rank has closed the connection: it did not wait so long, and comes again.
 bool has_left(int connection)
 {
     char byte;
@@ -82,7 +82,7 @@ int open_one_of(const std::vector<uint16_t> &ports)
     return -1;
 }
 
-// One after the other.
+// Refuses connections in sequence.
 void refuse_all(int listening, int32_t ranks, const PeerOptions &options, std::string_view refusal)
 {
     constexpr double kPause = 0.002, kToGreet = 0.25;
@@ -95,7 +95,7 @@ void refuse_all(int listening, int32_t ranks, const PeerOptions &options, std::s
         if (!is_of_this_job(connection.get(), options, deadline.within(kToGreet)) ||
             has_left(connection.get()))
             continue;
-        char byte;  // until it has read, and closes
+        char byte;  // until the rank has read, and closes
         ranks -= send_all(connection.get(), refusal, deadline);
         while (receive_all(connection.get(), &byte, 1, deadline)) {
         }
@@ -118,11 +118,11 @@ try {
     log(LogLevel::kInfo, "the other ranks were not told why rank 0 fails: %s", error.what());
 }
 
-// ---- Of another rank --------------------------------------------------------------------------------------------
+// ---- Another rank -----------------------------------------------------------------------------------------------
 
 namespace {
 
-// As one that joins, and leaves at once.
+// Joins as a rank and leaves at once with the reason.
 bool say_farewell(const SocketAddress &server, const PeerOptions &options, const std::string &why,
                   Deadline deadline)
 {
@@ -155,7 +155,7 @@ try {
 void call_off_each(const std::vector<SocketAddress> &servers, const PeerOptions &options,
                    const std::string &why, Deadline deadline) noexcept
 try {
-    constexpr double kEach = 0.1;  // who does not answer reads it later
+    constexpr double kEach = 0.1;  // a server without an answer reads the message later
     run_with_own_descriptors(-1, [&] {
         for (const SocketAddress &each : servers)
             (void)say_farewell(each, options, why, deadline.within(kEach));

@@ -1,9 +1,9 @@
-// store_refusal.h: how the ranks of a job learn at once that one of them lacks what a store needs: descriptors, or the
-// watch thread.
+// store_refusal.h: how the ranks of a job learn at once that a resource of a rank's store is missing: descriptors, or
+// the watch thread.
 //
-// They are told by a thread that has a table of descriptors of its own, with nothing in it but what it needs: the limit
-// of a process is that of each table. Where the system gives no such thread or table, they are told with what
-// descriptors the process has left.
+// The notice is sent by a thread with a nearly empty descriptor table of its own, because the limit of a process
+// counts for each table. If the system gives no such thread or table, the notice uses the descriptors left in the
+// process.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -18,20 +18,19 @@ namespace yoke {
 
 // Where the other ranks of a job come to rank 0.
 struct Door {
-    int listening = -1;           // a descriptor; without one
-    std::vector<uint16_t> ports;  // the first of these that is free is opened
+    int listening = -1;           // a descriptor, or -1
+    std::vector<uint16_t> ports;  // without a descriptor, the first free port is opened
 };
 
 // By rank 0, which cannot serve: tells so many ranks why, for a second at most.
 void turn_away(const Door &door, int32_t ranks, const PeerOptions &options,
                const std::string &why) noexcept;
-// By another rank, which cannot stay connected to rank 0: tells that why, at one of these addresses, for a second at
-// most.
+// Notifies rank 0, at one of these addresses, why this rank cannot stay connected. Takes a second at most.
 void call_off(const std::vector<SocketAddress> &servers, const PeerOptions &options,
               const std::string &why) noexcept;
 
-// By a rank to others that serve stores of their own, or will at a port that listens already: at each of these, as long
-// as there is time.
+// Notifies other ranks with stores of their own, at each of these addresses, as long as there is time. A store may
+// also open later, at a port that listens already.
 void call_off_each(const std::vector<SocketAddress> &servers, const PeerOptions &options,
                    const std::string &why, Deadline deadline) noexcept;
 

@@ -33,10 +33,10 @@ StoreServer::StoreServer(Socket listening, PeerOptions options)
 {
 }
 
-// Behind the watch's own there is a descriptor left for who comes first.
+// Starts the watch. The spare descriptor is released after the watch has its own, so the first rank can connect.
 void StoreServer::start()
 {
-    constexpr double kLongestTick = 0.5;  // in which a stranger is to say who it is
+    constexpr double kLongestTick = 0.5;  // time limit for a stranger to name its rank
     Socket spare = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
     try {
         watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN,
@@ -61,7 +61,7 @@ void StoreServer::close() noexcept
         connection->say_bye();
         connection->stop();
     }
-    settle_watch();  // a connection that has just ended may still tell of it
+    settle_watch();  // a connection that has just ended may still report its end
 }
 
 void StoreServer::leave_newcomers() noexcept
@@ -85,8 +85,8 @@ void StoreServer::on_ready(uint32_t) noexcept
     rewatch(watched_, 0);
 }
 
-// A process that waits outside is a rank of a job that is not complete yet, or a stranger; some may only be slow to
-// end.
+// A waiting process is a missing rank of an incomplete job, or a stranger. The shortage may end soon, if connections
+// are only slow to end.
 void StoreServer::note_shortage(const char *what)
 {
     constexpr auto kToRecover = std::chrono::seconds(1);
@@ -103,8 +103,8 @@ void StoreServer::note_shortage(const char *what)
     tell(PeerEvent::kShort, options_.rank, options_.about, told_shortage_);
 }
 
-// Tells ranks that were not accepted, which cannot read it in the table. How many is not known: one may have come
-// twice.
+// Notifies ranks that were not accepted, since they cannot read the store. Their number is unknown: a rank may have
+// come twice.
 void StoreServer::turn_away_rest() noexcept
 {
     if (told_shortage_.empty() || is_complete() || leaves_newcomers_.load() ||
@@ -129,7 +129,8 @@ try {
         error.what());
 }
 
-// As many as a job has ranks may come at once; of more the oldest one is none of its ranks.
+// Drops the oldest stranger if there are too many. All ranks of a job may come at once; with more strangers, the
+// oldest is no rank of the job.
 void StoreServer::drop_oldest_stranger(size_t strangers)
 {
     constexpr size_t kSpare = 64;
@@ -171,7 +172,7 @@ std::string StoreServer::admit(Connection &connection, int32_t rank, const std::
     const std::shared_ptr<Connection> other = other_of(connection, rank);
     const std::string &first = rank == options_.rank ? options_.about : other ? other->about() : "";
     if (other &&
-        first == about) {  // it has given a former attempt up, whose end has not been seen yet
+        first == about) {  // the process has given up a former attempt, whose end is not visible yet
         connection.be_rank(rank, about);
         return end(*other, PeerEvent::kLeft, ""), "";
     }
@@ -196,7 +197,7 @@ void StoreServer::end(Connection &connection, PeerEvent::Kind kind, const std::s
     {
         const std::lock_guard lock(mutex_);
         if (connections_.remove(kept) == 0)
-            return;  // it answers the farewell of close() by its end
+            return;  // the rank answers close()'s goodbye message by closing
         gone_ += rank != Connection::kStranger;
         left_.notify_all();
     }
@@ -214,7 +215,7 @@ void StoreServer::log_dropped(const Connection &connection, const std::string &h
         connection.address().c_str());
 }
 
-// Logs a stranger once a minute: a rank that waits for its own job comes again and again.
+// Logs strangers once a minute: a rank that waits for its own job comes again and again.
 void StoreServer::log_stranger(const Connection &connection, const std::string &how)
 {
     constexpr auto kPause = std::chrono::minutes(1);

@@ -1,11 +1,11 @@
-// store_server.h: the table of rank 0, served to the other ranks over TCP.
+// store_server.h: the store of rank 0, served to the other ranks over TCP.
 //
-// A rank's connection is its heartbeat, too: where it ends without a farewell the rank has died, and where nothing
-// comes for `silence_s` it has been stopped, or its network. Both sides notice: rank 0 for every rank, each rank for
-// rank 0. The process's watch thread (core/store/watch.h) does all of it.
+// A rank's connection is its heartbeat, too. If the connection ends without a goodbye message, the rank has died. If
+// no byte arrives for `silence_s`, the rank or its network has stopped. Both sides notice: rank 0 for every rank,
+// each rank for rank 0. The process's watch thread (core/store/watch.h) does all this work.
 //
-// Whoever has not named the job's cookie gets some KiB of memory at most, for a few seconds; what speaks
-// another protocol is dropped and logged. What a known rank may have under way is bounded as well.
+// A connection that has not named the job's cookie gets some KiB of memory at most, for a few seconds. A connection
+// with another protocol is dropped and logged. The pending requests of a known rank are bounded as well.
 #pragma once
 
 #include "core/store/store_connection.h"
@@ -26,23 +26,24 @@ public:
     // Serves on a socket that listens. When the last handle goes the server closes; so not in the watch thread.
     static std::shared_ptr<StoreServer> open(Socket listening, PeerOptions options);
 
-    // Says farewell to all, and lets go of the port. Not in the watch thread.
+    // Sends the goodbye message to all ranks, and releases the port. Must not run in the watch thread.
     void close() noexcept;
-    // Returns the table, for rank 0 itself, even then.
+    // Returns the store, for rank 0 itself, even after close().
     const std::shared_ptr<HashStore> &table() const noexcept { return table_; }
     SocketAddress address() const { return listening_.local(); }
-    // From now on whoever comes is told that the job has all its ranks.
+    // Refuses later ranks from now on: the job has all its ranks.
     void close_to_newcomers() noexcept { is_complete_.store(true); }
     bool is_complete() const noexcept { return is_complete_.load(); }
-    // From now on whoever comes waits for the next server at this port.
+    // Leaves later ranks to the next server at this port from now on.
     void leave_newcomers() noexcept;
-    // Returns this host's address as ranks have reached it, one that other hosts have used if there is one; "" before
-    // any has.
+    // Returns this machine's address as ranks have reached it, preferably ranks of other machines; "" before any rank
+    // has come.
     std::string reached_at();
     // Waits until every rank that joined, and is not excused, has left or died, and at least so many have; false where
     // the deadline passes before.
     bool wait_until_left(Deadline deadline, int32_t at_least = 0);
-    // Who has gone on to another table may stay here, and is not waited for; nobody is excused any more.
+    // Excuses ranks that have gone on to another store: they may stay connected, but the server does not wait for
+    // them. expect_all() ends this.
     void excuse(const std::vector<int32_t> &ranks);
     void expect_all();
 
@@ -86,15 +87,15 @@ private:
         size_t untold = 0;  // since
     };
     std::map<std::string, Logged>
-        logged_;                 // strangers, by why they were dropped; in the watch thread
-    std::set<std::string> met_;  // processes that were admitted; in the watch thread
+        logged_;                 // strangers, by reason of the drop; in the watch thread
+    std::set<std::string> met_;  // admitted processes; in the watch thread
     bool is_paused_ = false;     // no descriptor was left; accepts again at the next tick
     std::optional<Deadline::Clock::time_point> short_since_;
     std::string told_shortage_;
     std::mutex mutex_;
     std::condition_variable left_;
     Connections connections_;
-    int32_t gone_ = 0;  // ranks that have left or died
+    int32_t gone_ = 0;  // ranks, left or died
     std::set<int32_t> excused_;
 };
 

@@ -9,7 +9,7 @@ namespace yoke {
 void WaitingCalls::add(uint64_t request, Call call)
 {
     constexpr size_t kMostWaitedFor = 4096;
-    constexpr size_t kMostWatched = 65536;  // keys that nobody waits for
+    constexpr size_t kMostWatched = 65536;  // keys without a waiting call
     constexpr size_t kMostBytes = size_t{64} << 20;
     const std::lock_guard lock(mutex_);
     const size_t watched = calls_.size() - waited_for_;

@@ -1,4 +1,4 @@
-// store_waiting.h: requests of one connection to a store's server that wait for keys.
+// store_waiting.h: a connection's requests to a store's server, waiting for keys.
 #pragma once
 
 #include "core/store/store_hash.h"
@@ -11,27 +11,28 @@
 
 namespace yoke {
 
-// Requests by their number. Any thread may call each function, since whoever sets a key goes on with those that wait.
+// Requests by number. Any thread may call each function, since a thread that sets a key continues the waiting
+// requests.
 class WaitingCalls {
 public:
-    // A request that is answered once all its keys are there.
+    // Request answered once all its keys are there.
     struct Call {
         Store::Keys keys;
         bool wants_values = false;
-        bool is_waited_for = true;  // else nobody waits, but wants to know
-        size_t there = 0;           // how many were found; the next one is waited for
-        uint64_t waiter = 0;        // the number of what the table calls when that comes
-        size_t bytes = 0;           // of memory, about
+        bool is_waited_for = true;  // false: no call waits, a callback is wanted
+        size_t there = 0;           // keys found so far; the next key is awaited
+        uint64_t waiter = 0;        // number of the store's callback for the awaited key
+        size_t bytes = 0;           // memory, about
         const std::string &awaited() const { return keys[there]; }
     };
 
     // Raises YOKE_E_VALUE where no more fit, YOKE_E_COMM where the number is taken.
     void add(uint64_t request, Call call);
-    // Takes the request out if all its keys are in the table; else *awaited is the first that is not, or "" where there
+    // Takes the request out if all its keys are in the store. Else *awaited is the first missing key, or "" if there
     // is no such request.
     std::optional<Call> take_if_complete(uint64_t request, const HashStore &table,
                                          std::string *awaited);
-    // Notes what the table calls when the key comes, if the request still waits for it.
+    // Notes the store's callback for the key, if the request still waits for the key.
     void note_waiter(uint64_t request, const std::string &key, uint64_t waiter);
     std::optional<Call> take(uint64_t request);
     std::map<uint64_t, Call> take_all();
@@ -42,7 +43,7 @@ private:
 
     std::mutex mutex_;
     std::map<uint64_t, Call> calls_;
-    size_t waited_for_ = 0, bytes_ = 0;  // of them
+    size_t waited_for_ = 0, bytes_ = 0;  // sums over the calls
 };
 
 }  // namespace yoke

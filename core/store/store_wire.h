@@ -1,7 +1,8 @@
-// store_wire.h: what a store's client and server say to each other: frames of a header and some fields.
+// store_wire.h: the protocol of a store's client and server: frames of a header and some fields.
 //
-// A request has a number, and its answer the same one; answers come in any order. The first frame of a connection is
-// the client's kHello, with the protocol's version in front of all that may ever change. Numbers are little-endian.
+// A request has a number, and its answer has the same number; answers come in any order. The first frame of a
+// connection is the client's kHello. Its beginning, with the protocol's version, never changes. Numbers are
+// little-endian.
 #pragma once
 
 #include "core/store/socket.h"
@@ -17,13 +18,13 @@ namespace yoke::wire {
 
 inline constexpr uint32_t kVersion = 3;
 inline constexpr size_t kLongestHello = 640;            // a cookie and a line about the process
-inline constexpr size_t kLongestWelcome = 4096;         // or why not
+inline constexpr size_t kLongestWelcome = 4096;         // also for a refusal
 inline constexpr uint64_t kMagic = 0x31524f54534b4f59;  // "YOKSTOR1", the number of every kHello
 
 enum class Kind : uint32_t {
     kHello = 1,  // version, rank, cookie, about, start
     kSet,        // key, value
-    kGet,        // key; the answer comes when it is there
+    kGet,        // key; the answer comes when the key is there
     kWait,       // keys; the answer comes when all are there
     kAdd,        // key, delta
     kTryGet,     // key
@@ -31,22 +32,22 @@ enum class Kind : uint32_t {
     kRemove,     // keys
     kCancel,     // no answer to the request of this number is waited for any more but kMissing
     kPing,
-    kBye,             // of either side; of a rank that fails at its beginning: why
-    kWhenSet,         // key; as kGet, and is no call that waits
+    kBye,             // from either side; from a rank that fails at its beginning: the reason
+    kWhenSet,         // key; like kGet, but no call waits
     kWelcome = 0x40,  // to kHello
     kOtherJob,        // to kHello: why
     kRefused,         // to kHello: why
-    kAnswer,          // what was asked for
+    kAnswer,          // the requested texts
     kNothing,         // there is no such key
-    kMissing,         // to kCancel: the keys that are not there
+    kMissing,         // to kCancel: the missing keys
     kFailed,          // status, text
     kPong,
-    kComplete,  // to kHello: who serves; all ranks of the job are there
-    kFormer,    // so, and the process that greets was among them
+    kComplete,  // to kHello: the server's name; all ranks of the job are there
+    kFormer,    // like kComplete, and the greeting process was a rank before
 };
 
 struct Header {
-    uint32_t bytes;  // behind it
+    uint32_t bytes;  // after the header
     Kind kind;
     uint64_t number;
 };
@@ -65,7 +66,7 @@ private:
     std::string bytes_;
 };
 
-// A frame that came. Fields that are not there fail: they read as nothing, and is_whole() is false from then on.
+// Received frame. A missing field reads as empty, and is_whole() is false from then on.
 class Reader {
 public:
     Reader(const Header &header, std::string_view body) : header_(header), left_(body) {}
@@ -88,7 +89,8 @@ struct Frame {
     Reader reader() const { return {header, body}; }
 };
 
-// For what is said before the watch looks after a socket; nothing at the deadline, at an end, where it is longer.
+// Receives a frame before the watch serves the socket. Returns nullopt at the deadline, at an end, or for a longer
+// frame.
 std::optional<Frame> receive_frame(int socket, size_t longest, Deadline deadline);
 std::string hello(const PeerOptions &options);
 

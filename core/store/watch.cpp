@@ -26,14 +26,15 @@ using Clock = Deadline::Clock;
 struct Entry {
     std::shared_ptr<Watched> what;
     int fd;
-    Clock::duration tick;  // 0: none
+    Clock::duration tick;  // 0: no ticks
     Clock::time_point due;
 };
 
-// No number comes twice, also in a forked child, which may still let go of what its parent watched.
+// Last number. A number never comes twice, even in a forked child, because the child may still release objects
+// watched by its parent.
 std::atomic<uint64_t> last_number{0};
 
-// All of one process. A fork leaves it to the parent.
+// Watch of a process. A fork leaves it to the parent.
 class Watch {
 public:
     Watch();
@@ -44,7 +45,7 @@ public:
     bool is_own_thread() const noexcept { return std::this_thread::get_id() == thread_.load(); }
 
 private:
-    static constexpr uint64_t kWakeUp = 0;  // the number of its own descriptor
+    static constexpr uint64_t kWakeUp = 0;  // number of the watch's own descriptor
 
     void start();
     [[noreturn]] void run();
@@ -133,7 +134,7 @@ void Watch::remove(uint64_t number) noexcept
         last = std::move(found->second.what);
         entries_.erase(found);
     }
-    // It may have removed itself, and still run.
+    // The object may have removed itself and still be running.
     if (!is_own_thread()) left_.wait(lock, [&] { return running_ != number; });
     lock.unlock();
 }
@@ -151,7 +152,7 @@ void Watch::wake_up() noexcept
     [[maybe_unused]] const ssize_t written = write(wake_up_.fd(), &one, sizeof one);
 }
 
-// What is watched, while its functions run.
+// Marks the object as running and returns it.
 std::shared_ptr<Watched> Watch::enter(uint64_t number)
 {
     const std::lock_guard lock(mutex_);
@@ -163,7 +164,7 @@ std::shared_ptr<Watched> Watch::enter(uint64_t number)
 
 void Watch::leave(std::shared_ptr<Watched> what)
 {
-    what.reset();  // perhaps the last one: it ends while whoever removed it waits
+    what.reset();  // perhaps the last reference: the object ends while the removing thread waits
     const std::lock_guard lock(mutex_);
     running_ = kWakeUp;
     ++turns_;
@@ -178,7 +179,7 @@ void Watch::call_ready(const epoll_event &event)
     leave(std::move(what));
 }
 
-// One whose time has come, and puts it off to its next time.
+// Returns an object whose time has come, and sets its next time.
 uint64_t Watch::take_due(Clock::time_point now, double *late_s)
 {
     const std::lock_guard lock(mutex_);
@@ -228,13 +229,13 @@ void Watch::run()
             else if (read(wake_up_.fd(), &woken, sizeof woken) < 0)
                 continue;
         }
-        call_due();  // after what came, so that silence is not counted that has ended
+        call_due();  // after the events, so an ended pause does not count as missed heartbeats
     }
 }
 
 std::atomic<Watch *> current{nullptr};
 
-// What the parent watched stays where it is: its locks may be held by threads that the child does not have.
+// Leaves the parent's watch as it is: its locks may be held by threads that do not exist in the child.
 void forget_watch_in_child()
 {
     current.store(nullptr);
