@@ -1,5 +1,5 @@
-// fields.h: what a saved state has under its names, for those who go on from it: what is missing, or of another kind,
-// is an error that says the place and what belongs there.
+// fields.h: reads the named fields of a saved state. If a field is missing or of another kind, the error gives the
+// place and the expected kind.
 #pragma once
 
 #include "core/state/tree.h"
@@ -10,22 +10,22 @@
 
 namespace yoke {
 
-// The call in all their messages.
+// Name of the call in all messages.
 inline constexpr const char *kLoadCall = "load_state_dict";
 
-// A node as messages say it: "3.0", "'text'", "a float32 tensor of shape [2]", "a list".
+// Returns a node's text for messages: "3.0", "'text'", "a float32 tensor of shape [2]", "a list".
 std::string shown(const State &node);
 
 // A dict in a state, at a place such as "param_groups[0]".
 class Fields {
 public:
-    // Raises YOKE_E_TYPE for what is no dict, and YOKE_E_VALUE where one of the keys is missing; `hint` goes behind.
+    // Raises YOKE_E_TYPE if the node is no dict, and YOKE_E_VALUE if a key is missing. `hint` ends the message.
     Fields(const State &node, std::string place, std::initializer_list<std::string_view> keys = {},
            const char *hint = "");
 
     const StateDict &dict() const { return dict_; }
     const std::string &place() const { return place_; }
-    // Null where there is none.
+    // Returns null if the key is missing.
     const State *find(std::string_view key) const { return dict_.find(std::string(key)); }
     const State &at(std::string_view key) const;
 
@@ -34,7 +34,7 @@ public:
     bool truth(std::string_view key) const;
     // YOKE_E_VALUE below `least`.
     int64_t whole(std::string_view key, int64_t least) const;
-    // An empty dict is an empty list too: Lua has one empty table.
+    // An empty dict also counts as an empty list, because Lua has a single empty table.
     const StateList &list(std::string_view key) const;
     std::string place_of(std::string_view key) const;
 
@@ -43,11 +43,11 @@ private:
     std::string place_;
 };
 
-// A node that is to be a number; `place` says which.
+// Returns the number of a node; `place` names the node in errors.
 double number_of(const State &node, const std::string &place);
 const Tensor &tensor_of(const State &node, const std::string &place);
 
-// What a state says of itself is wrong.
+// Raises YOKE_E_TYPE for a node of the wrong kind.
 [[noreturn]] void refuse_kind(const State &node, const std::string &place, const char *wanted);
 
 }  // namespace yoke

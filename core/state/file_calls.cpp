@@ -21,7 +21,7 @@ namespace {
 
 int list(int folder, std::vector<std::string> *names)
 {
-    // A descriptor of its own: that of the folder keeps its place, and is not closed.
+    // A new descriptor, so that the folder's own descriptor keeps its position and stays open.
     const int file = above_standard(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (file < 0) return -1;
     names->clear();

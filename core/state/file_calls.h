@@ -1,8 +1,8 @@
-// file_calls.h: the calls of the system that files of state make.
+// file_calls.h: the system calls of state files.
 //
-// Every call of the system that fails is an Error of YOKE_E_IO with call, path and the system's text, and its errno as
-// native code; one that a signal interrupts is made again. Folders are held open, so that a change of the working
-// directory between two calls changes nothing.
+// A failed system call raises an Error of YOKE_E_IO with call, path and the system's text, and the errno as native
+// code. A call interrupted by a signal is repeated. Folders are held open, so a change of the working directory
+// between two calls has no effect.
 #pragma once
 
 #include "core/base/descriptor.h"
@@ -17,9 +17,9 @@
 
 namespace yoke {
 
-// A call that is made again where a signal interrupts it before it did anything.
+// Call that is repeated if a signal interrupts it before any effect.
 template <class Signature>
-class FileCall;  // file_calls.cpp names the signatures that there are
+class FileCall;  // file_calls.cpp lists the signatures
 template <class Result, class... Args>
 class FileCall<Result(Args...)> {
 public:
@@ -34,8 +34,8 @@ private:
     Result (*call_)(Args...) = nullptr;
 };
 
-// Every call that files of state make: -1 (mmap: MAP_FAILED) and errno where it fails. A `folder` is a descriptor, or
-// AT_FDCWD.
+// Every system call of state files. On failure, each returns -1 (mmap: MAP_FAILED) and sets errno. A `folder` is a
+// descriptor, or AT_FDCWD.
 struct FileCalls {
     FileCall<int(int folder, const char *path, int flags, mode_t mode)> open;
     int (*close)(int file);
@@ -46,11 +46,11 @@ struct FileCalls {
     FileCall<ssize_t(int file, void *to, size_t bytes, off_t from)> pread;
     FileCall<ssize_t(int file, const void *from, size_t bytes)> write;
     FileCall<ssize_t(int file, const void *from, size_t bytes, off_t to)> pwrite;
-    // Begins to write a range to the disk, and does not wait for it: a hint, which a system may lack.
+    // Begins to write a range to the disk, without a wait. The call is a hint; a system may not support it.
     FileCall<int(int file, uint64_t from, uint64_t bytes)> start_sync;
     FileCall<int(int file)> fsync;
     FileCall<int(int folder, const char *from, const char *to)> rename;
-    // Both names, in one step.
+    // Exchanges both names in one step.
     FileCall<int(int folder, const char *one, const char *other)> exchange;
     FileCall<int(int folder, const char *name)> unlink;
     FileCall<int(int folder, const char *name, mode_t mode)> mkdir;
@@ -63,7 +63,7 @@ struct FileCalls {
     FileCall<int(const char *path, std::string *to)> real_path;  // where all links lead
 };
 const FileCalls &file_calls();
-// Others in place of the system's, for tests; null puts those back.
+// Replaces the system's calls, for tests; null restores the system's calls.
 void set_file_calls(const FileCalls *calls);
 
 [[noreturn]] void fail_io(const char *call, const char *what, const std::string &path, int error);
@@ -78,7 +78,7 @@ struct FilePlace {
 // "a/b" is "b" in "a", "b" is in ".", and a name at the end of which a slash stands is "".
 FilePlace place_of(const std::string &path);
 
-// Not open, and errno, where it cannot be opened; the other one raises.
+// On failure, opened_folder() returns a closed descriptor and sets errno; open_folder() raises.
 Descriptor opened_folder(const std::string &path);
 Descriptor open_folder(const char *call, const std::string &path);
 // Returns the names in a folder.
@@ -90,7 +90,7 @@ int sync_folder(const Descriptor &folder);
 // 0 or an errno.
 int rename_in(const Descriptor &folder, const char *from, const std::string &to);
 
-// Raises what a rename into its place failed with.
+// Raises the error of a rename to the final name.
 [[noreturn]] void fail_move(const char *call, const std::string &path, int error);
 
 }  // namespace yoke

@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// ---- What is left of others -------------------------------------------------------------------------------------
+// ---- Leftovers of other saves -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -29,9 +29,9 @@ bool is_regular(const Descriptor &folder, const std::string &name)
            S_ISREG(status.st_mode);
 }
 
-// Leaves out the sets that an index names, whatever it is called: whoever moves one aside gives it a name of his own.
-// Whatever else stands in it, and however: these characters it writes as they are. False where that cannot be found
-// out.
+// Leaves out the sets named by an index, whatever the index's own name: a user may move a set aside under any name.
+// The digits are found as plain text, since an index writes these characters unchanged, whatever else it contains.
+// Returns false if the index cannot be read.
 bool leave_out_named(Digits &digits, const Descriptor &folder, const std::string &index)
 {
     try {
@@ -51,7 +51,7 @@ bool leave_out_named(Digits &digits, const Descriptor &folder, const std::string
     }
 }
 
-// Files of sets with that index, which no index names and nobody writes.
+// Removes files of sets with this index's name if no index names the files and no live process writes the set.
 void remove_unnamed(const Descriptor &folder, const std::string &index)
 {
     std::vector<std::string> names, later;
@@ -60,7 +60,8 @@ void remove_unnamed(const Descriptor &folder, const std::string &index)
     Digits digits;
     for (const std::string &name : names) digits.emplace(digits_of_shard(name, index));
     digits.erase("");
-    // Behind the files: who made one of these had a temporary by then, and has it yet, or an index.
+    // Listed after the files: the writer of such a file had made its temporary before the file. The writer still has
+    // the temporary now, or an index.
     if (digits.empty() || !list(folder, later)) return;
     for (const std::string &living : digits_of_writers(later, "")) digits.erase(living);
     later.push_back(index);
@@ -71,7 +72,7 @@ void remove_unnamed(const Descriptor &folder, const std::string &index)
             file_calls().unlink(folder.get(), name.c_str());
 }
 
-// Whether all that it names are files of ours, beside it.
+// Returns whether all files of the index are Yoke's files in the same folder.
 bool is_index_of_ours(const Descriptor &folder, const std::string &name)
 {
     struct stat status {};
@@ -113,7 +114,7 @@ void remove_former_set(const Descriptor &folder, const std::string &file) noexce
 {
     try {
         remove_set(folder, index_name(file));
-    } catch (const std::exception &) {  // an index that cannot be read, whose set is not ours
+    } catch (const std::exception &) {  // an unreadable index: the set is not Yoke's
     }
 }
 
@@ -154,7 +155,7 @@ void NewSet::begin(const std::string &name)
 {
     end_file();
     std::string made = name;
-    made_.emplace_back();  // nothing is made that there is no room to note
+    made_.emplace_back();  // takes the memory before the file is made
     writer_.emplace(index_.create_beside(name));
     made_.back().swap(made);
 }
@@ -168,7 +169,8 @@ void NewSet::end_file()
 void NewSet::commit(std::string_view index)
 {
     end_file();
-    // Names first, as data comes before them: an index that names what is not there would be a damaged set.
+    // The names of the files must reach the disk before the index. An index with the name of a missing file would be
+    // a damaged set.
     if (const int error = sync_folder(index_.folder()))
         fail_io(call_, "sync the folder of", target_.path, error);
     index_.write(index.data(), index.size());
@@ -178,7 +180,7 @@ void NewSet::commit(std::string_view index)
     remove_unnamed_files(index_.folder(), index_.name());
 }
 
-// Which comes before a set to who reads.
+// Removes the single file at the path, because readers prefer a file to a set.
 void NewSet::remove_file()
 {
     const int done = file_calls().unlink(target_.folder.get(), target_.name.c_str());

@@ -1,10 +1,10 @@
-// file_set.h: how a set of files comes to the disk whole: its files first, and last the index that names them.
+// file_set.h: how a set of files comes to the disk whole: first its files, last their index.
 //
-// The files are written under names that each set draws anew, so that no other set is touched, and the index takes its
-// place in one step. Behind that the files of former sets go, and those of writers that were killed: what no index of
-// the folder names, unless its writer lives. A writer's index is there under a temporary name before its files are, and
-// leaves that name when it takes its place; who finds the temporary of a dead one removes it first. So no set can come
-// to its place whose files are gone.
+// The files have new random names for each set, so no other set is touched. The index takes its place in one step.
+// After that, the files of former sets and of killed writers are removed: files that no index of the folder names,
+// unless their writer lives. A writer makes its index first, under a temporary name, before its files. The temporary
+// gets its final name at the end. A process that finds the temporary of a dead writer removes the temporary first. So
+// a set whose files are gone can never get its final name.
 #pragma once
 
 #include "core/state/new_file.h"
@@ -15,25 +15,27 @@ namespace yoke {
 
 class NewSet {
 public:
-    // In the place of the file at `path`, be that a file, a set or nothing; behind a link, of what the link names.
+    // Prepares to replace the file at `path`: a file, a set or an empty place. If `path` is a link, replaces the
+    // link's target.
     NewSet(const char *call, const std::string &path);
-    ~NewSet();  // what has not come to its place goes
+    ~NewSet();  // removes the files of a set without a commit
     NewSet(const NewSet &) = delete;
     NewSet &operator=(const NewSet &) = delete;
 
     // Returns the name of file `i`, from 0, of `count`.
     std::string name_of(size_t i, size_t count) const;
-    // A file of it, which what is written from now on goes to.
+    // Begins a file of the set. Later writes go to this file.
     void begin(const std::string &name);
     void write(const void *from, size_t bytes) { writer_->write(from, bytes); }
-    // The set is on the disk, and is found there, behind this, and what it replaces is not. Where it raises, that is
-    // whole; only a failure of the last steps comes when the new one is in place already.
+    // Puts the set in place. After the return, the set is on the disk under its name, and the former state is gone.
+    // If the call raises, the former state is whole, except after a failure of the last steps: the new set is then in
+    // place already.
     void commit(std::string_view index);
 
 private:
     struct Target {
         Target(const char *call, const std::string &path);
-        struct stat status {};  // which finding the path fills in
+        struct stat status {};  // set while the path is resolved
         std::string path, name;
         Descriptor folder;
     };
@@ -41,14 +43,14 @@ private:
     void remove_file();
 
     const char *call_;
-    Target target_;  // the file that would be there if the set were one
+    Target target_;  // file to replace, as if the set were a single file
     NewFile index_;
-    pid_t owner_;  // a forked child leaves all of it alone
+    pid_t owner_;  // a forked child removes no files
     std::vector<std::string> made_;
     std::optional<FileWriter> writer_;
 };
 
-// Where a file has taken the place of a set: removes the set, if it is one of NewSet's. What cannot be removed stays.
+// Removes the set that a file has replaced, if NewSet wrote the set. Files that cannot be removed stay.
 void remove_former_set(const Descriptor &folder, const std::string &file) noexcept;
 
 }  // namespace yoke

@@ -22,7 +22,7 @@ bool is_there(const std::string &path, struct stat *status)
     return file_calls().status(AT_FDCWD, path.c_str(), status, 0) == 0;
 }
 
-// Of the set that stands in the place of a file that is not there; "" where there is none either.
+// Returns the index of a set in the place of a missing file; "" if there is no set either.
 std::string index_in_place_of(const std::string &path, const char *call)
 {
     struct stat status {};
@@ -44,14 +44,14 @@ bool is_index(const ReadFile &file)
 
 // ---- In a folder ------------------------------------------------------------------------------------------------
 
-// Of several programs a folder may have one each; this format's counts then.
+// Leaves this format's index if a folder has indexes of several programs.
 void leave_ours(std::vector<std::string> &indexes)
 {
     if (!std::ranges::all_of(indexes, is_index_of_others))
         std::erase_if(indexes, is_index_of_others);
 }
 
-// Without those that an index names, whatever they are called.
+// Leaves out the files named by an index, whatever their names.
 void leave_out_named(std::vector<std::string> &files, const std::string &index_path,
                      const char *call)
 {
@@ -86,8 +86,8 @@ std::string listed(const std::vector<std::string> &names)
                folder.c_str(), listed(names).c_str()));
 }
 
-// The path of the file or index that a folder holds. Raises YOKE_E_CHECKPOINT, with what it holds, where that is
-// neither one nor the other, or several.
+// Returns the path of the file or index in a folder. Raises YOKE_E_CHECKPOINT, with the folder's contents, if the
+// folder has neither or several.
 std::string find_in_folder(const std::string &folder, const char *call)
 {
     const Descriptor open = open_folder(call, folder);

@@ -1,5 +1,5 @@
-// find_state.h: where the state is that a path names: a safetensors file, the index of a set, the file in the place of
-// which a set stands, or a folder with one of them.
+// find_state.h: finds the state at a path. The path may be a safetensors file, the index of a set, a file replaced by
+// a set, or a folder with one of these.
 #pragma once
 
 #include "core/state/read_file.h"
@@ -12,10 +12,10 @@ namespace yoke {
 struct FoundState {
     std::string path;
     std::optional<ReadFile> file = {};
-    std::string index = {};  // its text
+    std::string index = {};  // text of the index
     bool is_index = false;
 };
-// Opens what the path names, and reads it if it is an index.
+// Opens the file at the path. If the file is an index, reads it.
 FoundState find_state(const std::string &path, const char *call);
 
 }  // namespace yoke

@@ -38,7 +38,7 @@ void forget_locks()
 FolderLock::FolderLock(const char *call, const std::string &folder)
     : path_(folder + "/.lock"), owner_(getpid())
 {
-    mark_process_used();  // so that a child lets go of it, whatever else was used
+    mark_process_used();  // so that a child closes the lock's file, whatever else the process used
     file_ =
         Descriptor(file_calls().open(AT_FDCWD, path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!file_.is_open()) fail_io(call, "lock", path_, errno);
@@ -53,7 +53,7 @@ void FolderLock::take(const char *call, const std::string &folder) const
 {
     if (file_calls().flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
     const int error = errno;
-    // EACCES: what CIFS says where another host has it.
+    // EACCES: error of CIFS if another machine has the lock.
     if (error == EWOULDBLOCK || error == EACCES) refuse(call, folder);
     if (!is_lacking(Lack::kLock, error)) fail_io(call, "lock", path_, error);
     note_lack(Lack::kLock, file_, error);

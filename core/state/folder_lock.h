@@ -1,4 +1,4 @@
-// folder_lock.h: the lock of a folder that states are saved to.
+// folder_lock.h: the lock of a folder for saved states.
 #pragma once
 
 #include "core/state/file_calls.h"
@@ -7,8 +7,8 @@
 
 namespace yoke {
 
-// Lock by which a folder has a single writer: while this lives, another one is refused with YOKE_E_STATE and told the
-// process that writes there. Where the file system has no locks, nobody is refused: core/state/lacks.h.
+// Lock that gives a folder a single writer. While the lock lives, any other writer is refused with YOKE_E_STATE, and
+// the error names the locking process. If the file system has no locks, no writer is refused: core/state/lacks.h.
 class FolderLock {
 public:
     FolderLock(const char *call, const std::string &folder);
@@ -16,9 +16,11 @@ public:
     FolderLock(const FolderLock &) = delete;
     FolderLock &operator=(const FolderLock &) = delete;
 
-    // Whether it locks the folder that is at its path now: one that was removed and made anew is another's to lock.
+    // Returns whether the lock belongs to the folder now at its path. If the folder was removed and made again,
+    // another process may lock the new folder.
     bool is_in_place(const char *call) const;
-    // In a forked child: a worker that outlives its parent must not hold the folder for it.
+    // Closes the lock's file in a forked child, because a child may outlive its parent and must not keep the folder
+    // locked.
     void forget() { file_.close(); }
 
 private:
@@ -28,7 +30,7 @@ private:
 
     std::string path_;
     Descriptor file_;
-    pid_t owner_;  // a forked child does not let go of it
+    pid_t owner_;  // a forked child does not release the lock
 };
 
 }  // namespace yoke

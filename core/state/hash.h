@@ -1,4 +1,4 @@
-// hash.h: XXH3 with 128 bits, by which damage is found; it keeps nobody from forging.
+// hash.h: XXH3 with 128 bits. The hash detects damage, but no forgery.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ public:
     Hash128 &operator=(const Hash128 &) = delete;
 
     void add(const void *from, uint64_t bytes);
-    // Of all so far: 32 hexadecimal digits, as `xxhsum -H2` prints them.
+    // Returns the hash of all bytes so far: 32 hexadecimal digits, as `xxhsum -H2` prints them.
     std::string text() const;
 
     static constexpr size_t kTextLength = 32;

@@ -27,7 +27,7 @@ constexpr uint64_t kMaxDeflateRatio = 1032;  // a deflate stream never grows by 
 constexpr uint64_t kReadChunk = 1u << 30;    // gzread counts in int
 constexpr unsigned kGzipBuffer = 1u << 17;
 
-// An open file whose bytes come out uncompressed.
+// Open file, read uncompressed.
 class IdxFile {
 public:
     explicit IdxFile(const char *path);
@@ -38,9 +38,9 @@ public:
     // Reads up to `bytes`; fewer only at the end of the file. Raises if the file or its compression
     // is damaged.
     uint64_t read(void *to, uint64_t bytes);
-    // The same, but the file must have all of them; `what` names them in the message.
+    // Reads, but the file must have all the bytes; `what` names the bytes in the message.
     void read_all(void *to, uint64_t bytes, const char *what);
-    // The most bytes that the file can hold, uncompressed.
+    // Returns the maximum size of the uncompressed contents.
     uint64_t most_bytes() const noexcept
     {
         return gzdirect(gz_) ? file_bytes_ : file_bytes_ * kMaxDeflateRatio;
@@ -58,7 +58,7 @@ private:
 
 IdxFile::IdxFile(const char *path) : path_(path)
 {
-    // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it is refused.
+    // O_NONBLOCK: a pipe without a writer must be refused, and its open must not hang before.
     const int fd = above_standard(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0) fail_io(kCall, "open", path, errno);
     struct stat status;

@@ -12,16 +12,13 @@
 
 namespace yoke {
 
-// Reads a plain or gzip-compressed IDX file into a new tensor on `cpu`, which must be a device of
-// kind "cpu".
+// Reads a plain or gzip-compressed IDX file into a new tensor on `cpu`, which must be a device of kind "cpu".
 //
-// YOKE_E_IO: the file cannot be opened or read, is no regular file, ends early, or its gzip stream
-// is damaged (checksums are verified). YOKE_E_VALUE: what was read is no IDX array that a tensor
-// can hold. Every message names the path.
+// YOKE_E_IO: the file cannot be opened or read, is no regular file, ends early, or its gzip stream is damaged
+// (checksums are verified). YOKE_E_VALUE: the bytes are no IDX array for a tensor. Every message names the path.
 //
-// A header is not believed before memory is taken for it: a plain file must be as long as its
-// header says, and gzip cannot shrink data below 1/1032, so a damaged header of a small file never
-// allocates more than that.
+// The header is checked before memory is allocated. A plain file must be as long as its header says, and gzip cannot
+// shrink data below 1/1032. So a small file with a damaged header never causes a larger allocation.
 Tensor read_idx(const char *path, Device &cpu);
 
 }  // namespace yoke

@@ -18,13 +18,13 @@ namespace yoke {
 
 namespace {
 
-// By Lack: what was called, and what nothing promises without it.
+// Meaning of a Lack: the failed call, and the property no longer promised.
 struct Meaning {
     const char *call, *promise;
-    std::vector<int> errors;  // which say that there is no such call, beside kNoSuchCall
+    std::vector<int> errors;  // errors that mean "no such call", besides kNoSuchCall
 };
 const std::array<Meaning, kLacks> &meanings = immortal<std::array<Meaning, kLacks>>() = {{
-    // EBADF: where a folder that is open for reading counts as one that nobody may write.
+    // EBADF: some systems take a folder open for reading as not writable.
     {"fsync of a folder", "that a saved state is found after the machine stopped", {EBADF}},
     {"fsync of a file", "that the data of a saved state outlasts a stop of the machine", {}},
     {"flock", "that two processes do not save to one folder at a time", {ENOLCK}},
@@ -35,7 +35,7 @@ const std::array<Meaning, kLacks> &meanings = immortal<std::array<Meaning, kLack
 }};
 constexpr int kNoSuchCall[] = {EINVAL, ENOSYS, EOPNOTSUPP};
 
-// Calls that one file system lacks, each with its errno; 0: it has the call.
+// Unsupported calls of a file system, each with the errno; 0: the call is supported.
 struct Lacking {
     std::array<int, kLacks> errors{};
     std::array<bool, kLacks> is_told{};
@@ -89,7 +89,7 @@ void note_lack(Lack lack, const Descriptor &file, int error) noexcept
         Lacking &lacking = known_lacks.by_device[status.st_dev];
         lacking.errors[static_cast<size_t>(lack)] = error;
         if (lacking.place.empty()) lacking.place = std::move(place);
-    } catch (const std::bad_alloc &) {  // the next save notes it
+    } catch (const std::bad_alloc &) {  // the next save tries again
     }
 }
 

@@ -1,7 +1,7 @@
-// lacks.h: what a file system lacks of the calls that saving makes, and the one warning about it.
+// lacks.h: calls of a save that a file system does not support, and the single warning about them.
 //
-// CIFS, FUSE, mounts of buckets and others refuse some calls with an errno that says that there is no such call, not
-// that it failed. A state is saved there all the same, and the warning names what then is not promised.
+// CIFS, FUSE, mounts of buckets and others refuse some calls with an errno for "no such call", not for a failure. A
+// state is saved there all the same. The warning names the properties no longer promised.
 #pragma once
 
 #include "core/state/file_calls.h"
@@ -11,15 +11,15 @@ namespace yoke {
 enum class Lack { kFolderSync, kFileSync, kLock, kMode, kMove };
 inline constexpr size_t kLacks = 5;
 
-// Whether a call that raised the errno is one that the file system lacks. What else fails is an error.
+// Returns whether the errno means that the file system does not support the call. Any other errno is an error.
 bool is_lacking(Lack lack, int error);
 
-// Notes it for the file system of an open file or folder.
+// Notes the lack for the file system of an open file or folder.
 void note_lack(Lack lack, const Descriptor &file, int error) noexcept;
 
-// Warns of what was noted, once for each file system.
+// Warns of the noted lacks, once for each file system.
 void tell_lacks(const char *call) noexcept;
-// As if none were known, for tests.
+// Forgets all notes, for tests.
 void forget_lacks() noexcept;
 
 }  // namespace yoke

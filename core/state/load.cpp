@@ -27,7 +27,7 @@ public:
         : from_(from), cpu_(cpu), options_(options), call_(call), maps_(from.files().size())
     {
     }
-    // Its bytes are there when finish() returns.
+    // Returns a tensor; its bytes are there when finish() returns.
     Tensor load(const Stored::Place &place) const;
     void finish() const { team_.finish(); }
 
@@ -35,7 +35,8 @@ private:
     bool is_on_host() const { return !options_.device || options_.device->host; }
     void check(const Stored::Place &place) const;
     Tensor as_stored(const Stored::Place &place) const;
-    // A file's map, once it was asked for: null, and why, where the system does not map it.
+    // Map of a file, once asked for. If the system does not map the file, `map` is null, and `error` gives the
+    // reason.
     struct Map {
         bool is_known = false;
         std::shared_ptr<MappedFile> map = {};
@@ -55,7 +56,7 @@ private:
     Device &cpu_;
     const LoadOptions &options_;
     const char *const call_;
-    mutable std::vector<Map> maps_;  // of each file
+    mutable std::vector<Map> maps_;  // by file
     mutable ReadTeam team_;
 };
 
@@ -222,7 +223,7 @@ Ref<State> number(uint64_t value)
     return State::make(static_cast<int64_t>(value));
 }
 
-// Keys are UTF-8, which names of files need not be.
+// Keys are UTF-8; names in files may not be.
 std::string as_key(const std::string &name)
 {
     if (is_utf8(name)) return name;

@@ -19,20 +19,20 @@ namespace yoke {
 
 // ---- Saving -----------------------------------------------------------------------------------------------------
 
-// What writes to the folder, for as long as a save or the manager needs it.
+// Writer of the folder. It lives as long as a save or the manager needs it.
 class CheckpointManager::Folder {
 public:
     Folder(std::string path, int64_t keep) : path_(std::move(path)), keep_(keep), process_(getpid())
     {
     }
 
-    // A forked child writes nothing: it needs one of its own.
+    // Returns false in a forked child. The child does not write, and needs a Folder of its own.
     bool is_mine() const { return process_ == getpid(); }
-    // For each time that something is changed in the folder.
+    // Mutex for each change in the folder.
     std::mutex &mutex() { return mutex_; }
 
-    // Begins the folder of a step, with mutex() held, and says the number of its commit. The first save into the folder
-    // that is there takes the lock.
+    // Begins the folder of a step, with mutex() held, and returns the commit number. The first save into an existing
+    // folder takes the lock.
     std::unique_ptr<NewFolder> begin(int64_t step, int64_t *commit, const char *call);
     // Removes all but the newest steps, with mutex() held.
     void prune(const char *call) noexcept;
@@ -48,7 +48,7 @@ private:
     int64_t last_commit_ = 0;
 };
 
-// Takes the folder for this process, and returns what is in it.
+// Locks the folder for this process, and returns the folder's entries.
 std::vector<std::string> CheckpointManager::Folder::lock(const char *call)
 {
     if (lock_ && lock_->is_in_place(call)) return list_folder(call, path_);
@@ -58,11 +58,12 @@ std::vector<std::string> CheckpointManager::Folder::lock(const char *call)
     auto lock = std::make_unique<FolderLock>(call, path_);
     std::vector<std::string> entries = list_folder(call, path_);
     std::vector<FoundStep> found = find_steps(path_, entries, call);
-    // Where the file system has no locks another one may write, and what is amid that counts as damaged by one look.
+    // If the file system has no locks, another process may be writing. A single look then counts its half-written
+    // steps as damaged, so look again.
     if (std::ranges::any_of(found, [](const FoundStep &each) { return each.failure != nullptr; }))
         found = find_steps(path_, call);
     for (const FoundStep &each : found) {
-        // Its number is not known: what is saved with a smaller one would never be the newest.
+        // The step's commit number is unknown. A save with a smaller number would never be the newest.
         if (each.is_unknown()) std::rethrow_exception(each.failure);
         last_commit_ = std::max(last_commit_, each.commit());
     }
@@ -74,7 +75,7 @@ std::unique_ptr<NewFolder> CheckpointManager::Folder::begin(int64_t step, int64_
                                                             const char *call)
 {
     const std::vector<std::string> entries = lock(call);
-    // A folder that somebody else wrote there is not ours to replace.
+    // A folder written by another program must not be replaced.
     if (const std::optional<FoundStep> there = find_step(path_, entries, step, call)) {
         if (there->is_unknown()) std::rethrow_exception(there->failure);
         if (!there->is_ours)
@@ -87,7 +88,8 @@ std::unique_ptr<NewFolder> CheckpointManager::Folder::begin(int64_t step, int64_
     return std::make_unique<NewFolder>(call, path_, step_name(step), entries);
 }
 
-// The new state is in its place: what goes wrong here is no failure of the save, and the next one tries again.
+// Removes old steps. The new state is in its place, so an error here is no failure of the save; the next save tries
+// again.
 void CheckpointManager::Folder::prune(const char *call) noexcept
 {
     try {
@@ -104,7 +106,7 @@ void CheckpointManager::Folder::prune(const char *call) noexcept
     }
 }
 
-// One step, in a folder that is put in its place when all of it is written.
+// A step, written to a new folder. The folder gets its final name once the step is complete.
 class CheckpointManager::Target final : public SaveTarget {
 public:
     Target(std::shared_ptr<Folder> folder, int64_t step, const char *call);
@@ -137,7 +139,7 @@ CheckpointManager::Target::Target(std::shared_ptr<Folder> folder, int64_t step, 
 
 CheckpointManager::Target::~Target()
 {
-    // What is left of a save that failed goes while nobody else looks for leftovers.
+    // The mutex keeps other saves from a look for leftovers while a failed save removes its files.
     const std::lock_guard lock(folder_->mutex());
     new_.reset();
 }
@@ -163,7 +165,7 @@ Ref<Work> CheckpointManager::save(int64_t step, const State &state, const SaveOp
         fail(YOKE_E_VALUE, "%s: argument 'step' is %lld; steps count from 0", call,
              static_cast<long long>(step));
     StateToSave whole = StateToSave::of(state, options, call);
-    wait_for_save(call, options.is_blocking);  // before anything of this one is on the disk
+    wait_for_save(call, options.is_blocking);  // before any file of this save is on the disk
     return save_to(std::make_unique<Target>(folder(), step, call), std::move(whole),
                    options.is_blocking, call);
 }
@@ -182,8 +184,8 @@ Ref<State> CheckpointManager::load(const ManagerLoad &options, const char *call)
     if (options.step && *options.step < 0)
         fail(YOKE_E_VALUE, "%s: argument 'step' is %lld; steps count from 0", call,
              static_cast<long long>(*options.step));
-    // Another process may save meanwhile, and remove or replace what is being read: there is a newer one then, and
-    // nothing is damaged.
+    // Meanwhile, another process may save, and remove or replace the files being read. Then a newer step exists, and
+    // no step is damaged.
     constexpr int kMostAttempts = 100;
     for (int i = 1;; ++i) {
         LoadAttempt attempt(path_, options, call);
@@ -221,14 +223,14 @@ Ref<CheckpointManager> CheckpointManager::open(const std::string &folder, int64_
     if (keep < 1)
         fail(YOKE_E_VALUE, "%s: argument 'keep' is %lld; at least 1 state is kept", call,
              static_cast<long long>(keep));
-    // The same one after a change of the working directory.
+    // An absolute path stays valid after a change of the working directory.
     std::error_code error;
     const std::filesystem::path whole = std::filesystem::absolute(folder, error);
     if (error) fail_io(call, "find", folder, error.value());
     return Ref<CheckpointManager>::adopt(new CheckpointManager(whole.string(), keep));
 }
 
-// Without those that a load has found damaged.
+// Returns the steps without the steps that a load has found damaged.
 std::vector<FoundStep> CheckpointManager::find(const char *call) const
 {
     std::vector<FoundStep> found = find_steps(path_, call);

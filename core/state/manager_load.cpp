@@ -64,7 +64,7 @@ void LoadAttempt::tell_passed_over() const
 
 Ref<State> LoadAttempt::newest()
 {
-    // Those that are known to be damaged stand before the others: told of first, they are loaded by nobody.
+    // Damaged steps come before the others. They are reported first, and are never loaded.
     for (const FoundStep &each : found_)
         if (each.is_damaged()) (void)try_load(each);
     for (size_t i = found_.size(); i-- > 0 && !found_[i].is_damaged() && !refused_;)

@@ -12,12 +12,12 @@
 namespace yoke {
 
 struct ManagerLoad {
-    std::optional<int64_t> step = {};  // nothing: the newest that is whole
+    std::optional<int64_t> step = {};  // nullopt: the newest whole step
     Device *device = nullptr;          // null: the CPU
-    bool verify = true;                // the hashes of its files
+    bool verify = true;                // check the hashes of the files
 };
 
-// The steps of a folder as one look has found them, and what was tried to load of them. One thread uses it.
+// Steps of a folder at a single look, and the attempts to load them. For one thread.
 class LoadAttempt {
 public:
     LoadAttempt(const std::string &folder, const ManagerLoad &options, const char *call)
@@ -25,20 +25,20 @@ public:
     {
     }
 
-    // Absent where none can be loaded.
+    // Returns an absent state if no step can be loaded.
     Ref<State> newest();
     Ref<State> at(int64_t step);
     [[noreturn]] void refuse() const;
-    // Whether something was committed or removed since.
+    // Returns whether a step was committed or removed since.
     bool is_outdated() const;
     bool has_passed_over() const { return !problems_.empty(); }
     void tell_passed_over() const;
-    // Lacks that names and sizes do not tell.
+    // Steps with damage that names and sizes do not show.
     const std::vector<const FoundStep *> &damaged() const { return damaged_; }
     const FoundStep *loaded() const { return loaded_; }
 
 private:
-    // Absent where it is damaged, or refused.
+    // Returns an absent state if the step is damaged, or refused by the system.
     Ref<State> try_load(const FoundStep &found);
 
     const std::string &folder_;
@@ -48,7 +48,7 @@ private:
     std::string problems_;
     std::vector<const FoundStep *> damaged_;
     const FoundStep *loaded_ = nullptr;
-    std::exception_ptr refused_;  // by the system: what was found elsewhere does not stand for it
+    std::exception_ptr refused_;  // error of the system: another step must not replace the refused step
     bool is_asked_step_there_ = false;
 };
 

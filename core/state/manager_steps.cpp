@@ -18,7 +18,7 @@ constexpr uint64_t kMostManifest = uint64_t{1} << 20, kHashPart = uint64_t{1} <<
 
 enum class Found { kFile, kNothing, kOther };
 
-// What stands at a path, behind no link.
+// Returns the kind of entry at a path, without following a link.
 Found look_at(const std::string &path, uint64_t *bytes, const char *call)
 {
     struct stat status {};
@@ -72,7 +72,8 @@ void read_step(FoundStep &found, const char *call)
     }
 }
 
-// A folder comes to its name with its manifest in it; without one it was another's, and is not ours to remove.
+// Returns whether the folder has a manifest. A step gets its name with the manifest inside. Without a manifest,
+// another program wrote the folder, and Yoke must not remove it.
 bool has_manifest(const FoundStep &found, const char *call)
 {
     uint64_t bytes = 0;
@@ -131,7 +132,8 @@ std::vector<FoundStep> find_steps(const std::string &folder, const char *call)
     std::vector<FoundStep> steps = look_for_steps(folder, call);
     for (int i = 1; i < kMostLooks; ++i) {
         if (!steps.empty() && std::ranges::all_of(steps, is_whole)) return steps;
-        // A writer was amid it, or it is so: then the next look finds the same.
+        // Either a writer was at work, or the step is damaged. In the second case, the next look gives the same
+        // result.
         std::vector<FoundStep> again = look_for_steps(folder, call);
         const bool is_so = std::ranges::equal(steps, again, is_same_step);
         steps = std::move(again);

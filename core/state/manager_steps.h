@@ -11,38 +11,38 @@ namespace yoke {
 
 struct FoundStep {
     int64_t step = 0;
-    std::string path;                  // of its folder
-    std::optional<Manifest> manifest;  // nothing where it cannot be read
+    std::string path;                  // path of the step's folder
+    std::optional<Manifest> manifest;  // nullopt if unreadable
     std::exception_ptr
         failure;  // why it is not whole, or not known to be; null as far as names and sizes tell
-    std::string problem;      // its text
-    bool is_refused = false;  // the system refuses to tell: it is no damage
-    bool is_ours = true;      // it has a manifest, damaged or not
+    std::string problem;      // text of the failure
+    bool is_refused = false;  // the system refuses the read: no damage
+    bool is_ours = true;      // the folder has a manifest, damaged or not
 
-    // 0 where that is not known.
+    // Returns 0 if unknown.
     int64_t commit() const { return manifest ? manifest->commit : 0; }
     bool is_damaged() const { return failure && !is_refused; }
-    // Whether it may be the newest one for all that is known.
+    // Returns whether the step may be the newest, because its commit is unknown.
     bool is_unknown() const { return is_refused && !manifest; }
     bool is_newer() const { return manifest && manifest->format > kManifestFormat; }
 };
 
 std::string step_name(int64_t step);
-// "step-7" is 7; what a manager would write otherwise, such as "step-07", is none.
+// Returns 7 for "step-7". Returns nullopt for a name that a manager would not write, such as "step-07".
 std::optional<int64_t> step_of(std::string_view name);
 
 // Whether two looks at a folder found the same of a step.
 bool is_same_step(const FoundStep &a, const FoundStep &b);
 
-// In the order of their commits, as they stand while nobody changes them: a step that a writer replaces or removes
-// meanwhile counts as damaged in no moment. The damaged ones stand before the others, and last those whose manifest the
-// system refuses to read. None where there is no such folder; raises YOKE_E_IO where the system does not list it.
+// Returns the steps in commit order, as they are without a concurrent change: a step being replaced or removed by a
+// writer never counts as damaged. Damaged steps come first. Steps with a manifest that the system refuses to read
+// come last. Returns no steps if there is no such folder. Raises YOKE_E_IO if the system does not list the folder.
 std::vector<FoundStep> find_steps(const std::string &folder, const char *call);
 
-// Returns the same by one look at the entries of a folder, which nobody changes meanwhile.
+// Returns the steps among a folder's entries by a single look, if no other process changes the folder meanwhile.
 std::vector<FoundStep> find_steps(const std::string &folder,
                                   const std::vector<std::string> &entries, const char *call);
-// Returns one of them; nothing if there is none.
+// Returns a single step, or nullopt if missing.
 std::optional<FoundStep> find_step(const std::string &folder,
                                    const std::vector<std::string> &entries, int64_t step,
                                    const char *call);

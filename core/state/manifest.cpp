@@ -20,7 +20,7 @@ bool is_hash(std::string_view text)
            text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// The line at the end of a manifest, and what it is of.
+// Line at the end of a manifest, and the text before.
 struct OwnHash {
     std::string_view of, stored;
 };
@@ -93,7 +93,7 @@ private:
     const char *what_, *path_;
 };
 
-// A name within the folder, and never one that leads elsewhere.
+// Raises unless the name is a plain name within the folder.
 void check_name(const std::string &name, const char *path)
 {
     const bool is_plain = !name.empty() && name != "." && name != ".." && name != kManifestName &&

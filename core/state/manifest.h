@@ -1,5 +1,5 @@
-// manifest.h: what a step of a CheckpointManager says of itself: MANIFEST.json, the last file that is written into its
-// folder.
+// manifest.h: MANIFEST.json, the description of a step of a CheckpointManager, and the last file written into the
+// step's folder.
 //
 //   {
 //   "format": 1,
@@ -12,9 +12,10 @@
 //   "hash": "…"
 //   }
 //
-// "commit" counts the steps that a folder was given: the newest is the one with the largest, since a run may go back.
-// "hash" is of all bytes before its line. In every later format these lines stay as they are, so that a newer one is
-// told from a damaged one; one whose files hold slices of tensors, from several ranks, has a larger number.
+// "commit" counts the steps that a folder was given. The newest step has the largest commit, since a run may go back
+// to an older step. "hash" covers all bytes before its line. These lines stay the same in every later format, so a
+// newer manifest can be told from a damaged one. If files hold slices of tensors from several ranks, the format has a
+// larger number.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +41,14 @@ struct Manifest {
     std::string time;  // in UTC
     std::vector<StepFile> files;
 
-    // Null where it names no such file.
+    // Returns null if the file is not listed.
     const StepFile *find(std::string_view name) const;
 };
 
 std::string manifest_text(const Manifest &manifest);
 
-// Raises YOKE_E_CHECKPOINT, naming `path`, for what is no such text, or a damaged one. Of a larger format it reads
-// format, step and commit alone.
+// Reads a manifest. Raises YOKE_E_CHECKPOINT, with `path`, if the text is no manifest or is damaged. For a larger
+// format, reads only format, step and commit.
 Manifest read_manifest(std::string_view text, const char *path);
 
 // Now, "2026-11-24T08:16:16Z".

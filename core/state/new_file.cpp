@@ -9,7 +9,7 @@
 
 namespace yoke {
 
-// ---- A file that is written -------------------------------------------------------------------------------------
+// ---- A file being written ---------------------------------------------------------------------------------------
 
 FileWriter::FileWriter(const char *call, std::string path, Descriptor file)
     : call_(call), path_(std::move(path)), file_(std::move(file))
@@ -48,7 +48,8 @@ void FileWriter::start_sync()
     const uint64_t whole = bytes_ / kWriteBehind * kWriteBehind;
     if (whole == started_) return;
     const int done = file_calls().start_sync(file_.get(), started_, whole - started_);
-    // A system that has no such call is as good; but one that tells here of lost data need not tell it at fsync again.
+    // If the system has no such call, the save goes on. But if the system reports lost data here, fsync may not
+    // report the loss again.
     const bool is_lost = errno == EIO || errno == ENOSPC || errno == EDQUOT;
     if (done != 0 && is_lost) fail_lost("write", errno);
     started_ = whole;
@@ -62,11 +63,11 @@ void FileWriter::finish()
     if (synced || closed) fail_lost(synced ? "sync" : "close", synced ? synced : closed);
 }
 
-// ---- A file that takes the place of another ---------------------------------------------------------------------
+// ---- A file that replaces another -------------------------------------------------------------------------------
 
 namespace {
 
-// As many as the system follows itself.
+// The system itself follows as many links.
 constexpr int kMostLinks = 40;
 
 }  // namespace
@@ -152,8 +153,8 @@ FileWriter NewFile::create_beside(const std::string &name) const
 
 void NewFile::commit()
 {
-    // The data first: a name that leads to data which never came would be a damaged file, and the system may well keep
-    // the one without the other.
+    // The data must reach the disk first. Else the name could lead to missing data, a damaged file: the system may
+    // keep the name without the data.
     writer_->finish();
     if (const int error = rename_in(folder_, temporary_->name(), name_))
         fail_move(call_, path_, error);

@@ -11,7 +11,7 @@ namespace yoke {
 
 namespace {
 
-// Where the former NAME waits while the new one takes its place, if the system cannot exchange the two.
+// Name under which the former NAME waits during the replacement, if the system cannot exchange the two folders.
 constexpr std::string_view kOldTail = ".yoke-old";
 
 std::string old_name(const std::string &name)
@@ -33,15 +33,15 @@ int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
 bool renames_own_folder(const Descriptor &parent)
 {
     Temporary from(parent, "rename"), to(parent, "rename");
-    if (from.make_folder() != 0) return true;  // nothing is known then, and the first error stays
+    if (from.make_folder() != 0) return true;  // unknown: the first error stays
     if (rename_in(parent, from.name(), to.name()) != 0) return false;
     from.gone();
     to.made();
     return true;
 }
 
-// Whether a folder could not be renamed because the file system renames no folders there, which is noted. EPERM also
-// means that the folder is another user's in a sticky folder. Its files must stay then.
+// Returns whether a rename failed because the file system cannot rename folders there, and notes this. EPERM may also
+// mean another user's folder in a sticky folder. Its files must stay then.
 bool cannot_move(const Descriptor &parent, int error)
 {
     if (!error || !is_lacking(Lack::kMove, error)) return false;
@@ -50,14 +50,15 @@ bool cannot_move(const Descriptor &parent, int error)
     return true;
 }
 
-// Who has a file of it open still has it: on NFS it stays there under another name, and so does the folder, which the
-// next writer finds among its leftovers.
+// Ignores files in use. A process that has a file open keeps the file. On NFS, the file stays in the folder under
+// another name, so the folder stays too. The next writer removes the folder as a leftover.
 int without_busy(int error)
 {
     return error == ENOTEMPTY || error == EEXIST || error == EBUSY ? 0 : error;
 }
 
-// Its files go last, when its name is gone on the disk too: else the name could come back without some of them.
+// Removes a folder. The files go last, once the folder's name is gone on the disk too. Else, the name could come back
+// without some files.
 int discard(const Descriptor &folder, const std::string &name)
 {
     Temporary away(folder, name);
@@ -71,7 +72,7 @@ int discard(const Descriptor &folder, const std::string &name)
     return without_busy(remove_entry(folder, away.name()));
 }
 
-// Puts a former folder back to its place, or removes it where the new one came there.
+// Moves a former folder back to its place. If the new folder is there already, removes the former folder.
 int recover(const Descriptor &folder, const std::string &name)
 {
     const std::string old = old_name(name);
@@ -81,14 +82,14 @@ int recover(const Descriptor &folder, const std::string &name)
     const int new_error = look_up(folder, name, &mode);
     if (new_error == ENOENT) return rename_in(folder, old.c_str(), name);
     if (new_error) return new_error;
-    // The new one is there for whoever looks now; after a crash only from here on.
+    // The new folder is visible now, but survives a crash only after this sync.
     if (const int not_synced = sync_folder(folder)) return not_synced;
     return discard(folder, old);
 }
 
 }  // namespace
 
-// ---- A folder that takes the place of another -------------------------------------------------------------------
+// ---- A folder that replaces another -----------------------------------------------------------------------------
 
 NewFolder::NewFolder(const char *call, const std::string &parent, const std::string &name,
                      const std::vector<std::string> &entries)
@@ -135,20 +136,21 @@ void NewFolder::commit()
     if (const int error = sync_folder(folder_)) fail_io(call_, "sync the folder", path_, error);
     put_in_place();
     temporary_.gone();
-    // Before the former one loses a file, the new one must be what a crash leaves.
+    // A crash must leave the new folder before the former folder loses a file.
     if (const int error = sync_folder(parent_)) fail_io(call_, "sync the folder of", path_, error);
-    // What cannot be removed is a leftover, which the next writer removes.
+    // Files that cannot be removed are leftovers for the next writer.
     if (former_ == temporary_.name())
         remove_entry(parent_, former_.c_str());
     else if (!former_.empty())
         discard(parent_, former_);
 }
 
-// A folder that is not empty cannot be renamed over. To move it away first leaves a moment, and after a crash there for
-// as long as one likes, in which there is none under the name. So the two names are exchanged, in one step of the
-// system. Where a file system cannot do that (NFS, some of FUSE), the former one waits under a name of its own, which
-// stands for the first one as long as that leads nowhere: to find_folders at once, and to the next writer, who renames
-// it back. In any order in which these renames reach the disk one of both names leads to a whole folder.
+// Puts the new folder in place. A rename cannot replace a folder with files. If the former folder were moved away
+// first, there would be a moment without a folder under the name, and after a crash this moment could last. So the
+// system exchanges both names in one step. Some file systems cannot exchange (NFS, some of FUSE). There, the former
+// folder waits under a second name. This name stands for the first name while the first name is missing: find_folders
+// uses it at once, and the next writer renames it back. In any order of these renames on the disk, either name leads
+// to a whole folder.
 void NewFolder::put_in_place()
 {
     mode_t mode = 0;
@@ -192,8 +194,8 @@ void NewFolder::move()
     if (error) fail_move(call_, path_, error);
 }
 
-// Raises where not even a file can be renamed. The former folder must not be removed then: the new one could not take
-// its place.
+// Raises if not even a file can be renamed. The former folder must stay then, because the new folder could not
+// replace it.
 void NewFolder::check_files_move()
 {
     const std::string file = temporary_.name() + ("/" + names_.back()), moved = file + ".new";
@@ -202,13 +204,14 @@ void NewFolder::check_files_move()
     if (error) fail_move(call_, path_, error);
 }
 
-// Where folders are not renamed, files may be. The one that was made last tells that the folder is whole, and comes
-// last; until then an empty one stands for it, so that a crash leaves what counts as damaged, and as ours.
+// Moves the files if the file system can rename files but no folders. The last file marks the folder as whole, so it
+// moves last. Until then, an empty file takes its place. So a crash leaves a folder that counts as damaged, and as
+// Yoke's.
 void NewFolder::move_files()
 {
     const std::string from = temporary_.name() + std::string("/"), to = name_ + "/";
     const std::string &last = names_.back(), moving = from + last + ".new";
-    // This comes first, before anything is made that a system without renames could not take back.
+    // This rename comes first. If the system cannot rename, later changes could not be undone.
     if (const int error = rename_in(parent_, (from + last).c_str(), moving))
         fail_move(call_, path_, error);
     int error = make_folder_for(last);
@@ -224,7 +227,7 @@ void NewFolder::move_files()
     remove_entry(parent_, temporary_.name());
 }
 
-// Makes the folder, with an empty file in it; 0 or an errno.
+// Makes the folder with an empty file inside. Returns 0 or an errno.
 int NewFolder::make_folder_for(const std::string &file)
 {
     if (file_calls().mkdir(parent_.get(), name_.c_str(), 0777) != 0) return errno;
@@ -260,7 +263,7 @@ void make_folders(const char *call, const std::string &path)
     const FilePlace place = place_of(path);
     if (errno != ENOENT || path.empty()) fail_io(call, "make the folder", path, errno);
     make_folders(call, place.folder);
-    if (place.name.empty()) return;  // behind the last slash
+    if (place.name.empty()) return;  // the path ends with a slash
     const Descriptor folder = open_folder(call, place.folder);
     if (file_calls().mkdir(folder.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
         fail_io(call, "make the folder", path, errno);

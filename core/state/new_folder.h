@@ -1,5 +1,5 @@
-// new_folder.h: a folder that takes the place of the former one in one step, so that after a crash at any point one of
-// the two is found, undamaged.
+// new_folder.h: a folder that replaces the former folder in one step. After a crash at any point, either folder is
+// there, undamaged.
 #pragma once
 
 #include "core/state/new_file.h"
@@ -10,14 +10,14 @@
 
 namespace yoke {
 
-// A folder of files that takes the place of PARENT/NAME once it is whole.
+// Folder of files that replaces PARENT/NAME once complete.
 class NewFolder {
 public:
-    // Removes what killed writers left among the entries of the parent.
+    // Removes leftovers of killed writers among the parent's entries.
     NewFolder(const char *call, const std::string &parent, const std::string &name,
               const std::vector<std::string> &entries);
 
-    // A file in it, to be written; finish it when all of it is there, or leave that to commit.
+    // Creates a file in the folder. The caller may finish the complete file, or leave the finish to commit().
     FileWriter &create(const std::string &name);
     // As NewFile's; then the former folder is removed.
     void commit();
@@ -34,7 +34,7 @@ private:
 
     const char *call_;
     std::string path_, name_;
-    std::string former_;  // where that is meanwhile, if there is one
+    std::string former_;  // current name of the former folder, if there is any
     Descriptor parent_;
     Temporary temporary_;
     Descriptor folder_;
@@ -42,22 +42,22 @@ private:
     std::vector<std::unique_ptr<FileWriter>> files_;
 };
 
-// At no moment a part of it is found under its name.
+// Removes a folder. Its name never leads to a part of the folder.
 void remove_folder(const char *call, const std::string &path);
 
-// The folders that the entries of a folder may be, by name: those that were set aside for a new one, which did not come
-// to its place before a crash, under their own name too.
+// Folder among a folder's entries. If a crash came before the replacement, a folder that was set aside is found under
+// its own name too.
 struct FoundFolder {
     std::string name;   // "step-4"
-    std::string place;  // where it is: "step-4" or ".step-4.yoke-old"
+    std::string place;  // current place: "step-4" or ".step-4.yoke-old"
 };
 std::vector<FoundFolder> find_folders(const std::vector<std::string> &entries);
-// Returns where one of them is; "" if none of the entries is that folder.
+// Returns the place of the named folder; "" if no entry is that folder.
 std::string find_folder(const std::string &name, const std::vector<std::string> &entries);
 // Returns whether a path, which is no link, leads to a folder. Raises YOKE_E_IO where the system refuses to tell.
 bool is_folder(const char *call, const std::string &path);
 
-// Makes a folder, and those above it that are missing; all are found after a crash.
+// Makes a folder and the missing folders above. All of them survive a crash.
 void make_folders(const char *call, const std::string &path);
 
 }  // namespace yoke

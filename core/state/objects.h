@@ -1,7 +1,8 @@
-// objects.h: what the objects of a training are in a state: one layout for all languages, PyTorch's where it has one.
+// objects.h: the layout of training objects in a state: alike in all languages, and PyTorch's layout if there is any.
 //
-// The tensors of a state are the live ones. Who goes on from a state takes copies, and either all of it or nothing:
-// what lacks, is left over, of another kind or out of range raises YOKE_E_VALUE or YOKE_E_TYPE with its place.
+// The tensors of a state are the live tensors. A load takes copies, of the whole state or not at all. If a field is
+// missing, left over, of another kind or out of range, the load raises YOKE_E_VALUE or YOKE_E_TYPE with the field's
+// place.
 #pragma once
 
 #include "core/base/random.h"
@@ -12,14 +13,14 @@
 
 namespace yoke {
 
-// {"state": {NUMBER: {NAME: tensor, …}, …}, "param_groups": [{OPTION: value, …, "params": [NUMBER, …]}, …]}: parameters
-// are numbered through all groups, those that were never stepped have no state.
+// Returns {"state": {NUMBER: {NAME: tensor, …}, …}, "param_groups": [{OPTION: value, …, "params": [NUMBER, …]}, …]}.
+// Parameters are numbered through all groups; a parameter without a step has no state.
 Ref<State> state_of(const yoke_optimizer &optimizer);
-// Also PyTorch's, whose further options must be off.
+// Loads PyTorch's state too, if its additional options are off.
 void load_state(yoke_optimizer &optimizer, const State &state);
 
-// {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}; {} of a disabled one. It waits
-// for the device.
+// Returns {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}, or {} if the scaler is
+// disabled. Waits for the device.
 Ref<State> state_of(const yoke_grad_scaler &scaler);
 void load_state(yoke_grad_scaler &scaler, const State &state);
 
@@ -31,8 +32,8 @@ void load_state(yoke_ema &ema, const State &state);
 Ref<State> state_of(RandomState at);
 RandomState random_state_of(const State &state);
 
-// A schedule is a state from the first: {"kind", its options, "base_lrs": [of each group], "last_step"}. Raises unless
-// it is whole and its numbers can be; `groups` says of how many rates, -1: of any number.
+// Checks a schedule, a plain state: {"kind", its options, "base_lrs": [of each group], "last_step"}. Raises unless
+// the state is complete and its numbers are in range. `groups` is the number of rates, -1: any number.
 void check_schedule(const State &schedule, int64_t groups);
 // The rate of a group at a step.
 double schedule_lr(const State &schedule, int64_t step, size_t group);

@@ -23,7 +23,7 @@ void put(State &dict, const char *key, State::Value value)
     dict.put(std::string(key), State::make(std::move(value)), kLoadCall);
 }
 
-// Under PyTorch's names and in its order, and behind them what is ours.
+// Returns the options under PyTorch's names and in PyTorch's order, then Yoke's own options.
 Ref<State> tree_of(const SgdOptions &options)
 {
     Ref<State> dict = State::make(StateDict());
@@ -77,7 +77,7 @@ AdamOptions options_of(const Fields &group, const AdamOptions &own)
     return options;
 }
 
-// Options of PyTorch's that change no number of a step, and those that have one value here.
+// Returns whether an option of PyTorch's changes no number of a step, or has the only value possible here.
 bool is_harmless(const yoke_optimizer &optimizer, std::string_view option, const State &value)
 {
     constexpr std::string_view kAside[] = {"params", "capturable", "differentiable", "foreach",
@@ -103,7 +103,7 @@ void check_options(const yoke_optimizer &optimizer, const State &own, const Fiel
     const std::string known = keys_of(own);
     for (const StateDict::Entry &entry : own.get_if<StateDict>()->entries()) {
         const auto &key = std::get<std::string>(entry.key);
-        if (!group.find(key) && key != "master_weights")  // which PyTorch has not
+        if (!group.find(key) && key != "master_weights")  // missing in PyTorch
             fail(YOKE_E_VALUE, "%s: %s has no option '%s'; %s has %s; %s", kLoadCall,
                  group.place().c_str(), key.c_str(), optimizer.kind(), known.c_str(), kWrongKind);
     }
@@ -121,13 +121,13 @@ void check_options(const yoke_optimizer &optimizer, const State &own, const Fiel
 
 // ---- States ---------------------------------------------------------------------------------------------------
 
-// PyTorch's names of what the core calls otherwise.
+// Returns PyTorch's name of a state, if the core's name differs.
 const char *stored_name(const char *name)
 {
     return std::string_view(name) == "momentum" ? "momentum_buffer" : name;
 }
 
-// Begins as zeros with the next step where it is not there.
+// Returns whether the state may be missing: it then begins as zeros with the next step.
 bool may_lack(std::string_view name)
 {
     return name == "momentum";
@@ -144,7 +144,7 @@ std::string names_of(const yoke_optimizer &optimizer, bool only_needed, bool has
     return text;
 }
 
-// The tensors of one parameter, in the order of the optimizer's names.
+// Tensors of a parameter, in the order of the optimizer's names.
 class ParamState {
 public:
     ParamState(const yoke_optimizer &optimizer, const yoke_tensor &param, bool masters)
@@ -208,7 +208,7 @@ std::vector<Tensor> ParamState::read(const Fields &state) const
 
 // ---- The whole ------------------------------------------------------------------------------------------------
 
-// Of an optimizer whose options are of that type.
+// Loader for an optimizer with options of this type.
 template <class Options>
 class OptimizerLoader {
 public:
@@ -248,7 +248,7 @@ private:
     void check_counts() const;
     std::vector<std::vector<std::vector<Tensor>>> read_states(
         const std::vector<Options> &options) const;
-    // All, or those from before again.
+    // Sets all options, or restores the options from before.
     void set_options(const std::vector<Options> &options, const std::vector<Options> &before)
     {
         for (size_t g = 0; g < options.size(); ++g) {

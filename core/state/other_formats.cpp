@@ -57,7 +57,7 @@ constexpr OtherFormat kPickle = {
     "a pickle of Python",
     "load it where it was made, by pickle.load or torch.load, which may run what is in it, and write its tensors by yoke.save(NEW, state)"};
 
-// "" where it does not begin with a file that has one.
+// Returns "" if the bytes do not begin with a named file of a zip.
 std::string_view first_name_in_zip(std::string_view bytes)
 {
     constexpr size_t kLength = 26, kName = 30;
@@ -66,7 +66,7 @@ std::string_view first_name_in_zip(std::string_view bytes)
     return bytes.substr(kName, byte(kLength) + size_t{256} * byte(kLength + 1));
 }
 
-// Protocols 2 to 5 begin with their number, and end with a point.
+// Protocols 2 to 5 begin with a number and end with a point.
 bool is_pickle(std::string_view bytes)
 {
     return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;

@@ -1,4 +1,4 @@
-// other_formats.h: what else a file may be that somebody loads, by its first bytes, and what makes a state of it.
+// other_formats.h: recognizes other formats by a file's first bytes, with advice how to make a state of the file.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@ namespace yoke {
 
 struct OtherFormat {
     const char *name;    // "a checkpoint of PyTorch (torch.save)"
-    const char *advice;  // what to write; FILE is the one that was named, NEW one to be made
+    const char *advice;  // command to write; FILE is the named file, NEW a file to make
 };
 
-// So many of a file's first bytes tell it.
+// First bytes of a file, enough to recognize its format.
 inline constexpr size_t kTellingBytes = 512;
 
-// Null where it is none that is known.
+// Returns null if the format is unknown.
 const OtherFormat *other_format(std::string_view first_bytes);
 
-// Raises YOKE_E_CHECKPOINT with EINVAL as native code: what was named is no state at all, or no single one. Of a state
-// that is damaged it is 0.
+// Raises YOKE_E_CHECKPOINT with EINVAL as native code, if the path names no state at all, or several. For a damaged
+// state, the native code is 0.
 [[noreturn]] void fail_no_state(std::string message);
 
 }  // namespace yoke

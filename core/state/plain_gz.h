@@ -1,4 +1,5 @@
-// What idx.cpp calls of zlib, in a build without it: plain files are read, compressed ones refused.
+// Replacement for the zlib functions of idx.cpp, in a build without zlib: plain files are read, compressed files are
+// refused.
 #pragma once
 
 #include <unistd.h>

@@ -10,7 +10,7 @@ namespace yoke {
 
 namespace {
 
-// The most that one call reads: the system gives little more.
+// Maximum bytes of a single read: the system gives little more.
 constexpr size_t kMostAtOnce = size_t{1} << 30;
 
 }  // namespace
@@ -36,7 +36,7 @@ ReadFile::ReadFile(const char *call, int folder, std::string path)
 
 Descriptor ReadFile::opened(int folder) const
 {
-    // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it is refused.
+    // O_NONBLOCK: a pipe without a writer must be refused, and its open must not hang before.
     Descriptor file(file_calls().open(folder, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
     if (!file.is_open()) fail_io(call_, "open", path_, errno);
     return file;
@@ -100,7 +100,7 @@ std::shared_ptr<MappedFile> ReadFile::map() const
     if (size() == 0) return std::make_shared<MappedFile>(nullptr, 0);
     Descriptor again;
     const Descriptor &file = awake(again);
-    // No memory is set aside for pages that will be written: a file may be larger than what the machine has.
+    // MAP_NORESERVE: no memory is reserved for later writes, so a file may be larger than the machine's memory.
     void *data =
         file_calls().mmap(size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.get());
     if (data == MAP_FAILED) return nullptr;

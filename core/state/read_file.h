@@ -1,4 +1,4 @@
-// read_file.h: files of state that are read, or mapped.
+// read_file.h: files of a state, read or mapped.
 #pragma once
 
 #include "core/state/file_calls.h"
@@ -8,7 +8,7 @@
 
 namespace yoke {
 
-// A file as memory: pages are read when they are touched, and private when they are written.
+// File as memory: pages are read at the first touch, and become private at the first write.
 class MappedFile {
 public:
     MappedFile(void *data, size_t bytes) : data_(data), bytes_(bytes) {}
@@ -16,7 +16,7 @@ public:
     MappedFile(const MappedFile &) = delete;
     MappedFile &operator=(const MappedFile &) = delete;
 
-    char *data() const { return static_cast<char *>(data_); }  // null where it has no bytes
+    char *data() const { return static_cast<char *>(data_); }  // null if the file is empty
     size_t size() const { return bytes_; }
 
 private:
@@ -31,11 +31,11 @@ public:
 
     uint64_t size() const { return status_.bytes; }
     void read(uint64_t from, void *to, size_t bytes) const;
-    // Null, and errno, where the system does not map it: its file system cannot (ENODEV), or there is no address space
-    // or no room for one more map (ENOMEM). It can be read all the same.
+    // Returns null, with errno, if the system does not map the file: the file system cannot (ENODEV), or address
+    // space or free maps are missing (ENOMEM). The file can still be read.
     std::shared_ptr<MappedFile> map() const;
-    // Closes it while it is not used: a process may have few files open. Of a file at a whole path; where another one
-    // has taken its place meanwhile, its next use raises YOKE_E_IO.
+    // Closes the file while unused, because a process may have few files open. Needs an absolute path. If another
+    // file has replaced the file meanwhile, the next use raises YOKE_E_IO.
     void rest();
 
 private:
@@ -47,7 +47,7 @@ private:
     ReadFile(const char *call, int folder, std::string path);
     Descriptor opened(int folder) const;
     Status status_of(const Descriptor &file) const;
-    // Open, itself or in `again`.
+    // Returns the open file: `file_`, or opened in `again`.
     const Descriptor &awake(Descriptor &again) const;
 
     const char *call_;

@@ -10,10 +10,10 @@ namespace yoke {
 
 namespace {
 
-// A thread that has read so much has earned its start. Tensors up to this size have one reader, whose huge pages no
-// other one clears.
+// Bytes that justify the start of a thread. Tensors up to this size have a single reader, so no other reader clears
+// their huge pages.
 constexpr size_t kReadPart = size_t{8} << 20;
-constexpr size_t kMostReaders = 8;  // they saturate memory well before
+constexpr size_t kMostReaders = 8;  // memory is saturated well before
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void ReadTeam::recruit()
     };
     while (threads_.size() < std::min(most, bytes_ / kReadPart)) {
         std::thread thread;
-        // If the system gives no more threads, those that there are read all.
+        // If the system gives no more threads, the existing threads read all parts.
         if (!start_thread(thread, read).empty()) return;
         threads_.push_back(std::move(thread));
     }

@@ -25,14 +25,14 @@ public:
 
     // All bytes of `to`, on the host, are there when finish() returns; `file` lives until then.
     void read(const ReadFile &file, uint64_t from, const Tensor &to);
-    // Raises what failed first.
+    // Raises the first failure.
     void finish();
 
 private:
     struct Part {
         const ReadFile *file;
         uint64_t from;
-        Tensor to;  // who gives up amid a load lets go of it
+        Tensor to;  // keeps the tensor alive if the caller gives up the load
         char *data;
         size_t bytes;
     };
@@ -45,8 +45,8 @@ private:
     std::condition_variable changed_;
     std::deque<Part> parts_;
     std::vector<std::thread> threads_;
-    size_t bytes_ = 0;  // of all that was asked for
-    int reading_ = 0;   // parts that are being read
+    size_t bytes_ = 0;  // sum of all reads
+    int reading_ = 0;   // parts now being read
     bool is_over_ = false;
     std::exception_ptr failure_;
 };

@@ -12,7 +12,7 @@ struct Format {
     std::string_view name;
     uint32_t bits;
 };
-// As the format's own reader orders them; a name that Yoke has too is found among its dtypes.
+// In the order of the format's own reader. If Yoke has a dtype of this name too, the dtype is filled in.
 constexpr Format kFormats[] = {
     {"U64", 64}, {"I64", 64},    {"F64", 64},    {"C64", 64},    {"F32", 32},
     {"U32", 32}, {"I32", 32},    {"BF16", 16},   {"F16", 16},    {"U16", 16},
@@ -20,7 +20,7 @@ constexpr Format kFormats[] = {
     {"U8", 8},   {"F6_E3M2", 6}, {"F6_E2M3", 6}, {"F4", 4},      {"BOOL", 8},
 };
 
-// The format's, and behind them what Yoke alone has.
+// Returns the format's dtypes, then the dtypes of Yoke alone.
 const std::vector<StoredDtype> &stored_dtypes()
 {
     static const auto dtypes = [] {

@@ -1,9 +1,9 @@
-// safetensors.h: the header of a safetensors file: what its tensors are called and where they lie.
+// safetensors.h: the header of a safetensors file: names and positions of its tensors.
 //
 //   bytes 0-7   the length of the header, little-endian
 //   then        the header, JSON: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …} with an
-//               optional "__metadata__" of strings, perhaps with spaces behind
-//   then        the data, to the end of the file; offsets count from its beginning, and leave no gap
+//               optional "__metadata__" of strings, perhaps with trailing spaces
+//   then        the data, to the end of the file; offsets count from the data's beginning, and leave no gap
 //
 // Every rule of the format's own reader holds here, and no key may come twice.
 #pragma once
@@ -17,13 +17,13 @@
 
 namespace yoke {
 
-// Of the format, of which Yoke has some: in the order of alignment that its files keep to, the largest first.
+// Dtype of the format, some of them known to Yoke. The list has the alignment order of the files, the largest first.
 struct StoredDtype {
     std::string_view name;
     uint32_t bits;
-    yoke_dtype dtype;  // YOKE_NONE: none of Yoke's
+    yoke_dtype dtype;  // YOKE_NONE: unknown to Yoke
 };
-// Null where the format has none.
+// Returns null if the format has no such dtype.
 const StoredDtype *stored_dtype(std::string_view name);
 const StoredDtype *stored_dtype(yoke_dtype dtype);
 
@@ -32,8 +32,8 @@ inline constexpr uint64_t kMostHeader =
 
 using NamedTensor = std::pair<std::string, Tensor>;
 
-// Returns the header of a file of these tensors, padded so that data begins at a multiple of 64 bytes. Puts them in the
-// order of their data: by dtype, the most aligned first, then by name.
+// Returns the header of a file of these tensors, padded so that data begins at a multiple of 64 bytes. Sorts the
+// tensors into the order of their data: by dtype, the largest alignment first, then by name.
 std::string make_stored_header(std::vector<const NamedTensor *> &tensors,
                                const std::vector<std::pair<std::string, std::string>> &metadata);
 

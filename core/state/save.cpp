@@ -47,25 +47,25 @@ StoredMetadata metadata_of(const State *given, const char *call)
     return metadata;
 }
 
-// What the file says of itself beside the user's metadata.
+// Adds the file's own metadata to the user's metadata.
 void add_own_metadata(StoredMetadata &metadata, const TreeText &tree)
 {
     const auto has = [&](std::string_view key) {
         return std::ranges::any_of(metadata, [&](const auto &pair) { return pair.first == key; });
     };
     if (tree.is_flat) {
-        if (!has("format")) metadata.emplace_back("format", "pt");  // which transformers asks for
+        if (!has("format")) metadata.emplace_back("format", "pt");  // needed by transformers
         return;
     }
     metadata.emplace_back(kFormatKey, std::to_string(kTreeFormat));
     metadata.emplace_back(kTreeKey, tree.json);
 }
 
-// The tensors of one file.
+// Tensors of a file.
 using Shard = std::span<const NamedTensor>;
 
-// In the order of the tree, so that what belongs together stands together; a tensor that is larger has a file of its
-// own.
+// Splits the tensors in the order of the tree, so related tensors are in the same file. A tensor larger than `most`
+// has a file of its own.
 std::vector<Shard> shards_of(const TreeText &tree, uint64_t most)
 {
     const Shard all(tree.tensors);
@@ -114,7 +114,7 @@ StateToSave StateToSave::of(const State &root, const SaveOptions &options, const
     StateToSave made;
     made.metadata = metadata_of(options.metadata, call);
     add_own_metadata(made.metadata, tree);
-    StoredMetadata of_each;  // the set's own stands in its index
+    StoredMetadata of_each;  // the set's own metadata goes into its index
     if (tree.is_flat) add_own_metadata(of_each, tree);
     for (const Shard &shard : shards)
         add_file(made, shard, shards.size() > 1 ? of_each : made.metadata, call);
@@ -194,7 +194,7 @@ Ref<Work> save_state(const std::string &path, const State &root, const SaveOptio
 {
     check_path(path, call);
     StateToSave state = StateToSave::of(root, options, call);
-    wait_for_save(call, options.is_blocking);  // before anything of this one is on the disk
+    wait_for_save(call, options.is_blocking);  // before any file of this save is on the disk
     std::unique_ptr<SaveTarget> target;
     if (state.files.size() > 1)
         target = std::make_unique<SetTarget>(call, path, state);

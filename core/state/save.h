@@ -11,53 +11,54 @@
 namespace yoke {
 
 struct SaveOptions {
-    const State *metadata = nullptr;  // a dict of strings; keys that begin with "yoke." are ours
-    bool is_blocking = true;          // false: it is written while work goes on
+    const State *metadata = nullptr;  // a dict of strings; keys with "yoke." in front are reserved
+    bool is_blocking = true;          // false: write in the background
     uint64_t max_shard = 0;           // bytes of tensors in a file; 0: as many as there are
 };
 
 // "5GiB", "500000000". Raises YOKE_E_VALUE.
 uint64_t read_max_shard(std::string_view text, const char *call);
 
-// What every file of ours begins its own keys of the metadata with, and what they are.
+// Prefix and names of Yoke's own metadata keys in every file.
 inline constexpr std::string_view kOwnKeys = "yoke.";
 inline constexpr std::string_view kTreeKey = "yoke.tree", kFormatKey = "yoke.format";
 
 using StoredMetadata = std::vector<std::pair<std::string, std::string>>;
 
-// What files will hold, one or the several of a set: a header each, and the tensors whose elements follow it.
+// Contents of the files, a single file or a set: for each, a header and the tensors whose elements follow.
 struct StateToSave {
     struct File {
         std::string header;
-        std::vector<std::string> names;  // of its tensors, in their order
+        std::vector<std::string> names;  // names of the file's tensors, in order
     };
     std::vector<File> files;
-    std::vector<Tensor> tensors;  // of all files, in their order
-    StoredMetadata metadata;      // of the index of a set
-    uint64_t bytes = 0;           // of all files
+    std::vector<Tensor> tensors;  // tensors of all files, in order
+    StoredMetadata metadata;      // metadata for a set's index
+    uint64_t bytes = 0;           // bytes of all files
 
-    // Raises YOKE_E_VALUE and YOKE_E_TYPE for what cannot be saved, with its path.
+    // Raises YOKE_E_VALUE or YOKE_E_TYPE, with the path, if a value cannot be saved.
     static StateToSave of(const State &root, const SaveOptions &options, const char *call);
 };
 
-// Where it goes: bytes from the first to the last, and then, once, the step by which they are found. An exception from
-// either is what the save failed with; without commit nothing has changed. It is made and used in different threads.
+// Target of a save: bytes from first to last, then a single commit that makes them visible. An exception from write
+// or commit is the failure of the save. Without a commit, no file has changed. A target may be made and used in
+// different threads.
 class SaveTarget {
 public:
     virtual ~SaveTarget() = default;
-    // What is written from now on goes to the file of that number, from 0.
+    // Directs later writes to the file of this number, from 0.
     virtual void begin_file(size_t) {}
     virtual void write(const void *from, uint64_t bytes) = 0;
     virtual void commit() = 0;
 };
 
-// Writes the state as it is at this moment, after the save that goes on, to a safetensors file, or, where its tensors
-// take more than max_shard, to a set: files beside `path`, which core/state/set_names.h names, and their index. If the
-// save before failed and nobody was told, the failure is raised here, and nothing written. The new state is there whole
-// or not at all, whenever the machine stops: a dict of tensors is a plain file of them, of another tree the plain
-// values stand in the metadata. Memory beside the tensors: kMostChunk, and of a device's tensor that does not lie
-// row-major a copy of one chunk; beside the script copies of all tensors. Raises also YOKE_E_IO for what the system
-// refuses, and YOKE_E_VALUE for the path of an index.
+// Writes the state as of now, after the current save ends. The target is a safetensors file. If the tensors take more
+// than max_shard, the target is a set: files beside `path`, named by core/state/set_names.h, and their index. If the
+// save before failed without a report, this call raises that failure and writes no file. Whenever the machine stops,
+// the new state is there whole or not at all. A dict of tensors becomes a plain file; for any other tree, the plain
+// values go into the metadata. Memory beside the tensors: kMostChunk, and for a device tensor that is not row-major,
+// a copy of one chunk. A save in the background takes copies of all tensors. Raises also YOKE_E_IO for an error of
+// the system, and YOKE_E_VALUE for the path of an index.
 Ref<Work> save_state(const std::string &path, const State &root, const SaveOptions &options,
                      const char *call);
 

@@ -17,7 +17,7 @@ constexpr int64_t kAnyNumber = INT64_MIN;
 
 struct Option {
     const char *name;
-    int64_t least;  // of a whole number; kAnyNumber: it need be none
+    int64_t least;  // least whole number; kAnyNumber: need not be whole
 };
 
 struct Kind {

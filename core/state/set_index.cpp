@@ -18,7 +18,7 @@ namespace yoke {
 
 bool SetIndex::may_begin(std::string_view bytes)
 {
-    // A safetensors file begins with a length, the last bytes of which are zero in any that is not too long.
+    // A safetensors file begins with a length. Its last bytes are zero unless the length is too large.
     const size_t first = bytes.find_first_not_of(" \t\r\n");
     return first != std::string_view::npos && bytes[first] == '{' &&
            bytes.find('\0') == std::string_view::npos;
@@ -77,7 +77,8 @@ SetIndex SetIndex::read(std::string_view, const char *path)
 
 #else
 
-// The index as the parser meets it: counted first, so that what is kept is allocated once, then kept.
+// Reader of the index, called by the parser. The first pass counts, so that the second pass allocates the kept texts
+// once.
 class SetIndex::Reader final : public nlohmann::json_sax<nlohmann::json> {
     using Json = nlohmann::json;
 
@@ -137,7 +138,7 @@ private:
     enum class Place {
         kOutside,
         kTop,    // a key is to come, or the end
-        kOther,  // the value of a key that nobody needs
+        kOther,  // the value of an unused key
         kMetadataBegin,
         kMetadata,
         kMapBegin,
@@ -149,7 +150,7 @@ private:
         place_ = place;
         return true;
     }
-    // Whether the value that comes is one that nobody needs, be it as deep as it may.
+    // Returns whether the next value is unused, however deep.
     bool is_skipped() const
     {
         return skipped_ > 0 || place_ == Place::kOther || place_ == Place::kMetadata;
@@ -203,7 +204,7 @@ SetIndex::Text SetIndex::Reader::keep_text(std::string_view text)
     return place;
 }
 
-// Many tensors one after the other stand in one file.
+// Reuses the last text, since many consecutive tensors are in the same file.
 SetIndex::Text SetIndex::Reader::keep_file(const std::string &name)
 {
     if (name == last_file_) return last_;
@@ -242,7 +243,7 @@ bool SetIndex::Reader::string(std::string &text)
     return true;
 }
 
-// ---- What no reader of JSON sees --------------------------------------------------------------------------------
+// ---- Checks beyond JSON -----------------------------------------------------------------------------------------
 
 void SetIndex::number_files()
 {

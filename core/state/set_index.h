@@ -1,10 +1,10 @@
-// set_index.h: the index of a set: of a state in several safetensors files, which tensor stands in which.
+// set_index.h: the index of a set, a state in several safetensors files. The index gives the file of each tensor.
 //
-// As HuggingFace's libraries write it, JSON beside the files:
+// The format is JSON beside the files, as in HuggingFace's libraries:
 //
 //   {"metadata": {"total_size": 16, "KEY": "STRING", …}, "weight_map": {"NAME": "FILE", …}}
 //
-// Of the metadata, which nobody needs, strings are kept.
+// Strings of the metadata are kept, although no reader needs them.
 #pragma once
 
 #include "core/state/read_file.h"
@@ -27,7 +27,7 @@ public:
 
     // Whether a file that begins so may be an index: JSON, and no safetensors file.
     static bool may_begin(std::string_view bytes);
-    // Raises YOKE_E_CHECKPOINT with path and what breaks a rule.
+    // Raises YOKE_E_CHECKPOINT, with the path, if a rule is broken.
     static SetIndex read(std::string_view json, const char *path);
 
     // By name.
@@ -58,14 +58,14 @@ private:
 
     std::string texts_;
     std::vector<Entry> entries_;
-    std::vector<Text> files_;  // until they are numbered, of each entry
+    std::vector<Text> files_;  // file of each entry, until the files are numbered
     std::vector<std::pair<Text, Text>> metadata_;
 };
 
-// All of an index, if the file is none that is too large.
+// Returns the whole text of an index, unless the file is too large.
 std::string read_index_text(const ReadFile &file, const char *path);
 
-// The text of an index. `files` has the name of each, and the tensors' that stand in it.
+// Returns the text of an index. `files` gives the name of each file, and the names of its tensors.
 struct FileOfSet {
     std::string name;
     std::vector<std::string> tensors;

@@ -9,8 +9,8 @@ namespace yoke {
 namespace {
 
 constexpr std::string_view kFileEnd = ".safetensors", kIndexEnd = ".index.json", kOf = "-of-";
-constexpr size_t kDigits = 8;        // that a save draws
-constexpr size_t kFewestDigits = 5;  // of a file's number
+constexpr size_t kDigits = 8;        // random digits of a save
+constexpr size_t kFewestDigits = 5;  // digits of a file's number
 
 bool is_digit(char c)
 {
@@ -22,7 +22,7 @@ bool are_digits(std::string_view text)
     return text.size() >= kFewestDigits && std::ranges::all_of(text, is_digit);
 }
 
-// Reads the numbers of "…NNNNN-of-NNNNN.safetensors" and what stands before; false where it is no such name.
+// Reads the numbers of "…NNNNN-of-NNNNN.safetensors" and the text before. Returns false for other names.
 bool read_place(std::string_view name, std::string_view *before, std::string_view *count)
 {
     if (!name.ends_with(kFileEnd)) return false;

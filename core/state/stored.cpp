@@ -44,7 +44,7 @@ uint64_t StoredFile::read_length() const
         path(), static_cast<unsigned long long>(length),
         static_cast<unsigned long long>(kMostHeader),
         static_cast<unsigned long long>(file_.size()));
-    // Where a file ends changes nothing of its first bytes.
+    // The end of a file does not change its first bytes.
     if (length > kMostHeader) fail_no_state(std::move(problem));
     throw Error(YOKE_E_CHECKPOINT, std::move(problem));
 }
@@ -67,7 +67,7 @@ StoredTensors StoredFile::read_header() const
 
 namespace {
 
-// Or the index goes, where one file takes the place of the set, or the other way round.
+// Number of tries. Between two tries, the index may also go, if a file replaces the set or a set replaces the file.
 constexpr int kMostTries = 20;
 
 // How many files of a set stay open: a process may have 1,024 of any kind, or fewer.
@@ -79,7 +79,8 @@ size_t most_open()
     return is_known ? std::min(kMost, limit.rlim_cur / kShare) : kMost;
 }
 
-// A set may be saved anew between a look at its index and one at its files, of which the former ones go then.
+// Error for a missing file of a set. A set may be saved anew between the reads of its index and its files; the former
+// files are gone then.
 struct MissingShard : Error {
     using Error::Error;
 };
@@ -107,8 +108,8 @@ bool is_inside(const std::string &folder, const std::string &real)
     return real.starts_with(folder == "/" ? folder : folder + "/");
 }
 
-// Where files of a set may lie: beside its index, and beside the file that the index is a link to. A cache of downloads
-// has links to all of them in one folder, and all of them in another.
+// Folders for the files of a set: the folder of the index, and the folder of the link's target if the index is a
+// link. A cache of downloads has links in one folder and all files in another.
 class ShardFolders {
 public:
     ShardFolders(const char *call, std::string index) : call_(call), index_(std::move(index))
@@ -118,7 +119,7 @@ public:
         folders_ = {folder};
         if (real_[1] != real_[0]) folders_.push_back(real_[1]);
     }
-    // `tensor`: one that is to be in it, for messages.
+    // `tensor`: a tensor of the file, for messages.
     StoredFile open(const std::string &name, std::string_view tensor) const;
 
 private:
@@ -171,7 +172,7 @@ StoredFile ShardFolders::open(const std::string &name, std::string_view tensor) 
 
 }  // namespace
 
-// ---- What lies at a path ----------------------------------------------------------------------------------------
+// ---- The state at a path ----------------------------------------------------------------------------------------
 
 Stored Stored::open(const std::string &path, const std::function<void(const ReadFile &)> &check,
                     const char *call)
@@ -209,7 +210,7 @@ Stored Stored::of_set(const FoundState &found, const char *call)
     made.index_bytes_ = found.index.size();
     const SetIndex &index = made.index_.emplace(SetIndex::read(found.index, made.path()));
     const ShardFolders folders(call, made.path_);
-    std::vector<std::string_view> tensors(index.file_count());  // one of each file
+    std::vector<std::string_view> tensors(index.file_count());  // a tensor of each file
     for (const SetIndex::Entry &entry : index.entries()) tensors[entry.file] = index.name(entry);
     const size_t most = most_open();
     for (size_t i = 0; i < index.file_count(); ++i) {

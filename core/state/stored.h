@@ -1,8 +1,8 @@
-// stored.h: what lies on the disk at a path: a safetensors file, or a set of them with its index.
+// stored.h: the stored state at a path: a safetensors file, or a set of safetensors files with an index.
 //
-// A path may name a file of either kind, which its content tells; the file in the place of which a set stands; or a
-// folder with one of them. All headers are read at once, and files stay open: who saves there meanwhile changes
-// nothing. Of a set of very many files some are opened again when they are needed.
+// A path may name a file of either kind, told apart by content; a file replaced by a set; or a folder with one of
+// these. All headers are read at once, and files stay open, so a save at the same path meanwhile has no effect. If a
+// set has very many files, some files are opened again on demand.
 #pragma once
 
 #include "core/state/find_state.h"
@@ -18,10 +18,10 @@
 
 namespace yoke {
 
-// An open safetensors file and what its header says.
+// Open safetensors file with its header.
 class StoredFile {
 public:
-    // `name`: what it is called among others; `shown`: in messages.
+    // `name`: the file's name in the set; `shown`: the name in messages.
     StoredFile(ReadFile file, std::string name, std::string shown);
 
     const StoredTensors &stored() const { return stored_; }
@@ -36,7 +36,7 @@ private:
     static constexpr uint64_t kLengthBytes = 8;
 
     uint64_t read_length() const;
-    // Raises where they are those of a format that is known, with what makes a state of it.
+    // Raises if the bytes belong to another known format. The error tells how to make a state of the file.
     void check_no_other(std::string_view first_bytes) const;
     StoredTensors read_header() const;
 
@@ -58,7 +58,7 @@ public:
     static Stored open(const std::string &path, const std::function<void(const ReadFile &)> &check,
                        const char *call);
 
-    // Of the file, or of the set's index.
+    // Path of the file, or of the set's index.
     const char *path() const { return path_.c_str(); }
     bool is_set() const { return index_.has_value(); }
     uint64_t index_bytes() const { return index_bytes_; }
@@ -68,11 +68,11 @@ public:
     {
         return file(place).stored().name(*place.tensor);
     }
-    // Its tensors, in the order of their data.
+    // Tensors of the state, in data order.
     const std::vector<Place> &tensors() const { return tensors_; }
     size_t metadata_count() const;
     std::pair<std::string_view, std::string_view> metadata(size_t i) const;
-    // "" where there is none.
+    // Returns "" if the key is missing.
     std::string_view metadata(std::string_view key) const;
 
 private:

@@ -32,8 +32,8 @@ StoredTensors StoredTensors::read(std::string_view, uint64_t, const char *path)
 
 #else
 
-// The header as the parser meets it. It is gone through twice: first it is counted, so that what is kept is allocated
-// once, then kept.
+// Reader of the header, called by the parser. The first of two passes counts, so that the second pass allocates the
+// kept texts once.
 class StoredTensors::Reader final : public nlohmann::json_sax<nlohmann::json> {
     using Json = nlohmann::json;
 
@@ -100,14 +100,14 @@ private:
         kNames,
         kMetadataBegin,
         kMetadata,
-        kTensor,  // its object is to begin
-        kField,   // one of its keys is to come, or its end
+        kTensor,  // before the tensor's object
+        kField,   // before a key or the object's end
         kDtype,
         kShapeBegin,
         kShape,
         kOffsetsBegin,
         kOffsets,
-        kUnknown,  // the value of a key that the format does not know
+        kUnknown,  // the value of a key unknown to the format
     };
 
     bool enter(Place place)
@@ -142,7 +142,7 @@ private:
     bool keeps_ = false;
     Place place_ = Place::kOutside;
     int64_t unknown_depth_ = 0;
-    std::string name_;  // of the tensor, or the metadata's key
+    std::string name_;  // name of the tensor, or key of the metadata
     bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false, has_metadata_ = false;
     size_t offset_count_ = 0;
     Tensor tensor_{};
@@ -268,11 +268,11 @@ bool StoredTensors::Reader::number_unsigned(uint64_t value)
     return true;
 }
 
-// ---- What no reader of JSON sees ------------------------------------------------------------------------------
+// ---- Checks beyond JSON ---------------------------------------------------------------------------------------
 
 namespace {
 
-// The place of a text that comes a second time among `count`; count if none does.
+// Returns the place of the first text that occurs twice among `count`; count if all differ.
 template <class TextOf>
 size_t find_twice(size_t count, TextOf text)
 {
@@ -317,7 +317,7 @@ uint64_t StoredTensors::bytes_of(const Tensor &tensor, const char *path) const
     return bits / 8;
 }
 
-// The data is covered from end to end, by one tensor each.
+// Checks that the tensors cover the data without gap or overlap.
 void StoredTensors::check_data(uint64_t data_bytes, const char *path)
 {
     std::ranges::sort(tensors_, {}, [](const Tensor &t) { return std::pair(t.begin, t.end); });

@@ -26,7 +26,7 @@ public:
     // Reads the header of a file of so many bytes. Raises YOKE_E_CHECKPOINT with path, rule, tensor and offset.
     static StoredTensors read(std::string_view header, uint64_t file_bytes, const char *path);
 
-    // In the order of their data.
+    // Tensors in data order.
     const std::vector<Tensor> &tensors() const { return tensors_; }
     std::string_view name(const Tensor &tensor) const
     {

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kMark = ".yoke-", kTail = ".tmp";
 // A name has 255 bytes: so many of the target's go into that of a temporary.
 constexpr size_t kMostOfTarget = 200;
-// Of RANDOM.
+// Digits of RANDOM, and the first of them.
 constexpr size_t kRandomDigits = 16, kFirstDigits = 8;
 
 std::string beginning_for(std::string_view target)
@@ -32,8 +32,8 @@ std::string beginning_for(std::string_view target)
     return "." + std::string(target.substr(0, length)) + std::string(kMark);
 }
 
-// The temporaries that this process uses. Its number alone says nothing: where each program starts as the same process
-// of a container, the former one had it too.
+// Names of temporaries in use by this process. The process number alone is not enough: in containers, each program
+// may start with the same process number.
 struct InUse {
     Mutex mutex{LockRank::kOther};
     std::set<std::string, std::less<>> names;
@@ -46,7 +46,7 @@ std::string new_name(std::string_view target)
 {
     const std::lock_guard lock(in_use.mutex);
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-    // Each number of a process once, and another one in each process of that number.
+    // Differs for each temporary of a process, and between processes with the same number.
     const uint64_t random =
         (static_cast<uint64_t>(now) ^ (++in_use.made << 48)) * 0x9e3779b97f4a7c15ull;
     std::string name = beginning_for(target) + std::to_string(getpid()) + '-';
@@ -67,7 +67,7 @@ bool is_alive(pid_t process)
     return file_calls().kill(process, 0) == 0 || errno != ESRCH;
 }
 
-// Of a name `.TARGET.yoke-PID-RANDOM.tmp`; an empty target stands for any.
+// Returns the process of a name `.TARGET.yoke-PID-RANDOM.tmp`. An empty target matches any target.
 std::optional<pid_t> writer_of(std::string_view name, std::string_view target)
 {
     const size_t mark = name.rfind(kMark);
@@ -179,7 +179,7 @@ void remove_leftovers_of(const Descriptor &folder, const std::vector<std::string
         struct stat status {};
         if (file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
-        // A folder may be one that was renamed, and then come back after a crash as long as that is not on the disk.
+        // A folder may have been renamed to this name, and come back after a crash until the rename is on the disk.
         if (!S_ISDIR(status.st_mode) || sync_folder(folder) == 0)
             remove_entry(folder, name.c_str());
     }
@@ -202,7 +202,7 @@ void remove_leftovers(const std::string &folder, std::string_view name)
 {
     try {
         remove_leftovers(open_folder("remove_leftovers", folder), name);
-    } catch (const Error &) {  // it is not there, or nobody may read it
+    } catch (const Error &) {  // missing, or not readable
     }
 }
 

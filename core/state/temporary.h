@@ -1,4 +1,5 @@
-// temporary.h: what a writer makes beside its target until all of it is there, and what killed writers left.
+// temporary.h: entries that a writer makes beside its target until they are complete, and leftovers of killed
+// writers.
 #pragma once
 
 #include "core/state/file_calls.h"
@@ -11,8 +12,8 @@
 
 namespace yoke {
 
-// A name beside `target`, `.TARGET.yoke-PID-RANDOM.tmp`, and what stands there. What is still there at the end goes;
-// after a kill the next one that writes the same target finds by the name that its writer is no more.
+// Name beside `target`, `.TARGET.yoke-PID-RANDOM.tmp`, and its entry. The destructor removes an entry still there.
+// After a kill, the next writer of the same target sees by the name that the former writer is dead.
 class Temporary {
 public:
     Temporary(const Descriptor &folder, std::string_view target);
@@ -22,7 +23,7 @@ public:
 
     const char *name() const;
     std::string digits() const;  // the first eight of RANDOM
-    // Makes a folder of that name: 0 or an errno.
+    // Makes a folder of this name. Returns 0 or an errno.
     int make_folder();
     void made() { is_there_ = true; }
     void gone() { is_there_ = false; }
@@ -30,26 +31,26 @@ public:
 private:
     const Descriptor &folder_;
     std::string name_;
-    pid_t owner_;  // a forked child leaves it alone
+    pid_t owner_;  // a forked child does not remove the entry
     bool is_there_ = false;
 };
 
-// Removes an entry with all that is in it, as far as that goes; 0 or the errno of what failed first. Of a folder the
-// manifest goes last, without which it would count as somebody else's.
+// Removes an entry with all contents, as far as possible. Returns 0, or the errno of the first failure. In a folder,
+// the manifest goes last: without a manifest, the folder would count as another program's.
 int remove_entry(const Descriptor &folder, const char *name);
 
-// Removes what writers that are no more left beside a target, or beside any target where `name` is empty. What cannot
-// be removed stays.
+// Removes leftovers of dead writers beside a target. An empty `name` matches any target. Entries that cannot be
+// removed stay.
 void remove_leftovers(const std::string &folder, std::string_view name);
 void remove_leftovers(const Descriptor &folder, std::string_view name);
-// Removes those of any target among the entries of a folder.
+// Removes leftovers of any target among a folder's entries.
 void remove_leftovers(const Descriptor &folder, const std::vector<std::string> &entries);
 
-// Returns, of the temporaries of a target (of all where it is empty) among the entries of a folder, the digits of those
-// whose writers live.
+// Returns the digits of the temporaries among a folder's entries with a live writer. An empty target matches any
+// target.
 std::set<std::string, std::less<>> digits_of_writers(const std::vector<std::string> &entries,
                                                      std::string_view target);
-// Whether it is one of them, or would be one if its writer lived.
+// Returns whether the name is a temporary of the target, with a live writer or not.
 bool is_temporary_of(std::string_view name, std::string_view target);
 
 }  // namespace yoke

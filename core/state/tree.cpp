@@ -61,7 +61,7 @@ void for_each_child(const State &node, Visit visit)
 
 }  // namespace
 
-// Children that nobody else has go in a loop: a script may have made a tree as deep as it likes.
+// Destroys children without other owners in a loop, because a script may build a tree of any depth.
 void State::destroy() noexcept
 {
     std::vector<Ref<State>> last;
@@ -78,7 +78,7 @@ void State::destroy() noexcept
     delete this;
 }
 
-// Raises for a child that holds this node, or that has more levels than a tree may have.
+// Raises if the child holds this node, or has too many levels for a tree.
 void State::check_child(const State &child, const char *call) const
 {
     if (child.kind() != StateKind::kList && child.kind() != StateKind::kDict) return;
@@ -266,7 +266,7 @@ void State::set(std::string_view path, Ref<State> value, const char *call)
 
 namespace {
 
-// The length of a character by its first byte; 0 for a byte that begins none.
+// Returns the length of a character by its first byte; 0 for a byte that cannot begin a character.
 size_t utf8_length(unsigned char first)
 {
     if (first < 0x80) return 1;
@@ -286,7 +286,7 @@ bool is_utf8(std::string_view text)
         for (size_t j = 1; j < length; ++j)
             if (!is_continuation(text[i + j])) return false;
         const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0;
-        // No overlong forms, no surrogates, nothing beyond U+10FFFF.
+        // No overlong forms, no surrogates, no code points above U+10FFFF.
         if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
             (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
             return false;

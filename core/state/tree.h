@@ -1,12 +1,12 @@
-// tree.h: the state of a run as a tree of plain values and tensors: what is saved, and what languages hand each other.
+// tree.h: the state of a run as a tree of plain values and tensors. Saves and languages exchange this tree.
 //
-// A node is nothing, a bool, a whole number, a float, a string (UTF-8), a tensor, a list, or a dict whose keys are
-// strings or whole numbers and keep their order. Lists and dicts hold references to nodes: what stands under two paths
-// is one. No node comes to lie within itself.
+// A node is empty, a bool, a whole number, a float, a string (UTF-8), a tensor, a list, or a dict. The keys of a dict
+// are strings or whole numbers, in order. Lists and dicts hold references to nodes, so the same node may have two
+// paths. A node never lies within itself.
 //
-// A path names a node below another: parts with "/" between them, "" the node itself. In a list a part is a place,
-// counted from 0; in a dict it is a string, or, written in digits, the whole number where there is such a key. "~1" is
-// a "/" within a part and "~0" a "~", as in RFC 6901.
+// A path names a node below another: parts with "/" between them, "" the node itself. In a list, a part is a place,
+// counted from 0. In a dict, a part is a string, or in digits the whole number if there is such a key. "~1" is a "/"
+// within a part and "~0" a "~", as in RFC 6901.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -25,7 +25,7 @@ using StateKey = std::variant<int64_t, std::string>;
 
 struct StateList {
     std::vector<Ref<State>> items;
-    bool is_tuple = false;  // what Python may tell from a list
+    bool is_tuple = false;  // Python has tuples besides lists
 };
 
 class StateDict {
@@ -37,7 +37,7 @@ public:
     const std::vector<Entry> &entries() const { return entries_; }
     // Null where there is no such key.
     State *find(const StateKey &key) const;
-    // Behind the others, or in the place of what had the key.
+    // Adds the value at the end, or replaces the value of the same key.
     void put(StateKey key, Ref<State> value);
 
 private:
@@ -69,12 +69,12 @@ public:
     void append(Ref<State> value, const char *call);
     void put(StateKey key, Ref<State> value, const char *call);
 
-    // The node at a path; null where there is none. Raises for a path that is none.
+    // Returns the node at a path; null if there is none. Raises for an invalid path.
     State *find(std::string_view path, const char *call);
-    // The same; raises YOKE_E_VALUE with the nearest key where there is none.
+    // Returns the node, or raises YOKE_E_VALUE with the nearest key.
     State &at(std::string_view path, const char *call);
-    // Sets what is at a path. Dicts that lack on the way are made, and of this node where it is none; in a list the
-    // place behind the last is one more.
+    // Sets the node at a path. Missing dicts on the way are made, and this node becomes a dict if it is empty. In a
+    // list, the place after the last adds an item.
     void set(std::string_view path, Ref<State> value, const char *call);
 
     static constexpr int kDeepest = 64;
@@ -95,7 +95,7 @@ private:
 // "a list", "a float": for messages.
 const char *kind_text(StateKind kind);
 
-// A key as a path writes it.
+// Returns a key as written in a path.
 std::string path_part(const StateKey &key);
 // "outer/part", "part" below the root.
 std::string path_below(const std::string &outer, std::string_view part);

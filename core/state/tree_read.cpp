@@ -80,7 +80,7 @@ public:
     }
 
 private:
-    // A list, a dict, or an object of one key with "$" that stands for `meant`.
+    // Open list, dict, or object with a single "$" key that stands for `meant`.
     struct Open {
         State::Value value;
         std::string key, meaning;
@@ -95,7 +95,8 @@ private:
     }
     bool open(State::Value value)
     {
-        // A level of the tree takes at most three levels of the text, and a tensor or a float below it one.
+        // A level of the tree takes at most three levels of the text; a tensor or float at the bottom takes a single
+        // level.
         if (open_.size() > 3 * State::kDeepest) refuse("too many lists and dicts in each other");
         open_.push_back({std::move(value), {}, {}, {}});
         return true;

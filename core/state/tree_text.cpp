@@ -69,7 +69,7 @@ bool is_plain(const StateDict &dict)
     return true;
 }
 
-// A tree as it is gone through, from the root down.
+// Writer of a tree, from the root down.
 class TreeWriter {
 public:
     TreeWriter(TreeText &text, const char *call) : text_(text), call_(call) {}
@@ -77,7 +77,8 @@ public:
     void put(const State &node, const std::string &path, int depth);
 
 private:
-    // What makes two tensors one: the same elements of the same memory, seen alike.
+    // Identity of a tensor: two tensors are the same if they have the same elements of the same memory, with the same
+    // view.
     using Identity = std::tuple<const Storage *, const char *, yoke_dtype, std::vector<int64_t>,
                                 std::vector<int64_t>>;
 
@@ -94,7 +95,7 @@ private:
     std::set<std::string> taken_;
 };
 
-// Of dicts the name of a tensor is the keys themselves, as other readers of the file would have them.
+// Returns a tensor's name below a path. In dicts, the name consists of the keys, as other readers of the file expect.
 std::string TreeWriter::below(const std::string &path, const StateKey &key) const
 {
     const auto *text = std::get_if<std::string>(&key);
@@ -178,7 +179,7 @@ void TreeWriter::put_dict(const StateDict &dict, const std::string &path, int de
 std::string TreeWriter::name_of(const Tensor &tensor, const std::string &path)
 {
     const IntList shape = tensor->shape(), strides = tensor->strides();
-    // Tensors without elements may lie at one address and be two.
+    // Different tensors without elements may have the same address.
     const char *place = tensor->numel ? tensor->data : reinterpret_cast<const char *>(tensor.get());
     const auto [known, is_new] = names_.try_emplace(Identity{tensor->storage.get(),
                                                              place,
@@ -206,7 +207,7 @@ void TreeWriter::put_tensor(const Tensor &tensor, const std::string &path)
     text_.json += '}';
 }
 
-// A reader that knows no trees finds each tensor under its key.
+// Returns whether a reader without trees finds each tensor under its key.
 bool is_flat(const State &root, const std::vector<std::pair<std::string, Tensor>> &tensors)
 {
     const auto *dict = root.get_if<StateDict>();

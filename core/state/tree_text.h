@@ -1,11 +1,11 @@
-// tree_text.h: a tree as it stands in the metadata of a file: JSON in which all comes back as it was.
+// tree_text.h: a tree as text in the metadata of a file: JSON from which every value returns unchanged.
 //
 // Strings, bools, whole numbers, finite floats (always with a point or an exponent), lists and dicts of strings are
-// what JSON has for them. The rest is an object of one key:
+// plain JSON. All other values are an object of one key:
 //
-//   {"$tensor": NAME}             a tensor of the file; one that two places name is one
-//   {"$float": "inf" | "-inf" | "nan" | "0x7ff8…"}    what no number of JSON is; of other NaNs the bits
-//   {"$tuple": [VALUE, …]}        a list that Python had as a tuple
+//   {"$tensor": NAME}             a tensor of the file; two places with the same name share a tensor
+//   {"$float": "inf" | "-inf" | "nan" | "0x7ff8…"}    a float that JSON cannot write; other NaNs as bits
+//   {"$tuple": [VALUE, …]}        a list that was a tuple in Python
 //   {"$dict": [[KEY, VALUE], …]}  a dict with a key that is a number or begins with "$"
 #pragma once
 
@@ -20,14 +20,14 @@
 
 namespace yoke {
 
-// Of this form of trees; a larger one is refused by its number.
+// Number of this form of trees. A reader refuses larger numbers.
 inline constexpr int kTreeFormat = 1;
 
 struct TreeText {
     std::string json;
-    // By the names that json has them under: their paths, with "." between the parts.
+    // Tensors by their names in json: their paths, with "." between the parts.
     std::vector<NamedTensor> tensors;
-    // A dict of tensors under names of their own: the file needs no json.
+    // dict of tensors under plain names: the file needs no json
     bool is_flat = false;
 };
 
@@ -38,14 +38,15 @@ TreeText tree_text(const State &root, const char *call);
 Ref<State> read_tree(std::string_view json, const std::function<Tensor(std::string_view)> &tensor,
                      const char *path);
 
-// What the parser would take for the end of the text, a NUL, and a number that it would tell of at several times the
-// text's length raise YOKE_E_CHECKPOINT. `what` is the text, with so many bytes of the file before.
+// Raises YOKE_E_CHECKPOINT for a NUL, because the parser takes a NUL for the end of the text, and for a number whose
+// error message would be several times longer than the text. `what` names the text in messages, and `before` counts
+// the bytes of the file before the text.
 void check_json_text(std::string_view json, const char *what, size_t before, const char *path);
 
-// A double in as few digits as bring it back, and never one that reads as a whole number; "nan", "inf".
+// Returns a double in as few digits as restore it, never in the form of a whole number; "nan", "inf".
 std::string shown_float(double value);
 
-// As JSON: what UTF-8 needs no escape stays.
+// Appends a JSON string; UTF-8 characters stay unescaped.
 void put_json_text(std::string &json, std::string_view text);
 
 }  // namespace yoke

@@ -20,16 +20,16 @@
 
 namespace yoke {
 
-// ---- The save that goes on --------------------------------------------------------------------------------------
+// ---- The current save -------------------------------------------------------------------------------------------
 
 namespace {
 
-// The save that was begun last, until its end is told.
+// State of the save begun last, until its end is reported.
 struct BackgroundWriter {
     Mutex mutex{LockRank::kOther};
     Ref<Work> work;
     std::thread thread;
-    pid_t process = 0;  // a forked child has no part in it
+    pid_t process = 0;  // a forked child has no part in the save
 };
 BackgroundWriter &background_writer = immortal<BackgroundWriter>();
 
@@ -40,7 +40,7 @@ Ref<Work> current_save()
     return background_writer.work;
 }
 
-// It has ended: its thread goes, and the next one may begin.
+// Joins the thread of an ended save, so the next save may begin.
 void retire(const Work &work)
 {
     std::thread thread;
@@ -85,7 +85,7 @@ bool take_place(const Ref<Work> &work)
 {
     const std::lock_guard lock(background_writer.mutex);
     if (background_writer.process != getpid()) {
-        new (&background_writer.thread) std::thread;  // which is in the parent alone
+        new (&background_writer.thread) std::thread;  // the thread exists in the parent alone
         new (&background_writer.work) Ref<Work>;
         background_writer.process = getpid();
     }
@@ -156,7 +156,7 @@ void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *,
 
 namespace {
 
-// Writes the files in their order, and commits them; `put_tensor` gets the place of a tensor among all.
+// Writes the files in order, and commits. `put_tensor` gets the tensor's index among all tensors.
 template <class Put, class PutTensor>
 void write_files(const std::vector<StateToSave::File> &files, SaveTarget &target, const Put &put,
                  const PutTensor &put_tensor, const char *call)
@@ -186,7 +186,7 @@ Ref<Work> write_now(SaveTarget &target, const StateToSave &state, const char *ca
     return work;
 }
 
-// A save from copies of its tensors, which a thread makes and writes.
+// Save from copies of its tensors. A thread makes and writes the copies.
 struct Save {
     std::unique_ptr<SaveTarget> target;
     std::vector<StateToSave::File> files;
@@ -197,7 +197,7 @@ struct Save {
     void run() noexcept;
 };
 
-// Lets go of what is left of the target and the copies before anybody is told of the end.
+// Runs the save. Releases the target and the copies before the end is reported.
 void Save::run() noexcept
 {
     const Work::Doing doing(*work);
@@ -275,7 +275,7 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
     if (background_writer.work.get() == work.get())
         background_writer.thread = std::move(thread);
     else if (thread.joinable())
-        thread.detach();  // another thread has seen its end already
+        thread.detach();  // another thread has seen the end already
     return work;
 }
 

@@ -1,5 +1,4 @@
-// writer.h: how a state comes to the files of a target: at once, or by a thread beside the work of others, one save at
-// a time.
+// writer.h: writes a state to the files of a target: at once, or by a background thread, a single save at a time.
 #pragma once
 
 #include "core/state/save.h"
@@ -8,17 +7,17 @@
 
 namespace yoke {
 
-// Waits for the save that goes on, before another one. What it failed with, if nobody was told, is told here: raised
-// before one that goes on beside the script; before one that blocks, which says by itself whether the newer state is
-// there, a line of the log.
+// Waits for the current save, before another save. If its failure was not reported, reports it here. Before a save in
+// the background, the failure is raised. Before a blocking save, the failure is a line of the log, because the
+// blocking save itself shows whether the newer state is there.
 void wait_for_save(const char *call, bool is_blocking);
 
-// At most `seconds`: whether none goes on any more. What it failed with is a line of the log.
+// Waits at most `seconds`, and returns whether no save is running. A failure of the save is a line of the log.
 bool end_saves(double seconds) noexcept;
 
-// Writes the state as it is at this moment, behind wait_for_save. Where it blocks, the work has ended. Else a thread of
-// the library copies and writes it: one save at a time, and what copies need is room for all tensors, in default of
-// which it blocks, as where the system gives no thread.
+// Writes the state as of now, after wait_for_save. If the save blocks, the work has ended at the return. Else, a
+// thread of the library copies and writes the state: a single save at a time, with free memory for copies of all
+// tensors. If memory or a thread is missing, the save blocks.
 Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave &&state, bool is_blocking,
                   const char *call);
 
