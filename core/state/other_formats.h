@@ -9,7 +9,7 @@ namespace yoke {
 
 struct OtherFormat {
     const char *name;    // "a checkpoint of PyTorch (torch.save)"
-    const char *advice;  // command to write; FILE is the named file, NEW a file to make
+    const char *advice;  // how to get a state; FILE is the named file, NEW a file to make
 };
 
 // First bytes of a file, enough to recognize its format.
