@@ -1,4 +1,4 @@
-// checks.h: what the families of checks share: a finding, and how several cards make one.
+// checks.h: the common parts of all families of checks: a finding, and a sum of findings about several cards.
 #pragma once
 
 #include "core/doctor/facts.h"
@@ -27,44 +27,44 @@ inline Finding skip(std::string reason)
     return found(kSkip, std::move(reason), "");
 }
 
-// One finding out of several: the worst status, all evidence, each line of the remedies once.
+// Sum of several findings: the worst status, all evidence, each line of the remedies once.
 class Findings {
 public:
     void add(int status, const std::string &evidence, const std::string &remedy, int card = -1);
     bool empty() const { return sum_.evidence.empty(); }
-    // What was added, else that all is well.
+    // Returns the sum of the findings, or kOk with this evidence if there are none.
     Finding or_ok(const std::string &evidence) const;
 
 private:
     Finding sum_{kOk, "", "", -1};
 };
 
-// NVIDIA's cards, without the instances of partitioned ones.
+// Returns NVIDIA's cards, without the instances of partitioned cards.
 std::vector<int> gpus(const Facts &facts);
-// Of these, the ones that a driver of NVIDIA's holds and that answer.
+// Returns the cards that are held by NVIDIA's driver and answer.
 std::vector<int> working_gpus(const Facts &facts);
 const yoke_card_info &card(const Facts &facts, int index);
 
 // "GPU 0 (NVIDIA H200, 0000:65:00.0)".
 std::string label(const Facts &facts, int index);
-// Why checks of GPUs do not apply, where they do not. For those that ask the driver, it must work.
+// Return why checks of GPUs do not apply, else nullopt. no_working_gpus() is for checks that need a working driver.
 std::optional<std::string> no_gpus(const Facts &facts);
 std::optional<std::string> no_working_gpus(const Facts &facts);
-// Returns why no group of ranks needs a GPU to reach another one: it is the only one, and no fast network is up.
+// Returns why no group of ranks needs a path between GPUs: there is a single GPU, and no fast network is up.
 std::optional<std::string> why_alone(const Facts &facts);
-// Returns the name of the first InfiniBand or RoCE port that is up, "" for none.
+// Returns the name of the first active InfiniBand or RoCE port, "" for none.
 std::string active_port(const Facts &facts);
-// Tells whether it is a GeForce or TITAN, which lacks some of what GPUs of data centres can do.
+// Returns whether the card is a GeForce or TITAN, without some abilities of data-centre GPUs.
 bool is_consumer(const Facts &facts, int index);
 
-// Whether this is Linux within Windows, which has the driver.
+// Returns whether this is Linux within Windows, where Windows has the driver.
 bool is_wsl(const Facts &facts);
-// Device files that working GPUs should have and that are not there.
+// Returns the missing device files of working GPUs.
 std::vector<std::string> missing_nodes(const Facts &facts);
-// How a container gets back what its host has taken from it.
+// Commands by which a container gets back device files taken away by its host.
 extern const char *const kNewContainer;
 
-// One command by the distribution's package tool.
+// Packages for the package tool of each distribution.
 struct Packages {
     const char *debian, *ubuntu, *fedora, *arch;
 };
@@ -75,13 +75,13 @@ std::string rebuild_initramfs(const Facts &facts);
 // Returns the command that has the IOMMU pass addresses through from the next start on.
 std::string pass_through(const Facts &facts);
 
-// Tells whether an IOMMU translates the addresses that a device asks for.
+// Returns whether an IOMMU translates the addresses of a device.
 bool is_translated(const Facts &facts, const std::string &pci);
 
-// The number with which the management library failed; 0: it did not, or with none.
+// Returns the error number of the management library; 0: no error, or an error without a number.
 int nvml_code(const Facts &facts);
 
-// The command that lets a Thunderbolt dock in.
+// Returns the command that authorizes a Thunderbolt dock.
 std::string authorize(const Dock &dock);
 
 std::string mebibytes(double bytes);

@@ -20,7 +20,7 @@ std::optional<std::string> why_no_probes(const Facts &facts)
     return facts.no_probes;
 }
 
-// What copies over the link could reach.
+// Returns the upper bound of the link's copy rate.
 double ceiling_of(const yoke_card_info &info)
 {
     const double link = pcie_rate(info.link_generation_max, info.link_width_max);
@@ -122,7 +122,8 @@ Finding check_smoke(const Facts &facts)
         const char *pci = card(facts, i).pci;
         const std::string wrong = probe.smoke == "ok" ? "" : probe.smoke;
         tried += probe.smoke == "ok";
-        // A reset takes the card from everyone: only what the card itself may have done asks for one.
+        // A reset takes the card away from all users, so only a fault possibly caused by the card itself calls for a
+        // reset.
         for (const std::string &fault : {wrong, probe.broken})
             if (!fault.empty())
                 all.add(kFail, label(facts, i) + ": " + fault,

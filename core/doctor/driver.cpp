@@ -18,7 +18,7 @@ bool asks_for_cuda(const Facts &facts)
            facts.variable("YOKE_PLATFORMS").find("cuda") != std::string::npos;
 }
 
-// What else is in the machine, and what hides a GPU from the bus.
+// Returns a text with the other cards in the machine.
 std::string others(const Facts &facts)
 {
     std::string text;
@@ -185,7 +185,7 @@ Finding check_stub_library(const Facts &facts)
                variable, variable));
 }
 
-// In Linux within Windows one file leads to the driver, for all cards.
+// Checks the single device file of Linux within Windows, for all cards.
 static Finding check_windows_node(const Facts &facts)
 {
     if (facts.has_windows_gpu) return ok("/dev/dxg leads to the driver of Windows");

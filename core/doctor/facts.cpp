@@ -79,11 +79,11 @@ void read_modules(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &line : lines_of(root.text("/proc/modules").value_or("")))
         facts.modules.insert(line.substr(0, line.find(' ')));
-    // Built into the kernel, or /proc/modules hidden: its folder tells.
+    // The folder also shows a built-in module, or a module hidden from /proc/modules.
     for (const char *name : {"nvidia", "nvidia_uvm", "nvidia_peermem", "nouveau", "nvgpu"})
         if (root.exists(std::string("/sys/module/") + name)) facts.modules.insert(name);
-    // A Jetson's GPU up to Orin is driven by the kernel that came with the board, whatever that calls the module. The
-    // desktop's driver, which else would be told to install, makes such a board unusable.
+    // On a Jetson, up to Orin, the board's own kernel drives the GPU, whatever the module's name. The note keeps the
+    // doctor from advising the desktop driver, which would make such a board unusable.
     if (has_only_gpus_off_bus(facts.machine)) facts.modules.insert("nvgpu");
     for (const std::string &line : lines_of(root.text("/proc/driver/nvidia/params").value_or(""))) {
         const size_t colon = line.find(':');
@@ -97,7 +97,7 @@ void read_modules(RecordedRoot &root, Facts &facts)
     const int chassis = atoi(root.line("/sys/class/dmi/id/chassis_type").c_str());
     for (const int portable : {8, 9, 10, 11, 14, 30, 31, 32})
         facts.is_laptop |= chassis == portable;
-    // "580.82.07"; "kernel-6.1.0-39-amd64-x86_64" beside it is a link to what was built.
+    // "580.82.07" is a version; "kernel-6.1.0-39-amd64-x86_64" in the same folder is a link to a build.
     for (const char *flavor : {"nvidia", "nvidia-current", "nvidia-open"})
         for (const std::string &version : root.list(std::string("/var/lib/dkms/") + flavor))
             if (isdigit(static_cast<unsigned char>(version[0]))) facts.dkms.push_back(version);
@@ -121,12 +121,12 @@ bool is_number(const std::string &text)
     return !text.empty();
 }
 
-// Processes that wait in the kernel and cannot be killed, as they do for a driver that hangs. "12 (a name) D 1 …".
+// Finds processes that wait in the kernel and cannot be killed, such as for a hanging driver. "12 (a name) D 1 …".
 void read_stuck(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &pid : root.list("/proc")) {
         if (!is_number(pid)) continue;
-        // A path that comes and goes is not part of a recording unless it counts.
+        // A path that comes and goes is recorded only if it matters.
         RecordedRoot fleeting;
         const std::string stat = fleeting.text("/proc/" + pid + "/stat", 1024).value_or("");
         const size_t open = stat.find('('), close = stat.rfind(')');
@@ -137,7 +137,8 @@ void read_stuck(RecordedRoot &root, Facts &facts)
     }
 }
 
-// A root that is not there looks like a machine without anything: every answer about it would be wrong.
+// Raises if the root is missing. A missing root looks like an empty machine, and every answer about it would be
+// wrong.
 void need_root()
 {
     struct stat status {};

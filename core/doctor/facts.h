@@ -1,7 +1,7 @@
-// facts.h: everything the doctor's checks look at, read once, before the first of them.
+// facts.h: all facts for the doctor's checks, read once, before the first check.
 //
-// A check is a function of this alone, so that a scenario or a test can state any machine. What could not be read is
-// absent: "", -1, NaN or nullopt.
+// A check is a function of the facts alone, so a scenario or a test can state any machine. Unknown facts are absent:
+// "", -1, NaN or nullopt.
 #pragma once
 
 #include "core/base/config.h"
@@ -19,12 +19,12 @@
 
 namespace yoke::doctor {
 
-// A file of one of CUDA's libraries: loaded in this process, or what the loader would find.
+// File of a CUDA library: loaded in this process, or found by the loader's rules.
 struct LibraryCopy {
     std::string name;  // "cublasLt"
     std::string path;  // "/usr/local/cuda/lib64/libcublasLt.so.13"
     std::string
-        version;  // what its name ends in: "13.0.0.19", at least the major number; "" if none
+        version;  // end of the file's name: "13.0.0.19", at least the major number; "" if missing
     bool mapped = false;
 
     int major() const { return atoi(version.c_str()); }
@@ -36,18 +36,18 @@ struct Dock {
     std::string id;  // "0-1"
     std::string name, uuid, firmware;
     std::string authorized;     // "0", "1", "2"
-    std::string security;       // of its domain: "user"
-    std::string update_status;  // of its last firmware update: "0x0"
+    std::string security;       // security of the domain: "user"
+    std::string update_status;  // status of the last firmware update: "0x0"
     int generation = 0;         // 3: Thunderbolt 3, 4: USB4
-    double speed = -1;          // Gbit/s, of each of its pairs of wires
-    int width = -1;             // how many of them
-    bool safe_mode = false;     // its firmware cannot be read: it waits for a new one
+    double speed = -1;          // Gbit/s for each pair of wires
+    int width = -1;             // number of pairs
+    bool safe_mode = false;     // the firmware is unreadable: the dock waits for new firmware
 };
 
-// The group of devices that an IOMMU holds together with one device.
+// IOMMU group of a device.
 struct IommuGroup {
     std::string number;  // "17"
-    std::string type;    // "DMA", "DMA-FQ": addresses are translated; "identity": they are not
+    std::string type;    // "DMA", "DMA-FQ": addresses are translated; "identity": not translated
 };
 
 struct StuckProcess {
@@ -55,49 +55,49 @@ struct StuckProcess {
     std::string name;
 };
 
-// What a probe measured on one card. Rates in bytes per second, NaN for what was not measured.
+// Measurements of a probe on one card. Rates are in bytes per second; NaN means not measured.
 struct ProbeResult {
     static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     double host_to_device = kNone, device_to_host = kNone, pageable = kNone, launch = kNone;
     std::map<int, double> peers;  // by card; 0: wrong bytes arrived; NaN: not measured
-    std::string smoke;            // "ok", or what its result was; "": not tried
+    std::string smoke;            // "ok", or the wrong result; "": not tried
     std::string broken;           // a crash, a hang, wrong bytes: the card may be at fault
-    std::string failed;           // an error that the driver or a library named
-    std::string untried;          // why it could not be tried, which blames nobody
+    std::string failed;           // an error named by the driver or a library
+    std::string untried;          // why the card could not be tried, without blame
     std::string unmeasured;       // why copies to another card were not measured
 };
 
-// What of the host's memory the process may have; bytes, -1: not known, or no limit.
+// Host memory available to the process; bytes, -1: unknown, or no limit.
 struct HostMemory {
-    long long total = -1, available = -1;     // of the machine
-    long long group = -1, group_used = -1;    // of the control group that leaves the least
-    std::string group_file;                   // in which its limit stands
+    long long total = -1, available = -1;     // memory of the machine
+    long long group = -1, group_used = -1;    // control group that leaves the least memory
+    std::string group_file;                   // file with the group's limit
     long long address_space = -1, data = -1;  // RLIMIT_AS, RLIMIT_DATA
 };
 
 struct LeaseFolder {
     std::string path;
     bool named = false;                                     // by YOKE_LEASE_DIR
-    bool exists = false, writable = false, shared = false;  // shared: other containers see it
-    bool sticky = true;  // nobody may remove what is another user's, or only one user may write
+    bool exists = false, writable = false, shared = false;  // shared: visible to other containers
+    bool sticky = true;  // users cannot remove other users' files, or only one user may write
 };
 
 struct Facts {
     Machine machine;
     Visible visible;
 
-    // Of the environment: now, and as the process was started.
+    // Environment: now, and at the start of the process.
     std::map<std::string, std::string> variables, first_variables;
-    std::vector<ConfigProblem> config_problems;  // of Yoke's own, those that cannot be read
-    std::vector<std::pair<std::string, std::string>> misspelt;  // and those that are none
+    std::vector<ConfigProblem> config_problems;  // unreadable values of Yoke's own variables
+    std::vector<std::pair<std::string, std::string>> misspelt;  // unknown names
 
-    // Of the kernel and its driver.
+    // Kernel and driver.
     std::set<std::string> modules;
     std::map<std::string, std::string> driver_parameters;
     std::string kernel;
     bool has_windows_gpu = false;  // /dev/dxg, in Linux within Windows
-    bool is_jetson = false;        // whose driver and CUDA come with the board's own system
-    bool is_laptop = false;        // or something else whose cards nobody can take out
+    bool is_jetson = false;        // driver and CUDA come with the board's own system
+    bool is_laptop = false;        // also any other machine with fixed cards
     bool secure_boot = false;
     std::vector<std::string> dkms;
     std::map<std::string, RecordedRoot::Node> nodes;  // /dev/nvidia*
@@ -107,19 +107,19 @@ struct Facts {
     std::map<std::string, int> acs;           // see acs_control(); by PCI address, of bridges
     std::vector<Dock> docks;
 
-    // Of libraries.
+    // Libraries.
     std::vector<LibraryCopy> libraries;
-    std::string nccl_version;   // of the copy that counts, "2.27.7", or just "2"
-    std::string nccl_cuda;      // what NCCL was built with, "12.9"
-    std::string cudnn_version;  // of the copy that counts, "9.19.0.56" or just "9"
-    int cudnn_cuda = 0;         // the major version of CUDA that it is for; 0: not known
+    std::string nccl_version;   // version of the chosen copy, "2.27.7", or just "2"
+    std::string nccl_cuda;      // CUDA version of NCCL's build, "12.9"
+    std::string cudnn_version;  // version of the chosen copy, "9.19.0.56" or just "9"
+    int cudnn_cuda = 0;         // major version of cuDNN's CUDA; 0: unknown
     Build build;
     std::string runfile;                          // a trace of NVIDIA's own installer
-    std::map<std::string, std::string> packages;  // the driver's, with their versions
+    std::map<std::string, std::string> packages;  // packages of the driver, with versions
 
-    // Of the host.
+    // Host.
     std::string distribution, distribution_like;
-    std::string mount_options;  // of /dev/shm
+    std::string mount_options;  // options of /dev/shm
     double quota = 0;           // processors granted, 0: no limit
     int processors = 1;
     long long shared_memory = -1,
@@ -130,22 +130,22 @@ struct Facts {
 
     bool cuda_opened = false;           // this process uses CUDA by way of this library
     std::map<int, ProbeResult> probes;  // by card
-    std::string no_probes;              // why there are none
+    std::string no_probes;              // reason for missing probes
 
     std::string variable(const std::string &name) const;
     bool is_set(const std::string &name) const { return variables.count(name) != 0; }
     bool in_container() const { return !machine.container.empty(); }
-    // The copy that counts: the first that is loaded, else the first that would be found. Of one major version where
-    // that is not 0: a process may hold several.
+    // Returns the chosen copy: the first loaded copy, else the first copy found. `major` chooses a major version if
+    // not 0, because a process may hold several.
     const LibraryCopy *library(const std::string &name, int major = 0) const;
-    // Returns the copy of NCCL 2, else one of another version.
+    // Returns the copy of NCCL 2, else a copy of another version.
     const LibraryCopy *nccl() const;
 };
 
-// Reads everything but the probes.
+// Reads all facts except the probes.
 Facts read_facts(RecordedRoot &root, Machine machine);
 
-// Parts of it.
+// Parts of read_facts().
 void read_libraries(RecordedRoot &root, Facts &facts);
 void read_host(RecordedRoot &root, Facts &facts);
 void read_docks(RecordedRoot &root, Facts &facts);

@@ -1,4 +1,4 @@
-// What the doctor reads of the host: limits, the distribution, Thunderbolt docks, the lease folder.
+// The doctor's facts about the host: limits, the distribution, Thunderbolt docks, the lease folder.
 #include "core/base/cgroup.h"
 #include "core/base/config.h"
 #include "core/device/kinds.h"
@@ -46,7 +46,7 @@ long long size_of(const std::string &text)
 
 void read_shared_memory(RecordedRoot &root, Facts &facts)
 {
-    std::string kept;  // a list of mounts names servers and folders that are nobody's business
+    std::string kept;  // the other mounts name private servers and folders
     for (const std::string &line : lines_of(root.text("/proc/self/mounts").value_or(""))) {
         if (line.find(" /dev/shm ") == line.npos) continue;
         kept += line + "\n";
@@ -110,8 +110,8 @@ void read_memory(RecordedRoot &root, Facts &facts)
     facts.memory.available = bytes_of("MemAvailable");
 }
 
-// The first five words of a line of mountinfo, "" unless it is mounted above a folder. The others name servers and
-// folders.
+// Returns the first five words of a line of mountinfo, or "" if the mount is not above a folder. The other words name
+// servers and folders.
 std::string mount_above(const std::string &line, const std::string &folder)
 {
     std::istringstream words(line);
@@ -136,7 +136,7 @@ void read_leases(RecordedRoot &root, Facts &facts)
     leases.named = !facts.variable("YOKE_LEASE_DIR").empty();
     leases.path =
         leases.named ? facts.variable("YOKE_LEASE_DIR") : yoke::detail::usual_lease_folder();
-    // The variable names a folder of this machine, whatever root is looked at.
+    // The variable names a folder of this machine, even for another root.
     leases.exists = access(leases.path.c_str(), F_OK) == 0;
     leases.writable = access(leases.path.c_str(), W_OK | X_OK) == 0;
     leases.sticky = is_sticky(leases.path);
@@ -147,7 +147,8 @@ void read_leases(RecordedRoot &root, Facts &facts)
     root.note("/proc/self/mountinfo", kept);
 }
 
-// What no file of a recording tells stands in one of its own, "shared_memory 67108864", and counts instead.
+// Reads facts without a file from the recording's own file, "shared_memory 67108864". In a recording, these values
+// count.
 void read_recorded(RecordedRoot &root, Facts &facts)
 {
     if (!RecordedRoot::is_foreign()) {
@@ -184,8 +185,9 @@ void read_recorded(RecordedRoot &root, Facts &facts)
 
 }  // namespace
 
-// In safe mode a device has no version (ENODATA); before it was read there is none yet (EAGAIN), which is no trouble.
-// In a recording the first is an empty file, and the second none.
+// Returns whether the device is in safe mode. In safe mode, a device has no version (ENODATA). Before the first read,
+// there is no version yet either (EAGAIN), but this is no trouble. In a recording, the first case is an empty file,
+// and the second a missing file.
 static bool is_safe_mode(RecordedRoot &root, const std::string &path, const std::string &firmware)
 {
     const int error = root.problem();
@@ -198,7 +200,7 @@ void read_docks(RecordedRoot &root, Facts &facts)
 {
     const std::string bus = "/sys/bus/thunderbolt/devices/";
     for (const std::string &id : root.list(bus)) {
-        // "0-1" is a device, "0-0" the host itself; "domain0", "0-1.1" (a retimer), "usb4_port1" are none.
+        // "0-1" is a device, "0-0" the host itself; "domain0", "0-1.1" (a retimer) and "usb4_port1" are no devices.
         if (id.find('-') == id.npos || id.find_first_not_of("0123456789-") != id.npos ||
             id.substr(id.find('-')) == "-0")
             continue;

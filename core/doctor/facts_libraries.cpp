@@ -1,5 +1,4 @@
-// What of CUDA's libraries is loaded or would be found, what the CUDA module was built for, and who installed the
-// driver.
+// The CUDA libraries loaded or found, the build of the CUDA module, and the installer of the driver.
 #include "core/base/config.h"
 #include "core/base/library.h"
 #include "core/doctor/facts.h"
@@ -57,9 +56,9 @@ bool is_for_linking(const LibraryCopy &copy)
     return copy.version.empty();
 }
 
-// Of several names of one library in a folder, "libcublas.so.13" and "libcublas.so.13.0.0.19", the longest version
-// tells most; other major versions are other libraries. The driver's own has one major version and its release as
-// another name.
+// Adds the libraries of a folder. A library may have several names, "libcublas.so.13" and "libcublas.so.13.0.0.19":
+// the name with the longest version counts. Other major versions are other libraries. The driver's own library has a
+// single major version, and its release as another name.
 void add_copies(RecordedRoot &root, const std::string &folder, Facts &facts)
 {
     std::map<std::pair<std::string, int>, LibraryCopy> best;
@@ -127,11 +126,11 @@ void read_build(RecordedRoot &root, Facts &facts)
     const std::string mark = root.text_behind(folder + "/libyoke_cuda.so", kBuildMark, 256);
     facts.build = build_of_mark(mark);
     if (!facts.build.present) return;
-    // A recording has it where any other root has it.
+    // A recording, like any other root, has the mark at this path.
     root.note("/yoke/libyoke_cuda.so", kBuildMark + mark + "\n");
 }
 
-// The driver's packages that dpkg or rpm and pacman left traces of.
+// Finds the driver's packages by the traces of dpkg, rpm or pacman.
 void read_packages(RecordedRoot &root, Facts &facts)
 {
     for (const char *trace : {"/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer",
@@ -155,15 +154,15 @@ void read_packages(RecordedRoot &root, Facts &facts)
             facts.packages[entry] = "rpm or pacman";
 }
 
-// Which cuDNN it is: its name tells no more than 9 where a wheel brought it, whose own folder tells version and CUDA. A
-// package of the system's has the CUDA in its name.
+// Finds cuDNN's version. A wheel's library name says only 9, but the wheel's own folder gives version and CUDA. A
+// system package has the CUDA version in its name.
 void read_cudnn(RecordedRoot &root, Facts &facts)
 {
     const LibraryCopy *found = facts.library("cudnn_graph", 9);
     if (!found) return;
     const LibraryCopy copy = *found;
     if (copy.mapped)
-        add_copies(root, copy.folder(), facts);  // its parts are opened when they are needed
+        add_copies(root, copy.folder(), facts);  // cuDNN opens its parts on demand
     facts.cudnn_version = copy.version;
     constexpr std::string_view kSite = "-packages/";
     const size_t site = copy.path.find(kSite);

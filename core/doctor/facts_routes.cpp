@@ -6,7 +6,7 @@ namespace yoke::doctor {
 
 namespace {
 
-constexpr size_t kPlain = 256;  // bytes that every PCI device has; capabilities such as ACS follow
+constexpr size_t kPlain = 256;  // bytes of every PCI device; capabilities such as ACS follow
 constexpr size_t kWhole = 4096;
 constexpr int kAcs = 0x0d;
 
@@ -18,11 +18,11 @@ unsigned number_at(const std::string &bytes, size_t at, size_t size)
     return number;
 }
 
-// Returns where a capability stands in a list that links each to the next, 0 where it is not in it.
+// Returns the place of a capability in the linked list of capabilities, or 0 if missing.
 size_t place_of(const std::string &configuration, int capability)
 {
     size_t at = kPlain;
-    // A list that leads back to itself ends, too.
+    // The limit also ends a list with a loop.
     for (size_t steps = 0; at >= kPlain && at < kWhole && steps < kWhole / 4; ++steps) {
         const unsigned head = number_at(configuration, at, 4);
         if (head == 0xffffffffu) return 0;  // the device does not answer
@@ -32,7 +32,7 @@ size_t place_of(const std::string &configuration, int capability)
     return 0;
 }
 
-// Writes a configuration that has ACS alone: the whole one may tell a serial number.
+// Returns a configuration with ACS alone, because the whole configuration may contain a serial number.
 std::string configuration_of(int control)
 {
     const unsigned head = kAcs | 1u << 16;

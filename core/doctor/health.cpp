@@ -1,4 +1,4 @@
-// Checks 31 to 34 and 48: heat, memory errors, faults in the kernel's log, a driver that hangs, a card that vanished.
+// Checks 31 to 34 and 48: heat, memory errors, faults in the kernel's log, a hanging driver, a vanished card.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/doctor/checks.h"
@@ -10,7 +10,7 @@ namespace yoke::doctor {
 
 namespace {
 
-// What to do about a fault, from the mildest; the number of each Xid that asks for it.
+// Remedy of a fault, from the mildest, and the Xids for each remedy.
 enum class Bucket { kIgnore, kApplication, kLook, kReset, kRestart };
 
 constexpr struct {
@@ -92,7 +92,7 @@ int card_at(const Facts &facts, const std::string &pci)
     return -1;
 }
 
-// What a driver does not tell is NaN, and is left out.
+// Returns the clocks; clocks unknown to the driver are NaN and left out.
 std::string clocks_of(const yoke_card_info &info)
 {
     if (std::isnan(info.sm_clock) || std::isnan(info.sm_clock_max)) return "";
@@ -109,7 +109,8 @@ std::string heat_of(const yoke_card_info &info)
     return text;
 }
 
-// The driver refuses a limit below the card's least, which only its own tool tells.
+// Returns commands for a lower power limit. The driver refuses a limit below the card's least limit, and only the
+// driver's own tool shows the least limit.
 std::string less_power(const yoke_card_info &info)
 {
     const std::string look = format("nvidia-smi -i %s -q -d POWER # its limits", info.pci);
@@ -118,7 +119,8 @@ std::string less_power(const yoke_card_info &info)
                          info.pci, info.power_limit * 0.8);
 }
 
-// Set far below what the card may draw: it is slow, and no reason of the clocks tells of it while it idles.
+// Returns whether the power limit is far below the card's maximum. Such a card is slow, and while idle, the driver's
+// clock reasons do not show why.
 bool is_power_limited(const yoke_card_info &info)
 {
     // A quarter less costs some percent of speed, and is what many set on purpose to save watts.

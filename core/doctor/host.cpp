@@ -92,7 +92,8 @@ Finding check_host_memory(const Facts &facts)
                      " are available");
 }
 
-// A lease is a lock on a file: who removes the file gives the card to the next process that asks, unseen by the holder.
+// Checks the lease folder. A lease is a lock on a file. If a user removes the file, the next process gets the card,
+// unseen by the holder.
 static Finding check_lease_files(const LeaseFolder &leases)
 {
     if (!leases.sticky)

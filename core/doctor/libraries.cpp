@@ -1,4 +1,4 @@
-// Checks 13 to 17, 52 and 53: what the CUDA module was built for, and which copies of CUDA's libraries serve it.
+// Checks 13 to 17, 52 and 53: the targets of the CUDA module's build, and the copies of CUDA's libraries in use.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/doctor/checks.h"
@@ -68,7 +68,7 @@ Finding check_compute_capability(const Facts &facts)
 {
     if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
-    // Nothing but a build on the board itself, or one for it, has a module that runs there.
+    // On a board, a CUDA module runs only if it was built on or for the board.
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         if (info.kind == YOKE_CARD_INTEGRATED && !facts.build.present && info.cc_major > 0)
@@ -172,11 +172,12 @@ Finding check_mixed_copies(const Facts &facts)
                  remedy);
 }
 
-// ---- cuDNN, as the CUDA module takes it ----------------------------------------------------------------------------
+// ---- cuDNN for the CUDA module
+// -------------------------------------------------------------------------------------
 
 namespace {
 
-// What is wrong with the copy itself.
+// Checks version and CUDA of the copy itself.
 void check_cudnn_release(const Facts &facts, const LibraryCopy &graph, const std::string &wheel,
                          Findings &all)
 {
@@ -193,7 +194,8 @@ void check_cudnn_release(const Facts &facts, const LibraryCopy &graph, const std
                 wheel);
 }
 
-// Its parts come from its own folder, where the CUDA module opens them, and are of its version.
+// Checks cuDNN's parts. They must be in the copy's own folder, where the CUDA module opens them, and have the same
+// version.
 void check_cudnn_parts(const Facts &facts, const LibraryCopy &graph, const std::string &reinstall,
                        Findings &all)
 {
@@ -224,7 +226,7 @@ void check_cudnn_parts(const Facts &facts, const LibraryCopy &graph, const std::
     }
 }
 
-// With which cuDNN compiles kernels: where it is.
+// Returns the path of NVRTC, with which cuDNN compiles kernels.
 std::string check_nvrtc(const Facts &facts, Findings &all)
 {
     const int major = facts.build.cuda / 1000;
@@ -264,7 +266,8 @@ Finding check_cudnn(const Facts &facts)
     return sum;
 }
 
-// ---- NCCL, by which GPUs of a group reach each other ---------------------------------------------------------------
+// ---- NCCL, for groups of GPUs
+// --------------------------------------------------------------------------------------
 
 Finding check_nccl(const Facts &facts)
 {

@@ -1,4 +1,4 @@
-// lines.h: texts of files, cut as the checks look at them.
+// lines.h: texts of files, cut for the checks.
 #pragma once
 
 #include <string>

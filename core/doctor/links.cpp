@@ -11,10 +11,10 @@ namespace yoke::doctor {
 
 namespace {
 
-// Of 40 Gbit/s Thunderbolt 3 leaves this share to PCI Express data: about 22.
+// Share of Thunderbolt 3's 40 Gbit/s left for PCI Express data: about 22.
 constexpr double kPcieShare = 22.0 / 40.0;
 
-// Docks whose makers state what a board may draw.
+// Docks with a maker's statement of the board's power.
 constexpr struct {
     const char *name;
     double watts;
@@ -52,13 +52,12 @@ Finding check_link_width(const Facts &facts)
     Findings all;
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
-        if (info.is_egpu == 1) continue;  // a cable has its own width: check 26
-        // The maker of a laptop decides how wide a chip's link is, and Windows shows Linux within it a bus of its
-        // own.
+        if (info.is_egpu == 1) continue;  // a cable's width is for check 26
+        // In a laptop, the maker fixes the width of the link. In Linux within Windows, the bus is virtual.
         const bool is_wired = facts.is_laptop || is_wsl(facts);
         const bool narrow =
             !is_wired && info.link_width > 0 && info.link_width < info.link_width_max;
-        // An idle link slows down by itself, to save power.
+        // An idle link slows down to save power.
         const bool slow = info.link_generation > 0 &&
                           info.link_generation < info.link_generation_max &&
                           info.utilization >= 0.05;
@@ -118,7 +117,7 @@ Finding check_nvlink(const Facts &facts)
             continue;
         }
         links += std::max(0, info.nvlinks_active);
-        // Cards that take bridges may have one, some or none; those of a baseboard have all.
+        // Cards with bridges may have some or no links up; cards of a baseboard must have all links up.
         if (info.nvlinks_active < 0 || info.nvlinks_active >= info.nvlinks ||
             !(fault || is_on_baseboard(info)))
             continue;
@@ -229,7 +228,7 @@ Finding check_peer_memory(const Facts &facts)
                     ": GeForce and TITAN have no GPUDirect RDMA");
     if (facts.modules.count("nvidia_peermem") || facts.modules.count("nv_peer_mem"))
         return ok("nvidia_peermem is loaded");
-    // The open module and a kernel from 5.12 on do it over dma-buf.
+    // The open module with a kernel from 5.12 on uses dma-buf instead.
     if (facts.machine.driver_flavor == DriverFlavor::kOpen &&
         compare_versions(facts.kernel, "5.12") >= 0)
         return ok("the open driver gives GPU memory to " + port + " over dma-buf");

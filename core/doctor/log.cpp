@@ -16,8 +16,8 @@ bool holds_any(const std::string &line, std::initializer_list<const char *> word
                        [&](const char *word) { return line.find(word) != line.npos; });
 }
 
-// "Nov 22 01:02:03 host " and "2026-11-22T01:02:03.4+00:00 host ", as syslog writes them before "kernel: ", "sudo: ",
-// …: its length, 0 if there is none.
+// Returns the length of syslog's header before "kernel: ", "sudo: ", …: "Nov 22 01:02:03 host " or
+// "2026-11-22T01:02:03.4+00:00 host ". Returns 0 if there is no header.
 size_t header_length(const std::string &line)
 {
     const auto is_digit = [&](size_t at) {

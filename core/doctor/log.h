@@ -1,20 +1,21 @@
-// log.h: what a kernel's log holds that the doctor may look at, and show to others.
+// log.h: the part of a kernel's log that the doctor may read and publish.
 #pragma once
 
 #include <string>
 
 namespace yoke::doctor {
 
-// Of a log's text, the kernel's lines about GPUs, their bus and suspend. What a user's program may have put there, or
-// what names one, is left out: lines of daemons, of audits and of the command line; the names of programs in Xids are
-// masked.
+// Returns the kernel's lines about GPUs, their bus and suspend. Leaves out lines that a user's program may have
+// written or that name a program: lines of daemons, of audits and of the command line. Masks the names of programs in
+// Xids.
 std::string of_interest(const std::string &log);
 
-// Of a log file, which may reach back for months, the lines since this kernel started; "" where its start is not in it.
+// Returns a log file's lines since the start of this kernel, because the file may reach back for months; "" if the
+// start is not in the file.
 std::string since_start(const std::string &log);
 
-// The text of records of /dev/kmsg, "6,1234,5678,-;text" and lines of keys that begin with a blank; "" for a record
-// that some program wrote there.
+// Returns the text of records of /dev/kmsg: "6,1234,5678,-;text" and lines of keys with a blank in front. Returns ""
+// for a record written by a program.
 std::string text_of_record(const std::string &record);
 
 }  // namespace yoke::doctor

@@ -1,4 +1,4 @@
-// Checks 21 to 24, 37 and 42: modes a GPU is in, who uses its memory, and what the driver permits.
+// Checks 21 to 24, 37 and 42: the modes of a GPU, the users of its memory, and the driver's permissions.
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
 
@@ -8,7 +8,7 @@ namespace yoke::doctor {
 
 namespace {
 
-// Who holds memory of a card, the largest first, and what nobody here accounts for.
+// Returns the processes with memory of a card, the largest first, then the memory held by hidden processes.
 std::string holders(const Card &card)
 {
     std::vector<yoke_card_process> all = card.processes;
@@ -50,7 +50,7 @@ Finding check_compute_mode(const Facts &facts)
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         const bool shut = info.compute_mode == YOKE_COMPUTE_PROHIBITED;
-        // With a Multi-Process Service, exclusive is how it should be.
+        // With a Multi-Process Service, exclusive is the right mode.
         if (!shut && (info.compute_mode != YOKE_COMPUTE_EXCLUSIVE || info.mps == 1)) continue;
         all.add(shut ? kFail : kWarn,
                 label(facts, i) + (shut ? " lets no process compute (prohibited)"

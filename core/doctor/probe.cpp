@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostOutput = 64 * 1024;
 
-// What posix_spawn is told, let go again whatever happens.
+// Arguments of posix_spawn, released by the destructor.
 class Spawn {
 public:
     Spawn(int out, int other)
@@ -43,7 +43,7 @@ public:
         posix_spawn_file_actions_adddup2(&actions_, out, 2);
         posix_spawn_file_actions_addclose(&actions_, other);
         posix_spawnattr_init(&attributes_);
-        // A group of its own, so that what it starts ends with it; signals as any program expects them.
+        // A process group of its own makes all children end with the probe. The signals are reset to the usual state.
         posix_spawnattr_setflags(
             &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         sigset_t none, usual;
@@ -95,7 +95,7 @@ bool read_until(int from, Clock::time_point end, std::string &output)
 
 void take_status(pid_t pid, Clock::time_point end, Outcome &outcome)
 {
-    // It may have closed its output and still run.
+    // The process may have closed its output and still run.
     for (;;) {
         const pid_t ended = waitpid(pid, &outcome.status, WNOHANG);
         if (ended == pid) return;
@@ -121,12 +121,12 @@ std::string why_failed(const Outcome &outcome, double deadline)
 
 constexpr double kNone = ProbeResult::kNone;
 
-// Probes of all cards and pairs together may take this long; one that has begun has its own deadline.
+// Time limit for all probes of cards and pairs together. A running probe has its own deadline.
 constexpr std::chrono::seconds kAllProbes{60};
 
 bool succeeded(const Outcome &outcome)
 {
-    // Where the host takes no notice of its children, the last line must do.
+    // If the host program ignores its children, the status is unknown, and the last line decides.
     if (outcome.status < 0) return !outcome.late && trimmed(outcome.output).ends_with("done");
     return !outcome.late && WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0;
 }
@@ -164,7 +164,7 @@ std::string written(const Facts &facts)
     return text;
 }
 
-// Why there is nothing to try, "" if there is.
+// Returns why no probe can run, else "".
 std::string why_none(const Facts &facts, const std::vector<int> &cards, const std::string &program)
 {
     const std::string platforms = facts.variable("YOKE_PLATFORMS");
@@ -175,7 +175,7 @@ std::string why_none(const Facts &facts, const std::vector<int> &cards, const st
     return cards.empty() ? "CUDA shows no GPU to try" : "";
 }
 
-// One after the other, until all together have taken too long.
+// Runner of probes in sequence, until all together have taken too long.
 class Prober {
 public:
     Prober(std::string program, std::vector<int> cards, double deadline)
@@ -271,9 +271,9 @@ Outcome run_bounded(const std::vector<std::string> &command, double seconds)
     outcome.late = !read_until(ends[0], end, outcome.output);
     close(ends[0]);
     if (!outcome.late) take_status(pid, end, outcome);
-    kill(-pid, SIGKILL);  // and whatever it left behind
+    kill(-pid, SIGKILL);  // also ends the probe's remaining children
     if (outcome.late) {
-        // One that waits in the driver cannot be killed, nor waited for; it is left to its parent's end.
+        // A process that waits in the driver cannot be killed or reaped. It stays until its parent ends.
         outcome.status = -1;
         const auto patience = Clock::now() + std::chrono::milliseconds(200);
         while (waitpid(pid, &outcome.status, WNOHANG) == 0 && Clock::now() < patience) usleep(1000);
@@ -286,7 +286,7 @@ std::string probe_program(const Facts &facts)
     static const int kHere = 0;
     const std::string own = folder_of_code(&kHere);
     std::vector<std::string> folders{facts.variable("YOKE_BIN")};
-    // Of a prefix: bin beside lib, which is lib/x86_64-linux-gnu on Debian. Of a wheel: the environment's bin, with
+    // For a prefix: bin beside lib, which is lib/x86_64-linux-gnu on Debian. For a wheel: the environment's bin, with
     // libyoke in lib/python3.11/site-packages/yoke/lib.
     constexpr int kHighest = 5;
     std::string above = own;
@@ -344,7 +344,7 @@ void run_probes(RecordedRoot &root, Facts &facts, double deadline)
 
 void read_probes(RecordedRoot &root, Facts &facts)
 {
-    // By the inventory's numbers, which instances of partitioned cards have, too.
+    // Numbers of the inventory, where instances of partitioned cards have numbers, too.
     std::vector<int> all(facts.machine.cards.size());
     std::iota(all.begin(), all.end(), 0);
     const auto text = root.text("/yoke/probes");

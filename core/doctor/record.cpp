@@ -1,7 +1,7 @@
-// A recording: what a report rested on, in a folder from which the same report can be had again.
+// A recording: the facts of a report, in a folder from which the same report can be made again.
 //
-//   scenario.json   the machine, as tests/fakes/edge renders it: the fake management library answers from this
-//   root/           the files that the inventory and the checks read, under their own paths
+//   scenario.json   the machine in the form of tests/fakes/edge, for the fake management library
+//   root/           the files read by the inventory and the checks, under their own paths
 //   environment     lines NAME=value of the variables that count
 //   report.json     the report
 #include "core/base/error.h"
@@ -57,7 +57,7 @@ ordered_json report_json(const Report &report)
     return {{"exit_code", report.exit_code}, {"checks", checks}};
 }
 
-// Values alone, and of those the ones that name somebody: other words ("driver": "nvidia") have a meaning.
+// Redacts values only, and only values that may name a person: other words ("driver": "nvidia") have a meaning.
 void redact_values(ordered_json &json, Redactor &redactor, bool is_name = false,
                    bool of_process = false)
 {
@@ -78,10 +78,10 @@ std::string environment_of(const Facts &facts, Redactor *redactor)
 {
     std::string text;
     for (const auto &[name, value] : facts.variables) {
-        // Of the machine that is recorded, not of how it was looked at.
+        // These variables describe how the doctor looked, not the recorded machine.
         if (name == "YOKE_SYSROOT" || name == "YOKE_NVML_PATH" || name == "YOKE_FAKE_SCENARIO")
             continue;
-        // A path may name somebody, "cuda:0" does not, whatever a user is called.
+        // A path may contain a user's name. "cuda:0" never does, even if a user has this name.
         const bool is_path = value.find('/') != value.npos;
         text += name + "=" +
                 (!redactor ? value
@@ -92,7 +92,7 @@ std::string environment_of(const Facts &facts, Redactor *redactor)
     return text;
 }
 
-// The paths, too, as the texts that name them: what is found by LD_LIBRARY_PATH lies where that then leads.
+// Redacts the paths like the texts that name them. So a library found by LD_LIBRARY_PATH is at the redacted path.
 Tree redacted(const Tree &tree, Redactor &redactor)
 {
     Tree made;
@@ -123,12 +123,12 @@ void write_link(const std::string &place, const std::string &target)
              problem.message().c_str());
 }
 
-// Files and links under root/. Links come last: nothing is written through one.
+// Writes files and links under root/. Links come last, so no file is written through a link.
 void write_root(const fs::path &folder, const Tree &tree)
 {
     for (const std::string &path : tree.folders) {
         std::error_code
-            ignored;  // a file below it may stand there already; what lacks is told there
+            ignored;  // a file below may exist already; its write reports errors
         const std::string place = place_in(folder, path);
         if (!place.empty()) fs::create_directories(place, ignored);
     }
@@ -142,7 +142,7 @@ void write_root(const fs::path &folder, const Tree &tree)
     }
 }
 
-// A recording goes into a folder of its own: over an older one, its links would lead what is written elsewhere.
+// Raises if the folder has entries. In an older recording, links would redirect the new files.
 void need_empty(const fs::path &folder)
 {
     std::error_code problem;

@@ -32,14 +32,14 @@ OwnedFile opened(const std::string &path)
 
 constexpr size_t kMostLog = 4 * 1024 * 1024;
 
-// /dev/kmsg gives one record a read.
+// Reads /dev/kmsg, which gives a single record per read.
 std::string records_of(int kmsg)
 {
     std::string text;
     char record[8192];
     while (text.size() < kMostLog) {
         const ssize_t size = read(kmsg, record, sizeof record);
-        if (size < 0 && errno == EPIPE) continue;  // overwritten while we read: go on with the next
+        if (size < 0 && errno == EPIPE) continue;  // overwritten during the read: continue with the next
         if (size <= 0) break;
         text += text_of_record(std::string(record, static_cast<size_t>(size)));
     }
@@ -152,8 +152,8 @@ std::optional<std::string> RecordedRoot::kernel_log()
     return texts_["/dev/kmsg"] = of_interest(all);
 }
 
-// Of another root a device file is a text, "0660 root:video", or "0600 root:root denied"; one that others may not read
-// is denied, too, since whoever looks at it is nobody there.
+// Returns how a device file may be used. In another root, a device file is a text, "0660 root:video", or "0600
+// root:root denied". A file unreadable for other users counts as denied, too, because the reader has no rights there.
 std::optional<RecordedRoot::Node> RecordedRoot::node(const std::string &path)
 {
     struct stat status {};

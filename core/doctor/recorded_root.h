@@ -1,7 +1,7 @@
-// recorded_root.h: the files of the machine, or of another root (YOKE_SYSROOT), as the doctor reads them.
+// recorded_root.h: the files of the machine, or of another root (YOKE_SYSROOT), for the doctor.
 //
-// All reads are bounded and none can block. What was read is remembered, so that a recording holds exactly what the
-// checks rested on.
+// All reads are bounded, and none can block. The root remembers every read, so a recording holds exactly the facts of
+// the checks.
 #pragma once
 
 #include "core/doctor/lines.h"
@@ -21,34 +21,34 @@ public:
 
     // The first `limit` bytes of a file; nullopt when it is absent or may not be read.
     std::optional<std::string> text(const std::string &path, size_t limit = kLargest);
-    // The same without blanks and line ends around it, "" for none.
+    // Returns the text without blanks and line ends around, "" for a missing file.
     std::string line(const std::string &path);
-    // Names in a folder, sorted; none when it is absent.
+    // Returns the sorted names in a folder; empty if the folder is missing.
     std::vector<std::string> list(const std::string &path);
-    // What a symbolic link points to, its last part; "" for none.
+    // Returns the last part of a symbolic link's target; "" if there is no link.
     std::string link(const std::string &path);
     bool exists(const std::string &path);
-    // The last `limit` bytes of a file, "" when there are none. Not remembered.
+    // Returns the last `limit` bytes of a file, or "". Not remembered.
     static std::string end_of(const std::string &path, size_t limit);
-    // The kernel's log since it started, newest last, of which lines about GPUs, their bus and suspend: /dev/kmsg, else
-    // the log files. nullopt: none may be read.
+    // Returns the kernel's log since its start, newest last, reduced to lines about GPUs, their bus and suspend. The
+    // source is /dev/kmsg, else the log files. nullopt: no source may be read.
     std::optional<std::string> kernel_log();
     // How a device file may be used: nullopt when it is absent, or a folder.
     struct Node {
         std::string mode;  // "0660 root:video"
-        bool granted;      // this process may read and write it
+        bool granted;      // readable and writable for this process
     };
     std::optional<Node> node(const std::string &path);
-    // The number of what went wrong with the last text(), 0 for nothing.
+    // Returns the errno of the last text(), 0 for success.
     int problem() const { return problem_; }
-    // The text behind a marker in a file, the first that holds a word; "" when there is none in the first 64 MiB.
+    // Returns the text after a marker in a file, the first text with the word; "" if the first 64 MiB have none.
     std::string text_behind(const std::string &path, const std::string &marker, size_t length,
                             const std::string &word = "");
 
-    // Has a recording hold this text for a path instead: less of what was read, or what no file tells.
+    // Replaces the recorded text of a path: by a shorter text, or by a fact without a file.
     void note(const std::string &path, const std::string &text) { texts_[path] = text; }
 
-    // Everything read so far, for a recording: the texts of files, and paths that are there.
+    // Everything read so far, for a recording: texts of files, and existing paths.
     const std::map<std::string, std::string> &texts() const { return texts_; }
     const std::map<std::string, std::string> &links() const { return links_; }
     const std::set<std::string> &present() const { return present_; }

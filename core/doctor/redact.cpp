@@ -38,7 +38,8 @@ size_t uuid_length(std::string_view text)
     return at;
 }
 
-// Folders that are laid out alike everywhere: a user called nvidia or cuda does not rename what lies in them.
+// Returns whether the path is in a folder with the same layout on all machines. There, a user called nvidia or cuda
+// does not cause replacements.
 bool is_fixed(std::string_view path)
 {
     constexpr std::string_view kFolders[] = {"/proc/", "/sys/",   "/dev/", "/etc/",
@@ -48,14 +49,15 @@ bool is_fixed(std::string_view path)
     });
 }
 
-// Folders of which parts are laid out so, and in which people have folders of their own: /var/scratch/carol.
+// Returns whether the path is in a folder with a partly fixed layout, where users have folders of their own:
+// /var/scratch/carol.
 bool is_shared(std::string_view path)
 {
     return path.substr(0, 5) == "/usr/" || path.substr(0, 5) == "/var/" ||
            path.substr(0, 5) == "/run/";
 }
 
-// What the checks look for there, and what is there on every machine: such a name gives nobody away.
+// Returns whether every machine has the name there, or the checks look for it. Such a name does not identify a user.
 bool is_usual(std::string_view name)
 {
     constexpr std::string_view kNames[] = {
@@ -94,8 +96,8 @@ bool is_place_of_name(std::string_view text, size_t at, size_t length)
            (ends_in(" ") && after.substr(0, 9) == " kernel: ");
 }
 
-// Where something that is replaced may begin: at a word, at a path; an id also within "docker-4f5e...", a pod's in
-// "kubepods-burstable-pod5c89...".
+// Returns whether a replacement may begin here: at a word or a path; an id also within "docker-4f5e...", a pod's id
+// in "kubepods-burstable-pod5c89...".
 bool is_start(std::string_view text, size_t at)
 {
     if (at == 0 || text[at] == '/' || !is_word(text[at - 1])) return true;
@@ -104,7 +106,7 @@ bool is_start(std::string_view text, size_t at)
     return before.size() >= 3 && before.substr(before.size() - 3) == "pod" && uuid_length(rest);
 }
 
-// Names as short as these stand in every text for something else.
+// Returns whether the name is too short: such texts also occur with other meanings.
 bool is_short(const std::string &name)
 {
     return name.size() <= 2;
@@ -114,7 +116,7 @@ bool is_short(const std::string &name)
 
 void Redactor::add_user(const std::string &user)
 {
-    // A number stands where no name is known, and tells none.
+    // A number replaces an unknown name, and identifies no user.
     const bool is_number = user.find_first_not_of("0123456789") == user.npos;
     if (is_number || user == "root" || placeholders_.count(user)) return;
     numbered("user", user);
@@ -151,7 +153,7 @@ Redactor::Redactor(const Machine &machine, const std::string &host,
         for (const yoke_card_process &process : card.processes) {
             add_user(process.user);
             add_program("process", process.name);
-            // LXC's have names; an id is known by its form.
+            // LXC's containers have names; an id is recognized by its form.
             if (hex_digits(process.container) != 64) add_program("container", process.container);
         }
     for (const std::string &user : users) add_user(user);
@@ -167,7 +169,7 @@ const std::string &Redactor::numbered(const std::string &kind, const std::string
     return placeholder;
 }
 
-// "GPU-8932f937-…", "MIG-…", a bare UUID, and the beginning of one as CUDA_VISIBLE_DEVICES takes it.
+// Matches "GPU-8932f937-…", "MIG-…", a bare UUID, and a UUID's beginning as in CUDA_VISIBLE_DEVICES.
 size_t Redactor::match_uuid(std::string_view rest, std::string &placeholder)
 {
     for (const std::string kind : {"GPU", "MIG", ""}) {
@@ -190,7 +192,7 @@ size_t Redactor::match_uuid(std::string_view rest, std::string &placeholder)
     return 0;
 }
 
-// Whether a known name that stands at a place is meant by it.
+// Returns whether the text at a place stands for a known name.
 bool Redactor::is_meant(std::string_view text, size_t at, const std::string &name, Scope scope)
 {
     const size_t end = at + name.size();
@@ -237,7 +239,7 @@ size_t Redactor::match(std::string_view text, size_t at, Scope scope, std::strin
 std::string Redactor::replace(std::string_view text, Scope scope)
 {
     std::string out;
-    Scope here = scope;  // within a path that is the same on every machine, less is replaced
+    Scope here = scope;  // less is replaced within a path common to all machines
     for (size_t at = 0; at < text.size();) {
         std::string placeholder;
         const std::string_view rest = text.substr(at);
@@ -291,7 +293,7 @@ static std::string redacted_users(Redactor &redactor, const std::string &text)
     return out;
 }
 
-// A process's name, and the line end or NUL behind it.
+// Redacts a process's name; keeps the line end or NUL.
 static std::string redacted_name(Redactor &redactor, const std::string &text)
 {
     const size_t end = std::min(text.find_first_of(std::string_view("\n\0", 2)), text.size());
@@ -311,7 +313,7 @@ std::string redacted_file(Redactor &redactor, const std::string &path, const std
     if (is_in({"/proc/sys/kernel/hostname"})) return redacted_name(redactor, text);
     if (is_in({"/etc/passwd"})) return redacted_users(redactor, text);
     if (of_process || is_in({"/dev/kmsg"})) return redactor(text);
-    // Paths alone may name somebody there.
+    // Only paths may name a person there.
     if (is_in({"/proc/self/", "/etc/ld.so.conf.d/"})) return redactor.patterns(text);
     return redactor.numbers(text);
 }

@@ -1,7 +1,7 @@
-// redact.h: a report that can be shown to strangers: names and numbers of one machine become placeholders.
+// redact.h: a report for strangers: placeholders replace names and numbers of a machine.
 //
-// The same name is the same placeholder wherever it stands: GPU-0 is the card's UUID in the evidence, the recorded
-// files and the scenario, so that what is redacted can still be read, and replayed.
+// A name has the same placeholder everywhere: GPU-0 is the card's UUID in the evidence, the recorded files and the
+// scenario. So a redacted report can still be read, and replayed.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -15,18 +15,19 @@ namespace yoke::doctor {
 
 class Redactor {
 public:
-    // Names of users and processes come from the machine; `host` is its own name, `users` are more of them.
+    // Takes names of users and processes from the machine; `host` is the machine's own name, `users` are further
+    // names.
     Redactor(const Machine &machine, const std::string &host,
              const std::vector<std::string> &users = {});
 
-    // Every name that is known, and what looks like a UUID, a container's id or a home folder. Names of one or two
-    // letters only where nothing but a name can stand: prose is full of such words.
+    // Redacts every known name, and texts in the form of a UUID, a container's id or a home folder. Redacts names of
+    // one or two letters only at places where only a name can be, because prose is full of such words.
     std::string operator()(const std::string &text);
-    // A field that holds a name and nothing else, however short that is.
+    // Redacts a field with only a name, even a short name.
     std::string name(const std::string &text);
-    // The text without the names of processes, which are words like others in a command or a path.
+    // Redacts all except names of processes, because these are ordinary words in a command or a path.
     std::string patterns(const std::string &text);
-    // UUIDs, ids and home folders alone: for text whose words have a meaning, "ID=ubuntu", that names must not change.
+    // Redacts only UUIDs, ids and home folders: for texts whose words have a meaning, "ID=ubuntu".
     std::string numbers(const std::string &text);
 
 private:
@@ -42,16 +43,16 @@ private:
     void add_program(const std::string &kind, const std::string &name);
     const std::string &numbered(const std::string &kind, const std::string &name);
 
-    std::map<std::string, std::string> placeholders_;  // of everything met so far
+    std::map<std::string, std::string> placeholders_;  // by text met so far
     std::map<std::string, int> counts_;
     std::vector<std::string> names_, processes_;  // the longest first
 };
 
-// For the machine that is looked at: with its name, and the users whom the environment names.
+// Returns a redactor for the machine, with its name, and the users named by the environment.
 class RecordedRoot;
 Redactor redactor_of(const Machine &machine, RecordedRoot &root);
 
-// A file of a recording: what the checks and the inventory read as words of their own keeps its names.
+// Redacts a file of a recording. Names stay where the checks and the inventory read them as words.
 std::string redacted_file(Redactor &redactor, const std::string &path, const std::string &text);
 
 }  // namespace yoke::doctor

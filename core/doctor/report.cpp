@@ -37,7 +37,7 @@ Facts gather(RecordedRoot &root, const Options &options)
         machine = take_inventory();
     } catch (const Error &error) {
         if (error.status() != YOKE_E_VALUE) throw;
-        // A variable that cannot be read: the other checks still tell what they can.
+        // If a variable is unreadable, the other checks still run.
         problem = {"", error.what()};
     }
     Facts facts = read_facts(root, std::move(machine));

@@ -1,4 +1,4 @@
-// report.h: all checks run over the facts, in order, and what they found.
+// report.h: the result of all checks over the facts, in order.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -11,9 +11,9 @@
 namespace yoke::doctor {
 
 struct Options {
-    bool probe = false;    // also what runs work on a device
+    bool probe = false;    // also run work on a device
     bool redact = false;   // no names of hosts, users and processes, no UUIDs
-    double deadline = 10;  // seconds that one probe may take
+    double deadline = 10;  // seconds for one probe
 };
 
 struct Check {
@@ -24,13 +24,13 @@ struct Check {
 
 struct Report {
     std::vector<Check> checks;
-    int exit_code = 0;  // 0: nothing failed, 1: a check failed, 2: a check could not be run
+    int exit_code = 0;  // 0: all well, 1: a check failed, 2: a check could not be run
 };
 
-// Everything of this machine, or of the root that YOKE_SYSROOT names; probes where asked for.
+// Reads the facts of this machine, or of the root in YOKE_SYSROOT, with probes if asked for.
 Facts gather(RecordedRoot &root, const Options &options);
 
-// All checks. One that raises is a bug: its finding says so, and the exit code is 2.
+// Runs all checks. A check that raises is a bug: its finding says so, and the exit code is 2.
 Report examine(const Facts &facts);
 
 void redact(Report &report, Redactor &redactor);
@@ -43,7 +43,7 @@ void record(const std::string &folder, const Options &options);
 
 }  // namespace yoke::doctor
 
-// A report behind its handle.
+// Report with a handle.
 struct yoke_report final : yoke::RefCounted {
     yoke::doctor::Report report;
 

@@ -22,12 +22,13 @@ std::string on_host(const Facts &facts)
 
 // A pair of devices that copy to each other directly over PCI Express: cards, or a card and a port of a network.
 struct Route {
-    std::string from, to;  // as they are shown
+    std::string from, to;  // labels for people
     std::string from_pci, to_pci;
     Bridges from_bridges, to_bridges;
 };
 
-// Returns the cards that copy to each other so. NVLink serves others, or the driver says that the host does.
+// Returns the pairs of cards with direct copies over PCI Express. NVLink serves the other pairs, or the driver says
+// that the host does.
 std::vector<Route> routes_of_cards(const Facts &facts)
 {
     std::vector<Route> routes;
@@ -44,7 +45,8 @@ std::vector<Route> routes_of_cards(const Facts &facts)
     return routes;
 }
 
-// Returns the cards whose memory a network may reach so: those of data centres, with memory of their own.
+// Returns the pairs of a card and a network with direct access to the card's memory: data-centre cards with memory of
+// their own.
 std::vector<Route> routes_to_networks(const Facts &facts)
 {
     std::vector<Route> routes;
@@ -59,8 +61,8 @@ std::vector<Route> routes_to_networks(const Facts &facts)
     return routes;
 }
 
-// Returns the last bridge on the way up from a device before one that is also above the other device: the switch's own
-// port. "" where there is none, or no bridge is above both.
+// Returns the switch's own port above a device: the last bridge on the way up before a bridge above both devices.
+// Returns "" if there is no such port, or no common bridge.
 std::string port_below_switch(const Bridges &bridges, const Bridges &others)
 {
     const auto is_shared = [&](const std::string &bridge) {
@@ -76,7 +78,7 @@ std::array<std::string, 2> ports_of(const Route &route)
             port_below_switch(route.to_bridges, route.from_bridges)};
 }
 
-// Tells whether it is known that a port sends requests, or the answers to them, from below it to the root.
+// Returns whether a port is known to send requests, or their answers, from below to the root.
 bool redirects(const Facts &facts, const std::string &port)
 {
     const auto control = facts.acs.find(port);
@@ -91,12 +93,13 @@ const IommuGroup *group_of(const Facts &facts, const std::string &pci)
 
 enum class Acs { kOff, kOn, kWasOn, kUnknown };
 
-// Returns what ACS does to a route through a switch. An administrator alone may read it. For others groups tell: the
-// kernel puts devices below one switch into unlike groups only where ACS keeps them apart when it starts.
+// Returns how ACS affects a route through a switch. Only an administrator may read ACS. For other users, the IOMMU
+// groups show it: the kernel puts devices below one switch into different groups only if ACS keeps them apart at the
+// kernel's start.
 Acs acs_of(const Facts &facts, const Route &route)
 {
     const std::array<std::string, 2> ports = ports_of(route);
-    if (ports[0].empty() || ports[1].empty()) return Acs::kOff;  // nothing but the root joins them
+    if (ports[0].empty() || ports[1].empty()) return Acs::kOff;  // only the root joins the devices
     if (redirects(facts, ports[0]) || redirects(facts, ports[1])) return Acs::kOn;
     if (facts.acs.count(ports[0]) && facts.acs.count(ports[1])) return Acs::kOff;
     const IommuGroup *a = group_of(facts, route.from_pci), *b = group_of(facts, route.to_pci);
@@ -104,11 +107,11 @@ Acs acs_of(const Facts &facts, const Route &route)
     return a->number == b->number ? Acs::kOff : Acs::kWasOn;
 }
 
-// A sentence about several routes: it shows the first one and counts the others.
+// Sentence about several routes: it shows the first route and counts the rest.
 struct Routes {
     std::string first;
     int count = 0;
-    std::set<std::string> ports;  // of the switches that join them
+    std::set<std::string> ports;  // ports of the joining switches
 
     void add(const Route &route)
     {

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Sets a key to a number that is known.
+// Sets a key to a number, if known.
 void put_count(ordered_json &to, const char *key, int64_t value)
 {
     if (value >= 0) to[key] = value;
@@ -61,7 +61,7 @@ ordered_json nvml_of(const Facts &facts)
     if (!facts.machine.nvml.version.empty()) nvml["version"] = facts.machine.nvml.version;
     if (nvml_code(facts) > 0) nvml["init_error"] = nvml_code(facts);
     const NvmlFailure &failure = facts.machine.nvml.failure;
-    // Of the library's own functions, and for longer than any deadline.
+    // A hang of the library's own functions, longer than any deadline.
     if (failure.kind == NvmlFailure::Kind::kHung && failure.call.starts_with("nvml"))
         nvml["hang"] = {{"call", failure.call}, {"seconds", 60}};
     return nvml;

@@ -1,4 +1,4 @@
-// scenario.h: a machine as a scenario, the form in which tests state one (tests/fakes/edge).
+// scenario.h: a machine as a scenario, the form of tests (tests/fakes/edge).
 #pragma once
 
 #include "core/doctor/facts.h"
@@ -7,7 +7,7 @@
 
 namespace yoke::doctor {
 
-// Everything that the inventory knows; what it does not is left out.
+// Returns everything known to the inventory; unknown facts are left out.
 nlohmann::ordered_json scenario_of(const Facts &facts);
 
 }  // namespace yoke::doctor

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostFiles = 4096, kMostBytes = 16u << 20;
 
-// What a PCI device, a port or a dock tells that an inventory asks for.
+// Attributes of a PCI device, a port or a dock that an inventory reads.
 constexpr const char *kAttributes[] = {
     "vendor",
     "device",
@@ -57,7 +57,7 @@ constexpr const char *kAttributes[] = {
     "type",
     "secondary_bus_number",
 };
-// Folders of a device that hold more of these.
+// Folders of a device with more attributes.
 constexpr const char *kFolders[] = {"power", "drm", "infiniband", "ports", "iommu_group"};
 
 constexpr const char *kFiles[] = {
@@ -81,7 +81,7 @@ constexpr const char *kFiles[] = {
     "/dev/nvhost-ctrl-gpu",
 };
 
-// Where the root itself lies, "" for the machine's own.
+// Returns the real path of the root, "" for the machine's own root.
 std::string top_of_root()
 {
     char real[4096];
@@ -89,7 +89,7 @@ std::string top_of_root()
     return top && strcmp(top, "/") != 0 ? top : "";
 }
 
-// A file of /sys that was read by way of a link, where it truly lies: the link is recorded as a link.
+// Returns the real path of a file of /sys that was read through a link. The recording has the link as a link.
 std::string without_links(const std::string &path)
 {
     char real[4096];
@@ -117,7 +117,7 @@ public:
         if ((bytes_ += text.size()) <= kMostBytes) tree_.texts[path] = text;
     }
 
-    // A link as it stands, if it stays in the root; where it leads, for more to be collected there.
+    // Collects a link unchanged, if it stays in the root. Returns the link's target for further collection.
     std::string link(const std::string &path)
     {
         char target[4096], real[4096];
@@ -130,7 +130,7 @@ public:
         return real + top.size();
     }
 
-    // A device's attributes, and those of its folders.
+    // Collects the attributes of a device, and of its folders.
     void device(const std::string &place, int depth = 0)
     {
         RecordedRoot fresh;
@@ -149,7 +149,7 @@ public:
         }
     }
 
-    // /sys/bus/…/NAME, the place behind it, and every place on the way up to the root of its bus.
+    // Collects /sys/bus/…/NAME, its target, and every place on the way up to the root of the bus.
     void entry(const std::string &path)
     {
         std::string place = link(path);
@@ -168,7 +168,8 @@ private:
         return false;
     }
 
-    // Of a PCI device it is a serial number; of a dock, what authorizes it.
+    // Returns whether the place is on Thunderbolt. There, unique_id is needed to authorize the dock; for a PCI
+    // device, it is a serial number.
     static bool is_on_thunderbolt(const std::string &place)
     {
         return place.compare(0, 20, "/sys/bus/thunderbolt") == 0 ||
@@ -192,7 +193,7 @@ private:
     size_t bytes_ = 0;
 };
 
-// Lines of a file that begin with one of some words.
+// Returns the lines of a file with one of the words in front.
 std::string lines_with(const std::string &path, std::initializer_list<const char *> words)
 {
     std::string kept;
@@ -202,7 +203,7 @@ std::string lines_with(const std::string &path, std::initializer_list<const char
     return kept;
 }
 
-// What an inventory tells of a process and no more: its arguments may hold secrets.
+// Collects only the inventory's facts about processes, because the arguments may hold secrets.
 void collect_processes(const Facts &facts, Collector &collector, Tree &tree)
 {
     for (const Card &card : facts.machine.cards)
@@ -216,7 +217,7 @@ void collect_processes(const Facts &facts, Collector &collector, Tree &tree)
         }
 }
 
-// Of the first process's environment the line that tells of a container: the rest may hold secrets.
+// Collects only the line about a container from the first process's environment: the rest may hold secrets.
 void collect_container(Tree &tree)
 {
     const std::string path = "/proc/1/environ";
@@ -239,7 +240,7 @@ std::string without_person(const std::string &line)
     return line.substr(0, end[0]) + ":x" + line.substr(end[1], end[3] - end[1]) + ":::\n";
 }
 
-// Of /etc/passwd the users that own a process on a card, and root: nobody else's names.
+// Returns the lines of /etc/passwd about root and the users with a process on a card, and no other names.
 std::string users_of(const Facts &facts)
 {
     RecordedRoot fresh;

@@ -1,4 +1,4 @@
-// tree.h: the files of a root that a recording holds: what the checks read, and what an inventory reads.
+// tree.h: the files of a recording's root, as read by the checks and by an inventory.
 #pragma once
 
 #include "core/doctor/facts.h"

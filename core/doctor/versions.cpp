@@ -1,4 +1,4 @@
-// Checks 9 to 12 and 44: containers, and the driver's version against what was built for it.
+// Checks 9 to 12 and 44: containers, and the driver's version against the build.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
@@ -21,8 +21,8 @@ std::string newer_driver(const Facts &facts, const std::string &release)
            "\nsudo reboot";
 }
 
-// A GeForce or TITAN, which does not take a user-mode library that is newer than its kernel module; "": all take it,
-// being made for data centres.
+// Returns a GeForce or TITAN, which does not accept a user-mode library newer than its kernel module. Returns "" if
+// all cards are made for data centres and accept it.
 std::string barred_from_newer(const Facts &facts)
 {
     for (const int i : gpus(facts))
@@ -30,8 +30,8 @@ std::string barred_from_newer(const Facts &facts)
     return "";
 }
 
-// The compatibility library in whose place the driver's own need not be new; nullptr if there is none, or it does not
-// count.
+// Returns the compatibility library that replaces the driver's own, so the driver need not be new. Returns nullptr if
+// there is no such library, or it does not count.
 const LibraryCopy *stand_in(const Facts &facts, const std::string &floor)
 {
     const LibraryCopy *cuda = facts.library("cuda");

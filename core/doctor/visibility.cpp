@@ -1,4 +1,4 @@
-// Checks 18 to 20, 30, 49 and 50: what the environment's variables make of the GPUs.
+// Checks 18 to 20, 30, 49 and 50: the GPUs as the environment's variables select them.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/doctor/checks.h"
@@ -10,10 +10,11 @@ namespace yoke::doctor {
 
 namespace {
 
-// GPUs of one compute capability whose memory and multiprocessors are within 75 % of the largest, as DataParallel asks.
+// Returns whether two GPUs have the same compute capability, with memory and multiprocessors within 75 % of the
+// larger, as DataParallel asks.
 bool alike(const yoke_card_info &a, const yoke_card_info &b)
 {
-    // What is not known (-1) tells no two cards apart.
+    // Unknown values (-1) do not tell two cards apart.
     const auto near = [](double x, double y) {
         return x < 0 || y < 0 || std::min(x, y) >= 0.75 * std::max(x, y);
     };
@@ -22,7 +23,7 @@ bool alike(const yoke_card_info &a, const yoke_card_info &b)
            near(a.multiprocessors, b.multiprocessors);
 }
 
-// The largest set of cards that are all like one of them; of equal sets the first.
+// Returns the largest set of like cards; of equal sets, the first.
 std::vector<int> largest_set(const Facts &facts, const std::vector<int> &cards)
 {
     std::vector<int> best;
@@ -68,7 +69,7 @@ Finding check_late_variable(const Facts &facts)
 {
     const LibraryCopy *cuda = facts.library("cuda");
     if (!cuda || !cuda->mapped) return skip("CUDA is not loaded in this process");
-    // A program that sets the variable before it first uses CUDA does as it should.
+    // A program may set the variable before its first use of CUDA.
     if (!facts.cuda_opened) return skip("Yoke has not opened CUDA in this process");
     Findings all;
     for (const char *name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING"}) {
