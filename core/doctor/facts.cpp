@@ -82,7 +82,7 @@ void read_modules(RecordedRoot &root, Facts &facts)
     // The folder also shows a built-in module, or a module hidden from /proc/modules.
     for (const char *name : {"nvidia", "nvidia_uvm", "nvidia_peermem", "nouveau", "nvgpu"})
         if (root.exists(std::string("/sys/module/") + name)) facts.modules.insert(name);
-    // On a Jetson, up to Orin, the board's own kernel drives the GPU, whatever the module's name. The note keeps the
+    // On a Jetson, up to Orin, the board's own kernel drives the GPU, whatever the module's name. The entry keeps the
     // doctor from advising the desktop driver, which would make such a board unusable.
     if (has_only_gpus_off_bus(facts.machine)) facts.modules.insert("nvgpu");
     for (const std::string &line : lines_of(root.text("/proc/driver/nvidia/params").value_or(""))) {

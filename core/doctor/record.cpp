@@ -78,7 +78,7 @@ std::string environment_of(const Facts &facts, Redactor *redactor)
 {
     std::string text;
     for (const auto &[name, value] : facts.variables) {
-        // These variables describe how the doctor looked, not the recorded machine.
+        // Variables of the doctor itself do not describe the recorded machine.
         if (name == "YOKE_SYSROOT" || name == "YOKE_NVML_PATH" || name == "YOKE_FAKE_SCENARIO")
             continue;
         // A path may contain a user's name. "cuda:0" never does, even if a user has this name.
