@@ -1,4 +1,4 @@
-// AMD's cards: listed, with what the kernel's driver tells of them.
+// AMD's cards: listed, with the facts of the kernel's driver.
 #include "core/machine/vendor.h"
 
 namespace yoke {

@@ -16,8 +16,8 @@ namespace yoke {
 
 namespace {
 
-// The first driver release that serves libraries of a major version of CUDA, and that serves the module, whose kernels
-// have longer arguments than CUDA 12.0 takes.
+// First driver releases for a major version of CUDA: for its libraries, and for the module, whose kernels have longer
+// arguments than CUDA 12.0 takes.
 struct Floor {
     int major;
     const char *libraries;
@@ -32,7 +32,8 @@ const Floor *floor_of(int cuda_major)
     return nullptr;
 }
 
-// "90" has both machine code and PTX; "90-real" the one, "90-virtual" the other; "90a" serves its own alone.
+// Returns how an architecture serves a capability. "90" has both machine code and PTX, "90-real" only machine code,
+// "90-virtual" only PTX; "90a" serves its own capability alone.
 Served served_by(const std::string &arch, int capability)
 {
     const int built = atoi(arch.c_str());
@@ -56,8 +57,8 @@ std::string text_behind(const std::string &path, std::string_view marker)
 
 constexpr char kHere = 0;
 
-// Of the machine's own root the module beside this library, which does not change while a process runs; of another one
-// what it was recorded with.
+// Returns the build. For the machine's own root, this is the module beside this library, which does not change while
+// a process runs. For another root, this is the recorded build.
 Build build_of(const Root &root)
 {
     if (!root.prefix.empty())
@@ -83,7 +84,8 @@ void add_lines(const std::string &text, std::vector<std::string> &folders)
         if (line.rfind('/', 0) == 0) folders.push_back(trimmed(line));
 }
 
-// Where the driver's CUDA library is, "" for nowhere: as the module looks for it, without loading it.
+// Returns the path of the driver's CUDA library, "" if missing. Looks in the same places as the module, without
+// loading the library.
 std::string driver_library(const Root &root)
 {
     constexpr const char *kName = "libcuda.so.1";
@@ -98,7 +100,7 @@ std::string driver_library(const Root &root)
         folders.push_back(usual);
     for (const std::string &folder : folders)
         if (root.has(folder + "/" + kName)) return folder + "/" + kName;
-    // What the loader has indexed or loaded lies anywhere.
+    // The loader may have indexed or loaded a library from any folder.
     const bool indexed = text_behind(root.path("/etc/ld.so.cache"), kName) != "" ||
                          text_behind(root.path("/proc/self/maps"), "/libcuda.so") != "";
     return indexed ? kName : "";
@@ -216,7 +218,7 @@ Rejection reject_driver(const Root &root, const Machine &machine)
             return {Reason::kOldDriver,
                     format("the driver is %s, and no Yoke serves one below %s: install a newer one",
                            driver.c_str(), kOldestDriver)};
-        if (!root.prefix.empty()) return {};  // nobody tells what looked at that machine
+        if (!root.prefix.empty()) return {};  // the recording does not say which build looked at the machine
         return {
             Reason::kNoModule,
             "this installation of Yoke has no CUDA module (libyoke_cuda.so): build or install Yoke with it"};

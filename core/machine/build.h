@@ -1,7 +1,8 @@
-// build.h: which cards this build of Yoke serves, from the mark in its CUDA module, which is not loaded for that.
+// build.h: the cards served by this build of Yoke, read from the mark in its CUDA module without loading the module.
 //
-// A tensor can be made on a card if the module is there, the driver's CUDA library is there and new enough for it, and
-// it has code for the card's compute capability: what opening CUDA would find out is said here without opening it.
+// A tensor can be made on a card under three conditions: the module is there, the driver's CUDA library is there and
+// new enough for the module, and the module has code for the card's compute capability. This file finds out without
+// opening CUDA.
 #pragma once
 
 #include "core/machine/files.h"
@@ -12,7 +13,7 @@
 
 namespace yoke {
 
-// libyoke_cuda.so, as it was built.
+// Build of libyoke_cuda.so.
 struct Build {
     bool present = false;
     int cuda = 0;                    // 13000
@@ -21,42 +22,42 @@ struct Build {
     int major() const { return cuda / 1000; }
 };
 
-// What stands before the mark in the module (kernels/cuda/host/build_mark.cpp), and the build by what stands behind:
-// "cuda 13000 archs 80,90".
+// Text before the mark in the module (kernels/cuda/host/build_mark.cpp), and the build from the text after: "cuda
+// 13000 archs 80,90".
 inline constexpr const char *kBuildMark = "yoke-cuda-module: ";
 Build build_of_mark(const std::string &mark);
 
-// How a build serves a compute capability (80): with machine code, or with code that the driver compiles, if it is new
-// enough.
+// How a build serves a compute capability (80): with machine code, or with code compiled by a driver new enough for
+// this.
 enum class Served { kNo, kBinary, kCompiled };
 Served served(const Build &build, int capability);
 
-// The same of a card. Machine code for a card that is plugged in does not run on a GPU within a processor: there it
-// must be that very GPU's, or code that the driver compiles.
+// Returns how a build serves a card. Machine code for a plug-in card does not run on a GPU within a processor. Such a
+// GPU needs its own machine code, or code compiled by the driver.
 Served served(const Build &build, const yoke_card_info &info);
 
-// The first release of the driver that serves libraries of a major version of CUDA, and a module that was built with
-// it; "" if it is not known.
+// Return the first driver release for libraries of a major version of CUDA, and for a module built with this version;
+// "" if unknown.
 const char *first_driver_of_libraries(int cuda_major);
 const char *first_driver_of_module(int cuda_major);
-inline constexpr const char *kOldestDriver = "530";  // below it no build serves
+inline constexpr const char *kOldestDriver = "530";  // below, no build serves
 
-// The major version of CUDA whose module a driver serves, 0 for none.
+// Returns the newest major version of CUDA whose module the driver serves, 0 for none.
 int newest_cuda_of(const std::string &driver);
 
-// Commands, run in Yoke's source, for a build that serves a compute capability too.
+// Returns commands, for Yoke's source folder, to make a build that serves a compute capability too.
 std::string rebuild_for(const Build &build, int capability);
 
-// Leading numbers of a version, "580.82.07" and "13.580.82.07" as they stand: -1, 0, 1.
+// Compares the leading numbers of two versions, "580.82.07" and "13.580.82.07" unchanged: -1, 0, 1.
 int compare_versions(const std::string &a, const std::string &b);
 
-// "13.0" -> 13000, 0 for what is no version.
+// "13.0" -> 13000, 0 for other texts.
 int cuda_version_of(const std::string &text);
 
-// Why this build cannot use cards of a machine, whatever the card; "" for nothing, or where it is not known: of a
-// recorded machine that does not tell its build.
+// Returns why this build cannot use any card of a machine, or "". Returns "" also if the reason is unknown: a
+// recorded machine may not tell its build.
 Rejection reject_driver(const Root &root, const Machine &machine);
-// The same of one card that the driver serves.
+// Ask about a single card, if the driver is served.
 bool serves(const Root &root, const yoke_card_info &info);
 Rejection reject_card(const Root &root, const Machine &machine, const yoke_card_info &info);
 

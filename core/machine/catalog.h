@@ -1,4 +1,4 @@
-// catalog.h: the models of cards that are known, with the figures of their data sheets.
+// catalog.h: the known models of cards, with figures of their data sheets.
 #pragma once
 
 #include "yoke/inventory.h"
@@ -10,12 +10,13 @@ namespace yoke {
 
 std::span<const yoke_catalog_card> catalog();
 
-// The model that a driver's name and total memory belong to, as an index; -1: none. The name must end in the model's,
-// so that a "Ti" or "Laptop GPU" is not taken for the plain card; memory, where both know it, must be within 6 %.
+// Returns the index of the model with this driver name and total memory; -1: none. The name must end in the model's
+// name, so a "Ti" or "Laptop GPU" is not taken for the plain card. If both memory sizes are known, they must be
+// within 6 %.
 int find_model(std::string_view name, int64_t memory);
 
-// The memory of a card in all: as it was told, else its model's; -1 where neither is known. So who opens a card and who
-// only looks at it order cards alike where there is no management library.
+// Returns a card's total memory: the reported size, else the model's; -1 if both are unknown. So without a management
+// library, a process that opens the cards and a process that only looks order the cards alike.
 int64_t known_memory(const yoke_card_info &info);
 
 }  // namespace yoke

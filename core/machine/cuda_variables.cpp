@@ -1,4 +1,4 @@
-// The variables that CUDA reads once, as it has read them: behind visibility.h.
+// The variables that CUDA reads once, with the values at that time: the implementation for visibility.h.
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"

@@ -10,10 +10,10 @@ namespace yoke {
 
 struct NamedFact {
     const char *key;
-    std::string (*text)(const Machine &machine);  // "" where it is not known
+    std::string (*text)(const Machine &machine);  // "" if unknown
 };
 
-// All of them, in the order in which messages name them.
+// Returns all facts, in the order of messages.
 std::span<const NamedFact> named_facts() noexcept;
 
 }  // namespace yoke

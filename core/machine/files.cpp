@@ -22,7 +22,7 @@ namespace {
 
 std::string read_at(int folder, const char *name, size_t limit)
 {
-    std::string text(limit, '\0');  // before the file is open, which an exception would leave so
+    std::string text(limit, '\0');  // before the open, because an exception would leave the file open
     // A fifo or a terminal in a hand-made root must not stop the snapshot.
     const int fd =
         above_standard(openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -94,7 +94,7 @@ std::vector<std::string> Folder::names() const
     if (!stream) {
         const bool no_memory = errno == ENOMEM;
         close(copy);
-        if (no_memory) throw std::bad_alloc();  // or names would be missing that are there
+        if (no_memory) throw std::bad_alloc();  // else existing names would be missing
         return found;
     }
     while (const dirent *entry = readdir(stream.get()))
@@ -144,7 +144,7 @@ std::string trimmed(std::string_view text)
     return std::string(text.substr(0, text.find_last_not_of(kBlanks) + 1));
 }
 
-// The bytes of the character at the start of a text; 0 for a control character, and for what is none in UTF-8.
+// Returns the bytes of the character at the start of a text; 0 for a control character, and for invalid UTF-8.
 static size_t character_length(std::string_view text)
 {
     const auto at = [&](size_t i) -> unsigned {

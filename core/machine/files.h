@@ -1,7 +1,7 @@
-// files.h: reading the small files of /sys, /proc and /dev, under another root where one is given.
+// files.h: reads the small files of /sys, /proc and /dev, or of another root if given.
 //
-// A server's tree has thousands of them, so each is one openat and one read, without a stream or a path built for it.
-// What is not there, or cannot be read, is "" or -1: on one machine or another everything is missing.
+// A server's tree has thousands of such files, so each read is an openat and a read, without a stream or a path. A
+// missing or unreadable file gives "" or -1: any file is missing on some machine.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// A folder that is held open; names are looked up from there.
+// Open folder for lookups by name.
 class Folder {
 public:
     explicit Folder(const std::string &path);
@@ -26,22 +26,22 @@ public:
     // The text of a file, at most `limit` bytes, without the blanks and NULs at its end.
     std::string text(const std::string &name, size_t limit = 4096) const;
 
-    // The number that a file starts with, decimal or 0x...; `missing` without one.
+    // Returns the number at the start of a file, decimal or 0x...; `missing` without a number.
     int64_t number(const std::string &name, int64_t missing = -1) const;
 
-    // Where a symbolic link points, "" when it is none.
+    // Returns the target of a symbolic link, or "".
     std::string link(const std::string &name) const;
 
     bool has(const std::string &name) const noexcept;
 
-    // The names in it, sorted, without those that begin with a dot.
+    // Returns the sorted names in the folder, without names that begin with a dot.
     std::vector<std::string> names() const;
 
 private:
     int fd_;
 };
 
-// The root that is looked at: "" is the machine's own.
+// Root to read: "" is the machine's own root.
 struct Root {
     std::string prefix;
 
@@ -51,23 +51,23 @@ struct Root {
     bool has(std::string_view absolute) const;
 };
 
-// What YOKE_SYSROOT names.
+// Returns the root named by YOKE_SYSROOT.
 Root configured_root();
 
-// The part of a path behind its last slash.
+// Returns the part of a path after the last slash.
 std::string base_name(const std::string &path);
 
-// The rest of the first line that starts with `key` and a colon ("MemTotal: 5 kB" -> "5 kB"), "" if there is none.
+// Returns the rest of the first line with `key` and a colon in front ("MemTotal: 5 kB" -> "5 kB"), or "".
 std::string field_of(std::string_view text, std::string_view key);
 
 // Cuts blanks, line ends and NULs at both ends.
 std::string trimmed(std::string_view text);
 
-// A text of the host's as it may be shown: '?' for each control character and each byte that is no UTF-8.
+// Returns a text of the host in printable form: '?' for each control character and each byte of invalid UTF-8.
 std::string printable(std::string_view text);
 
-// The number that a text starts with ("32.0 GT/s": 32), 0 without one; `rest` is what stands behind it. Unlike strtod()
-// it does not ask the host's locale, which may want a comma where the kernel writes a point.
+// Returns the number at the start of a text ("32.0 GT/s": 32), 0 without a number; `rest` is the text after. Unlike
+// strtod(), ignores the host program's locale, which may want a comma where the kernel writes a point.
 double number_of(std::string_view text, std::string_view *rest = nullptr);
 
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// Intel's cards, and the graphics of its processors: listed.
+// Intel's cards, and the graphics of Intel's processors: listed.
 #include "core/machine/vendor.h"
 
 namespace yoke {
@@ -9,7 +9,7 @@ class Intel final : public Vendor {
 public:
     constexpr Intel() : Vendor(0x8086, "intel", "Intel") {}
 
-    // The graphics of a processor stand on its own bus.
+    // The graphics of a processor are on the processor's own bus.
     void place_card(yoke_card_info &info) const override
     {
         if (std::string_view(info.pci).starts_with("0000:00:")) info.kind = YOKE_CARD_INTEGRATED;

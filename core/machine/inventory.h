@@ -1,4 +1,5 @@
-// inventory.h: what is in the machine: every GPU with its state, how they are joined, who uses them.
+// inventory.h: the contents of the machine: every GPU with its state, the links between GPUs, and the users of each
+// GPU.
 #pragma once
 
 #include "core/base/text.h"
@@ -17,11 +18,11 @@ struct Card {
     std::vector<yoke_card_process> processes;
     std::vector<std::string>
         bridges;  // PCI addresses on the way up, from the card's own port to the root
-    // Of an instance of a partitioned card: the numbers that the driver counts it by.
+    // Driver's numbers of an instance of a partitioned card.
     int32_t gpu_instance = -1, compute_instance = -1;
-    // Whether this process may have it: in a container cards of the host show on the bus that are not the container's.
+    // Whether this process may use the card: in a container, the bus shows all cards of the host.
     bool granted = true;
-    // Why it cannot be used; info.reason is its text.
+    // Reason why the card cannot be used; info.reason is the text.
     Reason rejected = Reason::kNone;
 };
 
@@ -30,22 +31,22 @@ struct NetworkCard {
     std::vector<std::string> bridges;
 };
 
-// A dock that the system has not let in: what is behind it is on no bus.
+// Dock not authorized by the system: devices behind the dock are on no bus.
 struct UnauthorizedDock {
-    std::string name, uuid;  // uuid: "" where it tells none
+    std::string name, uuid;  // uuid: "" if unknown
 };
 
 enum class DriverFlavor : uint8_t { kUnknown, kOpen, kProprietary };
 
 // The driver's management library.
 struct Nvml {
-    std::string version, path;  // "" for what is not known
+    std::string version, path;  // "" if unknown
     NvmlFailure failure;
 
     bool answered() const { return !version.empty() && !failure; }
 };
 
-// What is not known is "", 0 or empty; facts.h puts it in words.
+// Facts about the machine. Unknown facts are "", 0 or empty; facts.h turns them into words.
 struct Machine {
     std::vector<Card> cards;
     std::vector<NetworkCard> networks;
@@ -54,11 +55,11 @@ struct Machine {
     std::string driver;  // the version of the loaded kernel module
     DriverFlavor driver_flavor = DriverFlavor::kUnknown;
     Nvml nvml;
-    int cuda_driver = 0;          // the newest CUDA that the driver serves, 13000
-    std::string visible_problem;  // what cut CUDA_VISIBLE_DEVICES off, in words
+    int cuda_driver = 0;          // the newest CUDA served by the driver, 13000
+    std::string visible_problem;  // why CUDA_VISIBLE_DEVICES was cut off, in words
     std::vector<UnauthorizedDock> docks;
-    std::string container;        // its engine, "docker"
-    std::string virtual_machine;  // its maker, "wsl"
+    std::string container;        // container's engine, "docker"
+    std::string virtual_machine;  // virtual machine's maker, "wsl"
 
     const Card &card(int i) const { return cards[static_cast<size_t>(i)]; }
     const yoke_card_link &link(int a, int b) const
@@ -67,19 +68,19 @@ struct Machine {
     }
 };
 
-// A card of which nothing is known yet: -1, NaN and "" as the public header says.
+// Returns a card without known facts: -1, NaN and "" as in the public header.
 Card unknown_card();
 
-// What the failure of the management library is in words, "" for none.
+// Returns the failure of the management library in words, "" for none.
 std::string nvml_failure_text(const Machine &machine);
 
-// Says why a card cannot be used, or with an empty rejection that it can.
+// Sets why a card cannot be used. An empty rejection means that the card can be used.
 void reject(Card &card, const Rejection &rejection);
 
-// A UUID without "GPU-" or "MIG-": some sources write the first one for instances too, and users leave it out.
+// Returns a UUID without "GPU-" or "MIG-". Some sources write "GPU-" for instances too, and users omit the prefix.
 std::string_view bare_uuid(std::string_view uuid);
 
-// Whether two UUIDs mean one card, however each source writes it.
+// Returns whether two UUIDs mean the same card, in any spelling.
 bool is_same_uuid(std::string_view a, std::string_view b);
 
 // "/sys/bus" under YOKE_SYSROOT.

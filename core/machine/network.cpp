@@ -34,7 +34,7 @@ std::vector<NetworkCard> read_networks(const Root &root)
     const Folder all = root.folder("/sys/class/infiniband");
     for (const std::string &name : all.names()) {
         const Folder device(all, name);
-        // Its folder stands below that of its PCI device, and this below its bridges.
+        // The network's folder is below its PCI device's folder, which is below the folders of the bridges.
         std::vector<std::string> bridges = bridges_of(all.link(name), "");
         const std::string address = bridges.empty() ? "" : bridges.front();
         if (!bridges.empty()) bridges.erase(bridges.begin());

@@ -1,4 +1,5 @@
-// NVIDIA's cards: what its driver, its management library and CUDA's rules tell of them, and why one cannot be used.
+// NVIDIA's cards: facts from the driver, the management library and CUDA's rules, and reasons why a card cannot be
+// used.
 #include "core/base/error.h"
 #include "core/machine/build.h"
 #include "core/machine/nvidia_card.h"
@@ -37,7 +38,7 @@ Rejection for_driver(const Machine &machine, const yoke_card_info &info)
             format(
                 "the driver '%s' holds the card, not nvidia: unbind it and load the NVIDIA driver",
                 info.driver)};
-    if (info.nvml_index >= 0) return {};  // NVML reaches it all the same
+    if (info.nvml_index >= 0) return {};  // NVML reaches the card all the same
     if (machine.driver.empty())
         return {
             Reason::kNoDriver,
@@ -47,7 +48,7 @@ Rejection for_driver(const Machine &machine, const yoke_card_info &info)
         "the NVIDIA driver is loaded but does not hold the card: it may be too new or too old for this driver, or have failed; see dmesg | grep -i nvrm"};
 }
 
-// The files that a process opens for a card.
+// Checks the files that a process opens for a card.
 Rejection for_files(const Root &root, const Machine &machine, const yoke_card_info &info)
 {
     const std::string control = root.path("/dev/nvidiactl");
@@ -109,7 +110,7 @@ Rejection for_modes(const Card &card)
     return {};
 }
 
-// NVML failed in a way that CUDA fails in too.
+// Rejects the card if NVML failed, because CUDA fails in the same way.
 Rejection for_library(const Machine &machine)
 {
     const NvmlFailure &failure = machine.nvml.failure;
@@ -146,14 +147,14 @@ void mark_visible(Machine &machine)
     int32_t number = 0;
     for (const int each : visible.cards) {
         Card &card = machine.cards[static_cast<size_t>(each)];
-        // The CUDA module passes over a card that it has no code for, and the next one has its number.
+        // The CUDA module skips a card without code in this build, and the next card gets the number.
         if (lacks_code(card.rejected)) continue;
         card.info.visible = number++;
     }
     machine.visible_problem = visible.problem.empty() ? visible.dropped : visible.problem;
 }
 
-// A daemon that listens serves every card of its machine that a client asks for.
+// A listening MPS daemon serves every card of its machine on a client's request.
 void mark_mps(const Root &root, Machine &machine)
 {
     const char *given = getenv("CUDA_MPS_PIPE_DIRECTORY");
@@ -164,8 +165,9 @@ void mark_mps(const Root &root, Machine &machine)
         if (is_held_by_nvidia(card.info)) card.info.mps = 1;
 }
 
-// In a container the bus shows all cards of the host. Those of the container are the ones that NVML tells of; where it
-// is silent, the ones that the module's own list has, where that leaves some out, else the ones with a device file.
+// Marks the container's cards, because in a container, the bus shows all cards of the host. NVML lists the
+// container's cards. If NVML does not answer, the module's own list counts if it leaves cards out, else the device
+// files count.
 void mark_granted(const Root &root, Machine &machine)
 {
     if (machine.container.empty()) return;

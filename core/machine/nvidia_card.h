@@ -1,4 +1,4 @@
-// nvidia_card.h: what the files that ask NVIDIA's driver share: which cards are its own.
+// nvidia_card.h: common parts of the files that ask NVIDIA's driver: how to tell its cards.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -7,14 +7,14 @@
 
 namespace yoke {
 
-inline constexpr const char *kNvidia = "nvidia";  // the vendor, and its kernel driver
+inline constexpr const char *kNvidia = "nvidia";  // name of the vendor and of the kernel driver
 
 inline bool is_nvidia(const yoke_card_info &info) noexcept
 {
     return std::string_view(info.vendor) == kNvidia;
 }
 
-// Whether NVIDIA's kernel driver holds a card; whether it may, where nobody tells who holds it.
+// Return whether NVIDIA's kernel driver holds a card, or may hold a card whose driver is unknown.
 inline bool is_held_by_nvidia(const yoke_card_info &info) noexcept
 {
     return std::string_view(info.driver) == kNvidia;
@@ -31,7 +31,7 @@ inline bool is_off_bus(const yoke_card_info &info) noexcept
     return info.kind == YOKE_CARD_INTEGRATED && !info.pci[0];
 }
 
-// A card that shows on no bus, but in NVIDIA's driver.
+// Marks a card as NVIDIA's. The driver shows the card, but no bus does.
 inline void put_nvidia(yoke_card_info &info, bool is_held = true)
 {
     put(info.vendor, kNvidia);

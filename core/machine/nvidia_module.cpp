@@ -11,8 +11,8 @@ namespace yoke {
 
 namespace {
 
-// Processors with a GPU in their chip: what a Jetson's device tree calls them, and the first of the 128 device numbers
-// that NVIDIA keeps for a GPU that shows on the PCI bus. 0: it shows on none.
+// Processors with a GPU in the chip: the name in a Jetson's device tree, and the first of 128 device numbers that
+// NVIDIA reserves for such a GPU on the PCI bus. 0: the GPU is not on the bus.
 constexpr struct Chip {
     const char *tree;
     int32_t first_device;
@@ -33,7 +33,7 @@ bool is_integrated(const Card &card)
     return is_nvidia(card.info) && card.info.kind == YOKE_CARD_INTEGRATED;
 }
 
-// The processor of a Jetson, by its device tree; null for one that is not known.
+// Returns the processor of a Jetson, by the device tree; null if unknown.
 const Chip *chip_of_board(const Root &root)
 {
     const std::string tree = root.text("/proc/device-tree/compatible", 256);
@@ -42,7 +42,7 @@ const Chip *chip_of_board(const Root &root)
     return nullptr;
 }
 
-// The first text in `line` that looks like 580.82.07.
+// Returns the first text in `line` in the form of 580.82.07.
 std::string version_in(std::string_view line)
 {
     for (size_t i = 0; i < line.size(); ++i) {
@@ -80,7 +80,7 @@ void read_module_card(const Root &root, Card &card)
     const std::string name = field_of(text, "Model"), uuid = field_of(text, "GPU UUID"),
                       minor = field_of(text, "Device Minor");
     if (!name.empty()) put(card.info.name, name);
-    // Of a card that was never started the module knows only "GPU-????????-...".
+    // For a card never started, the module knows only "GPU-????????-...".
     if (!card.info.uuid[0] && uuid.find('?') == std::string::npos) put(card.info.uuid, uuid);
     if (card.info.minor < 0 && !minor.empty()) card.info.minor = atoi(minor.c_str());
 }
@@ -118,7 +118,7 @@ void settle_integrated(const Root &root, yoke_card_info &info)
     info.memory_reserved = -1;
     put_host_memory(root, info);
     info.is_egpu = 0;
-    // The link that the bus tells of crosses no slot, and no copy takes it.
+    // The bus reports a link, but this link crosses no slot, and no copy uses it.
     info.link_generation = info.link_generation_max = -1;
     info.link_width = info.link_width_max = -1;
 }
@@ -133,7 +133,7 @@ void add_integrated_card(const Root &root, Machine &machine)
                         root.has("/dev/nvmap") || root.has("/dev/nvgpu"));
     if (!tegra) return;
     const Chip *chip = chip_of_board(root);
-    // The bus that we see lacks a GPU that stands there: it is hidden from us, and not lost.
+    // The GPU exists, but is missing on the visible bus: the GPU is hidden from this process, and not lost.
     if (chip && chip->first_device)
         for (Card &card : cards)
             if (is_nvidia(card.info) && card.info.present == 0) {

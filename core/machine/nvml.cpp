@@ -24,14 +24,14 @@ using Seconds = std::chrono::duration<double>;
 // A whole snapshot may take so many deadlines: without the persistence daemon the driver starts each card for it.
 constexpr int kDeadlinesOfAll = 12;
 
-// One at a time: NVML's own locks have had faults. A forked child gets a gate of its own, because the thread
-// that holds the parent's may not exist there.
+// Gate for a single user at a time, because NVML's own locks have had faults. A forked child gets a gate of its own.
+// The thread with the parent's lock may not exist in the child.
 struct Gate {
     explicit Gate(pid_t owner) : process(owner) {}
     const pid_t process;
     std::mutex mutex;
-    std::atomic<const NvmlFailure *> hang{nullptr};  // why it is not asked any more
-    std::atomic<bool> in_use{false};  // a fork now copies a library in the midst of its work
+    std::atomic<const NvmlFailure *> hang{nullptr};  // why NVML is not asked again
+    std::atomic<bool> in_use{false};  // a fork now would copy the library amid its work
     bool inherited_in_use = false;
 };
 std::atomic<Gate *> current_gate{nullptr};
@@ -45,14 +45,14 @@ Gate &gate()
         fresh->hang.store(known->hang.load());
         fresh->inherited_in_use = known->in_use.load();
     }
-    if (current_gate.compare_exchange_strong(known, fresh)) return *fresh;  // the old one is kept
+    if (current_gate.compare_exchange_strong(known, fresh)) return *fresh;  // the old gate is kept
     delete fresh;
     return *current_gate.load();
 }
 
 // ---- Loading --------------------------------------------------------------------------------------------------------
 
-// What was loaded stays so.
+// Loaded library, never unloaded.
 struct Loaded {
     Api api;
     std::string path;
@@ -64,7 +64,7 @@ std::vector<std::string> candidate_paths(const Root &root)
     constexpr const char *kName = "libnvidia-ml.so.1";
     const char *given = config("YOKE_NVML_PATH");
     if (!given) {
-        // Another root is another machine: this one's library knows nothing of it.
+        // Another root is another machine, unknown to this machine's library.
         if (!root.prefix.empty()) return {};
         return {kName, std::string("/usr/lib/wsl/lib/") + kName};
     }
@@ -110,7 +110,7 @@ NvmlFailure failure(NvmlFailure::Kind kind, std::string detail)
     return made;
 }
 
-// Why there is no library, if there is none.
+// Loads the library; returns the failure, if any.
 NvmlFailure load(Session &session, const std::vector<std::string> &paths)
 {
     if (const Loaded *known = loaded.load()) {
@@ -176,7 +176,8 @@ void ask_all(Session &session)
     if (session.links) nvml::ask_links(session);
 }
 
-// The library's version: some tell it only once they are started, so its file is asked as well.
+// Reads the library's version. Some libraries report the version only after their start, so the file name is used as
+// well.
 void note_version(Session &session)
 {
     char version[nvml::kVersionSize] = "";
@@ -207,7 +208,7 @@ void work(Session &session, Gate &gate, const std::vector<std::string> &paths)
     }
     ask_versions(session);
     ask_all(session);
-    // Nothing stays held: a card may sleep again, and a fork copies no open files of the driver.
+    // The shutdown releases all: a card may sleep again, and a fork copies no open files of the driver.
     session.call(session.api.shutdown);
 }
 
@@ -257,7 +258,7 @@ const NvmlFailure *hang_of(const Session &session, double seconds)
     return hang.release();
 }
 
-// Waits for the worker; nullptr when it came back, else what it hangs in.
+// Waits for the worker. Returns nullptr if the worker has finished, else the hanging call.
 const NvmlFailure *watch(Session &session, double limit)
 {
     std::unique_lock lock(session.mutex);
@@ -276,8 +277,8 @@ const NvmlFailure *watch(Session &session, double limit)
     return nullptr;
 }
 
-// A card of the driver's of which it has said nothing yet: whoever hangs at the start tells of none, and CUDA starts as
-// NVML does.
+// Returns whether the driver may hold the card, but NVML has reported no facts about the card. A hang at the start
+// leaves all cards so, and CUDA starts like NVML.
 bool is_unanswered(const Card &card)
 {
     const yoke_card_info &info = card.info;
@@ -325,7 +326,7 @@ void ask_nvml(const Root &root, Machine &machine, bool links)
     }
     worker.detach();
     mine.hang.store(hang);
-    // The session is the worker's to the end, should its call ever return.
+    // The session belongs to the worker to the end, if the hanging call ever returns.
     const std::lock_guard session_lock(session->mutex);
     machine = session->machine;
     note_hang(machine, *hang, false);

@@ -1,9 +1,9 @@
-// nvml.h: what the driver's management library tells of the cards.
+// nvml.h: facts from the driver's management library about the cards.
 //
-// All calls are made by a thread of the snapshot's own while the asking thread watches its progress: a call that takes
-// longer than its deadline (YOKE_NVML_TIMEOUT seconds) is left behind with its thread, and from then
-// on the library counts as hung for this process. Where every call answers, no thread is left and the library is shut
-// down again, so a fork finds nothing of it in use.
+// A thread of the snapshot's own makes all calls while the asking thread watches. If a call takes longer than its
+// deadline (YOKE_NVML_TIMEOUT seconds), the call is left behind with its thread. From then on, the library counts as
+// hung for this process. If every call answers, no thread is left, and the library is shut down again, so a fork
+// never finds the library in use.
 #pragma once
 
 #include "core/machine/files.h"
@@ -13,11 +13,11 @@
 
 namespace yoke {
 
-// A driver that resets a card may take seconds; one that takes longer than this for a single answer does not come back.
+// A driver that resets a card may take seconds. If a single answer takes longer than this, it never comes.
 
-// Fills in what NVML knows of the machine's cards, adds MIG instances behind them and cards that only NVML shows, and
-// the links between them; and Machine::nvml and Machine::cuda_driver. Never raises for what is wrong with the library.
-// With `links` false (one card is looked at) no pairs are asked for.
+// Fills in NVML's facts about the machine's cards, with Machine::nvml and Machine::cuda_driver. Adds MIG instances
+// after their cards, cards known only to NVML, and the links between cards. Never raises for an error of the library.
+// With `links` false (a look at one card), asks for no pairs.
 void ask_nvml(const Root &root, Machine &machine, bool links);
 
 }  // namespace yoke

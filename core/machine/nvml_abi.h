@@ -9,7 +9,7 @@
 
 namespace yoke::nvml {
 
-using Handle = struct HandleTag *;  // of a GPU or of a MIG instance
+using Handle = struct HandleTag *;  // handle of a GPU or a MIG instance
 
 // Return codes.
 constexpr int kSuccess = 0, kUninitialized = 1, kNotSupported = 3, kNoPermission = 4, kNotFound = 6,
@@ -24,12 +24,12 @@ constexpr int kSensorGpu = 0;
 constexpr int kThresholdSlowdown = 1;
 constexpr int kEccCorrected = 0, kEccUncorrected = 1;
 constexpr int kEccVolatile = 0;
-constexpr int kVirtualizationGuest = 2;  // a vGPU, seen from within its virtual machine
+constexpr int kVirtualizationGuest = 2;  // a vGPU within a virtual machine
 constexpr int kPeerRead = 0, kPeerWrite = 1;
 constexpr int kPeerOk = 0;
 constexpr int kLinkToGpu = 0, kLinkToSwitch = 2;
 constexpr unsigned kMaxLinks = 36;
-constexpr uint64_t kNoValue = ~uint64_t{0};  // of a measure that the driver does not have
+constexpr uint64_t kNoValue = ~uint64_t{0};  // a measure that the driver does not have
 constexpr unsigned kNameSize = 96, kUuidSize = 96, kVersionSize = 80;
 
 struct PciInfo {
@@ -41,7 +41,7 @@ struct PciInfo {
 static_assert(sizeof(PciInfo) == 68);
 
 struct Memory {
-    uint64_t total, free, used;  // used: with what the driver keeps for itself
+    uint64_t total, free, used;  // used: with the driver's own share
 };
 static_assert(sizeof(Memory) == 24);
 
@@ -51,7 +51,7 @@ struct MemoryV2 {
 };
 static_assert(sizeof(MemoryV2) == 40 && offsetof(MemoryV2, total) == 8);
 
-// What structs with a version begin with: their size, and the version in the top byte.
+// Returns the first field of structs with a version: their size, and the version in the top byte.
 constexpr unsigned version_of(size_t size, unsigned version)
 {
     return static_cast<unsigned>(size) | version << 24;

@@ -1,4 +1,4 @@
-// What NVML tells of one card. Each question may go unanswered (code 3): its field then stays unknown.
+// NVML's facts about a card. A question may have no answer (code 3): its field then stays unknown.
 #include "core/machine/nvidia_card.h"
 #include "core/machine/nvml_session.h"
 
@@ -31,7 +31,7 @@ int32_t cores_of_multiprocessor(int32_t major, int32_t minor)
     }
 }
 
-// The answer to a question for one unsigned number; -1 without one.
+// Returns the answer to a question for an unsigned number; -1 without an answer.
 template <class... Kind>
 int32_t number(Asker &asker, const Symbol<Handle, Kind..., unsigned *> &symbol, Kind... kind)
 {
@@ -50,7 +50,7 @@ int32_t flag(Asker &asker, const Symbol<Handle, int *> &symbol)
     return asker.ask(symbol, &value) ? value != 0 : -1;
 }
 
-// Where a card does not tell its number: cards are counted in the order of their addresses, in which they stand.
+// Returns the number of a card without a reported number: the count of cards in the order of addresses.
 int32_t number_by_place(const Session &session, size_t card)
 {
     int32_t number = 0;
@@ -152,7 +152,7 @@ void ask_modes(Asker &asker)
 {
     const Api &api = asker.api();
     int mode = 0;
-    // 1 was "one thread": CUDA has long treated it as exclusive.
+    // 1 was "one thread": CUDA has long treated this mode as exclusive.
     if (asker.ask(api.compute_mode, &mode))
         asker.info().compute_mode = mode == 1 ? YOKE_COMPUTE_EXCLUSIVE : mode;
     asker.info().persistence = flag(asker, api.persistence);
@@ -167,7 +167,7 @@ void ask_modes(Asker &asker)
     if (code == kSuccess)
         asker.info().mig = now != 0;
     else if (code == kNotSupported)
-        asker.info().mig = 0;  // it cannot be partitioned
+        asker.info().mig = 0;  // not partitionable
 }
 
 void take_known(int32_t &field, int32_t value)
@@ -194,7 +194,7 @@ void ask_nvlinks(Asker &asker)
         int state = 0;
         const int code = asker.code(asker.api().nvlink_state, link, &state);
         if (code == kNoFunction || code == kLost) return;
-        // One that is not fitted may stand between others that are; a card without the first has none.
+        // A missing link may be between fitted links. A card without the first link has no links.
         if (code == kNotSupported && link > 0) continue;
         if (code != kSuccess) break;
         ++there;
@@ -221,7 +221,7 @@ void ask_memory(Asker &asker)
         info.memory_reserved = static_cast<int64_t>(exact.reserved);
         return;
     }
-    // Drivers before 510, and those that refuse the struct's version: what they keep counts as used.
+    // Drivers before 510, and drivers that refuse the struct's version, count their own memory as used.
     Memory memory{};
     const int code = asker.code(api.memory, &memory);
     // A GPU within a processor has no memory of its own. The host's is put in once the library is left.

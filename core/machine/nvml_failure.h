@@ -1,4 +1,4 @@
-// nvml_failure.h: how the management library failed, as facts; its text is made of them once, by text_of().
+// nvml_failure.h: the failure of the management library, as facts; text_of() turns them into words once.
 #pragma once
 
 #include "core/machine/rejection.h"
@@ -16,19 +16,19 @@ struct NvmlFailure {
     enum class Kind : uint8_t {
         kNone,
         kOtherRoot,   // another root is looked at, and no library is named
-        kNoFile,      // what is named is no regular file
-        kNoLibrary,   // the loader finds none
-        kNoInit,      // what it finds is another library
-        kNoThread,    // none could be started to ask it
-        kRaised,      // an exception while it was asked
-        kNotStarted,  // its start failed, with `code`
+        kNoFile,      // the path is no regular file
+        kNoLibrary,   // the loader finds no library
+        kNoInit,      // the file found is another library
+        kNoThread,    // no thread could be started
+        kRaised,      // an exception during the questions
+        kNotStarted,  // failed start, with `code`
         kHung,        // a call did not come back
     };
     Kind kind = Kind::kNone;
     int code = 0;      // NVML's, of kNotStarted
-    std::string call;  // that did not come back, "nvmlDeviceGetName"; "" where none was being made
-    std::string card;  // for which it was made, by address; "" for the library itself
-    double seconds = 0;  // that it was waited for
+    std::string call;  // the hanging call, "nvmlDeviceGetName"; "" for none
+    std::string card;  // address of the call's card; "" for the library itself
+    double seconds = 0;  // length of the wait
     bool is_earlier =
         false;  // an earlier snapshot of this process met it, and the library is not asked again
     std::string detail;  // a path, or the words of the loader or the system
@@ -36,13 +36,13 @@ struct NvmlFailure {
     explicit operator bool() const noexcept { return kind != Kind::kNone; }
 };
 
-// One sentence with its remedy; "" for no failure. Of a start that failed over versions it names both: the kernel
-// module's and the library's, "" for one that is not known.
+// Returns the failure in one sentence with its remedy; "" for no failure. If the start failed because versions
+// differ, the text names both versions: the kernel module's and the library's, "" if unknown.
 std::string text_of(const NvmlFailure &failure, const std::string &module,
                     const std::string &library);
 
-// What it says against the cards: CUDA starts as NVML does, and hangs as it does. kNone where CUDA may work all the
-// same.
+// Returns the reason against the cards, because CUDA starts and hangs like NVML. Returns kNone if CUDA may work all
+// the same.
 Reason reason_of(const NvmlFailure &failure) noexcept;
 
 }  // namespace yoke

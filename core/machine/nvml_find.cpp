@@ -1,4 +1,4 @@
-// Which of the machine's cards NVML knows, by PCI address; and which cards only NVML shows.
+// The machine's cards known to NVML, by PCI address, and cards known only to NVML.
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"
@@ -14,12 +14,12 @@ namespace {
 
 bool is_candidate(const Card &card)
 {
-    // Taking the handle of a card that sleeps would wake it.
+    // To take the handle of a sleeping card would wake the card.
     return card.info.pci[0] && is_nvidia(card.info) && card.info.present == 1 &&
            card.info.asleep != 1 && may_be_held_by_nvidia(card.info);
 }
 
-// What a refused handle says of the card.
+// Notes the meaning of a refused handle for the card.
 void note_refusal(Card &card, int code)
 {
     yoke_card_info &info = card.info;
@@ -41,7 +41,7 @@ void note_refusal(Card &card, int code)
                              describe(code).c_str())});
 }
 
-// Returns how many of the library's cards that accounts for; -1 where it cannot be asked by address.
+// Returns how many of the library's cards are accounted for; -1 if the library does not support addresses.
 int find_by_address(Session &session)
 {
     int found = 0;
@@ -57,7 +57,7 @@ int find_by_address(Session &session)
             session.call(session.api.by_address, address.c_str(), &session.known[i].handle);
         if (code == kNoFunction) return -1;
         if (code != kSuccess) session.known[i].handle = nullptr;
-        // A card without a driver is refused for that, which is said elsewhere. Of nvgpu's NVML need not know.
+        // A card without a driver is refused for this reason, reported elsewhere. NVML may not know nvgpu's cards.
         if (code != kSuccess && is_held_by_nvidia(card.info)) note_refusal(card, code);
         found += code != kNotFound;
     }
@@ -74,7 +74,7 @@ std::string address_by_handle(Session &session, Handle handle)
     return "";
 }
 
-// A place for a card that has none yet: the one at its address, a GPU within the processor, or a new one.
+// Returns a place for a card without a place: the card at the address, a GPU within the processor, or a new card.
 size_t place_for(Session &session, const std::string &address)
 {
     std::vector<Card> &cards = session.machine.cards;
@@ -105,7 +105,7 @@ void find_by_index(Session &session, unsigned count)
         const size_t card = place_for(session, address_by_handle(session, handle));
         if (session.known[card].handle) continue;
         session.known[card].handle = handle;
-        // NVML did not show the card at the address that the bus gives it.
+        // NVML did not show the card at the bus's address.
         Card &found = session.machine.cards[card];
         if (found.rejected == Reason::kNotShown) reject(found, {});
     }
@@ -121,7 +121,7 @@ void find_cards(Session &session)
     const std::vector<Card> &cards = session.machine.cards;
     const bool asleep = std::any_of(cards.begin(), cards.end(),
                                     [](const Card &card) { return card.info.asleep == 1; });
-    // By index every card is started, those too that sleep.
+    // A search by index would start every card, sleeping cards too.
     const bool missing = found < 0 || (session.links && static_cast<int>(count) > found);
     if (missing && !asleep) find_by_index(session, count);
 }

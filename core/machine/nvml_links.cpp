@@ -1,4 +1,5 @@
-// How cards are joined by NVML's account: it knows what a virtual machine hides of the bus, and NVLink.
+// The links between cards as NVML reports them, because NVML knows NVLink, and the parts of the bus hidden by a
+// virtual machine.
 #include "core/machine/nvml_session.h"
 
 #include "core/machine/topology.h"
@@ -12,7 +13,7 @@ namespace {
 // Where a card's active NVLinks lead.
 struct Ends {
     std::vector<int32_t> cards;  // how many to each card
-    int32_t switches = 0;        // how many into switches: those reach every card on them
+    int32_t switches = 0;        // links into switches, which reach every card on the switch
 };
 
 size_t card_at(const Machine &machine, const std::string &address)
@@ -37,7 +38,7 @@ Ends ends_of(Session &session, size_t card)
             ++ends.switches;
         else if (asker.ask(asker.api().nvlink_remote, link, &remote)) {
             const size_t other = card_at(session.machine, address_of(remote));
-            // Drivers that tell no type: an address that is no card's is a switch's.
+            // For drivers without link types, an unknown address is a switch's.
             if (other < ends.cards.size())
                 ++ends.cards[other];
             else if (type != kLinkToGpu)

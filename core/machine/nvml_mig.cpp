@@ -1,4 +1,4 @@
-// What may be there many times on a card: processes, and the instances of a partitioned one.
+// The repeated parts of a card: processes, and the instances of a partitioned card.
 #include "core/machine/nvml_session.h"
 
 #include "core/base/error.h"
@@ -11,7 +11,7 @@ namespace yoke::nvml {
 
 namespace {
 
-// Processes come and go between the question for their number and the one for themselves.
+// Lists processes. Processes come and go between the question for the count and the question for the list.
 template <class Entry>
 int list_processes(Asker &asker, const Symbol<Handle, unsigned *, Entry *> &symbol,
                    std::vector<Entry> &found)
@@ -60,7 +60,7 @@ void add_processes(Card &card, const std::vector<Process> &found, bool compute)
                                        [&](const yoke_card_process &one) {
                                            return one.pid == static_cast<int32_t>(each.pid);
                                        });
-        if (known) continue;  // it draws as well
+        if (known) continue;  // the process also draws
         yoke_card_process process{};
         process.struct_size = sizeof process;
         process.pid = static_cast<int32_t>(each.pid);
@@ -71,7 +71,7 @@ void add_processes(Card &card, const std::vector<Process> &found, bool compute)
     }
 }
 
-// What an instance has of the card that it is a part of.
+// Returns an instance with the facts of the whole card.
 Card instance_of(const Card &parent)
 {
     Card card = unknown_card();

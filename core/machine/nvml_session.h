@@ -1,5 +1,4 @@
-// nvml_session.h: the library's table of functions, and how one is called under watch. For the files that fill a
-// snapshot.
+// nvml_session.h: the library's table of functions, and calls under watch. For the files that fill a snapshot.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -25,23 +24,23 @@ struct SymbolOf<int(Arguments...)> {
     using type = Symbol<Arguments...>;
 };
 
-// NULL is what the driver does not have.
+// Functions of the library; NULL if the driver does not have them.
 struct Api {
 #define NVML_SYMBOL(member, arguments, ...) SymbolOf<int arguments>::type member;
 #include "core/machine/nvml_symbols.def"
 };
 
-// What is known of a card beside its Card.
+// Facts about a card besides its Card.
 struct Known {
-    Handle handle = nullptr;      // nullptr: NVML does not tell of it
+    Handle handle = nullptr;      // nullptr: unknown to NVML
     uint64_t active_nvlinks = 0;  // bit n: link n is up
 };
 
-// Thrown through the worker, once nobody waits for it any more.
+// Exception that ends the worker once no thread waits for the result.
 struct Abandoned {};
 
-// What a snapshot's worker writes and its watcher reads. The worker holds `mutex` except within a call of the library,
-// so the watcher can take over what was known when a call does not return.
+// State written by a snapshot's worker and read by its watcher. The worker holds `mutex` except within a call of the
+// library. So if a call does not return, the watcher can take over the facts so far.
 struct Session {
     using Clock = std::chrono::steady_clock;
 
@@ -53,7 +52,7 @@ struct Session {
     bool links = true;         // between cards are asked for
     bool finished = false, abandoned = false;
 
-    // The call that is being made, and for which card ("" for the library itself).
+    // Current call, and the address of its card ("" for the library itself).
     const char *call_name = nullptr;
     std::string call_card;
     Clock::time_point call_start;
@@ -82,7 +81,7 @@ struct Session {
     }
 };
 
-// One card's questions: after the card is lost, none is asked any more.
+// Questions about a card. After the loss of the card, there are no more questions.
 class Asker {
 public:
     Asker(Session &session, size_t card)
@@ -124,13 +123,13 @@ private:
 // Gets handles for the machine's cards by PCI address, and adds cards that NVML alone shows.
 void find_cards(Session &session);
 
-// Asks for everything about a card (nvml_card.cpp).
+// Asks for all facts about a card (nvml_card.cpp).
 void ask_card(Session &session, size_t card);
 
 // Adds the instances of a partitioned card behind it (nvml_mig.cpp). Returns how many.
 size_t ask_instances(Session &session, size_t card);
 
-// Who computes and draws on it (nvml_mig.cpp).
+// Asks for the processes that compute and draw on a card (nvml_mig.cpp).
 void ask_processes(Asker &asker);
 
 // Total, free, used and reserved memory; multiprocessors (nvml_card.cpp): of cards and of instances.
@@ -140,7 +139,7 @@ void ask_multiprocessors(Asker &asker);
 // Asks how the cards are joined (nvml_links.cpp); fills machine.links.
 void ask_links(Session &session);
 
-// The address in `info` as sysfs writes it.
+// Returns the address in `info` as in sysfs.
 std::string address_of(const PciInfo &info);
 
 }  // namespace yoke::nvml

@@ -11,7 +11,7 @@ namespace yoke {
 
 namespace {
 
-// What answers under the name of a container engine, outermost first.
+// Returns the name of the container engine, the outermost first.
 const char *engine_of(const Root &root)
 {
     if (root.has("/.dockerenv")) return "docker";
@@ -21,7 +21,7 @@ const char *engine_of(const Root &root)
         {"kubepods", "kubernetes"},   {"cri-containerd", "containerd"},
         {"containerd", "containerd"}, {"docker", "docker"},
         {"libpod", "podman"},         {"lxc", "lxc"}};
-    // A shell of docker.service itself is in no container.
+    // A shell of docker.service is in no container.
     if (!container_of(cgroups).empty())
         for (const auto &mark : kMarks)
             if (cgroups.find(mark[0]) != std::string::npos) return mark[1];
@@ -45,7 +45,7 @@ std::string hypervisor_of(const Root &root)
                                           {"Microsoft", "hyper-v"},  {"OpenStack", "kvm"}};
     for (const auto &maker : kMakers) {
         const bool named = vendor.find(maker[0]) != std::string::npos;
-        // These three also sell machines that are not virtual.
+        // The other three makers also sell machines that are not virtual.
         const bool always = std::string_view("QEMU VMware innotek Xen OpenStack").find(maker[0]) !=
                             std::string_view::npos;
         if (named && (always || hypervised)) return maker[1];
@@ -61,8 +61,8 @@ bool is_hex(std::string_view text)
                        [](char c) { return isxdigit(static_cast<unsigned char>(c)); });
 }
 
-// In a PID namespace of its own, a number of the host may be that of a stranger here. One that holds none of the
-// driver's files is a stranger, as far as it lets us look.
+// Returns whether the process is a stranger. In a PID namespace of its own, a number of the host may belong to
+// another process. A process without files of the driver is a stranger, if its files are readable.
 bool is_stranger(const Folder &process)
 {
     const Folder files(process, "fd");
@@ -76,18 +76,17 @@ bool is_stranger(const Folder &process)
 struct Place {
     Folder proc;
     std::string passwd;
-    bool own_namespace;  // of process numbers
+    bool own_namespace;  // namespace of process numbers
 };
 
-// A process's name by its command line, argv[0], and the short name that the kernel keeps. A program that writes a
-// title has one text with blanks in place of arguments, of which some may be secret: "job --key=...". Then only what
-// the kernel knows the program by counts.
+// Returns a process's name by its argv[0] and the kernel's short name. A program with a title of its own has one text
+// with blanks in place of arguments, and parts may be secret: "job --key=...". Then only the kernel's name counts.
 std::string name_of_process(const std::string &program, const std::string &known)
 {
     constexpr const char *kBlanks = " \t\r\n";
     const size_t blank = program.find_first_of(kBlanks);
     if (blank == program.npos) return program.empty() ? known : base_name(program);
-    constexpr size_t kLongest = 15;  // of what the kernel keeps
+    constexpr size_t kLongest = 15;  // characters kept by the kernel
     for (const std::string &name : {base_name(program), base_name(program.substr(0, blank))}) {
         const bool is_cut = known.size() == kLongest && name.compare(0, kLongest, known) == 0;
         if ((name == known || is_cut) && name.find_first_of(kBlanks) == name.npos) return name;
@@ -101,11 +100,11 @@ void read_process(const Place &place, yoke_card_process &process)
     process.visible = folder.is_open() && !(place.own_namespace && is_stranger(folder));
     if (!process.visible) return;
     const std::string status = folder.text("status");
-    // Reading the arguments of a process that waits in the kernel may wait as long as it does.
+    // If a process waits in the kernel, a read of its arguments may wait as long.
     const bool waits = field_of(status, "State").rfind("D", 0) == 0;
     const std::string command = waits ? "" : folder.text("cmdline", 512);
     const std::string program = command.substr(0, command.find('\0'));
-    // Whoever runs a program chooses these texts: nothing in them may steer a terminal or end a line.
+    // The process's user chooses these texts, so they must not steer a terminal or end a line.
     put(process.name, printable(name_of_process(program, folder.text("comm", 64))));
     const std::string user = field_of(status, "Uid");
     if (!user.empty()) put(process.user, printable(user_name(place.passwd, atoll(user.c_str()))));
@@ -127,7 +126,7 @@ void sum_processes(Card &card)
     // Programs of every sort use the host's memory.
     if (info.memory_used < 0 || info.kind == YOKE_CARD_INTEGRATED) return;
     info.hidden_memory = std::max<int64_t>(0, info.memory_used - seen);
-    // Where the driver does not tell its own share apart (before 510), that much may be the driver's.
+    // If the driver does not report its own share (before 510), this much may be the driver's.
     constexpr int64_t kDriverShare = int64_t{1} << 30;
     if (info.memory_reserved < 0 && info.hidden_memory <= kDriverShare) info.hidden_memory = 0;
 }
@@ -165,7 +164,7 @@ void read_processes(const Root &root, Machine &machine)
     }
 }
 
-// "container-3", which stands for an id in a recording that was redacted.
+// Returns "container-3", the placeholder of an id in a redacted recording.
 static std::string placeholder_of(std::string_view cgroups)
 {
     constexpr std::string_view kMark = "container-";
@@ -202,7 +201,7 @@ std::string container_of(std::string_view cgroups)
 
 std::string user_name(std::string_view passwd, int64_t uid)
 {
-    // Not getpwuid: that may ask a directory server, load libraries, and wait.
+    // Not getpwuid, which may ask a directory server, load libraries, and wait.
     const std::string number = format("%lld", static_cast<long long>(uid));
     while (!passwd.empty()) {
         const std::string_view line = passwd.substr(0, passwd.find('\n'));

@@ -1,4 +1,4 @@
-// proc.h: what the kernel tells of processes and their containers, and of the machine's kind.
+// proc.h: the kernel's facts about processes and their containers, and about the kind of machine.
 #pragma once
 
 #include "core/machine/files.h"
@@ -8,13 +8,13 @@
 
 namespace yoke {
 
-// Of the place: the container's engine and the virtual machine's maker.
+// Reads the container's engine and the virtual machine's maker.
 void read_place(const Root &root, Machine &machine);
 
-// The host's memory, as that of a card.
+// Puts the host's memory in as the card's memory.
 void put_host_memory(const Root &root, yoke_card_info &info);
 
-// Whose processes they are: names, users, containers; who cannot be seen from here, and how much memory that leaves.
+// Reads names, users and containers of the processes, and counts hidden processes with their memory.
 void read_processes(const Root &root, Machine &machine);
 
 // The container's id in a text of /proc/PID/cgroup ("4f5e...", an LXC container's name); "" for none.

@@ -15,19 +15,19 @@ enum class Reason : uint8_t {
 #undef YOKE_REASON
 };
 
-// The doctor's check that looks into a reason, "driver-bound"; "" where no check does.
+// Returns the doctor's check for a reason, "driver-bound"; "" if no check exists.
 const char *check_of(Reason reason) noexcept;
 
-// Whether a device that was opened shows by that alone that the reason does not hold.
+// Returns whether an opened device is proof enough that the reason does not hold.
 bool is_refuted_by_opening(Reason reason) noexcept;
 
-// Whether the reason is that this build has no code for the card: its backend passes over such a card, and the next one
-// has its number.
+// Returns whether the reason is missing code in this build. The backend skips such a card, and the next card gets its
+// number.
 bool lacks_code(Reason reason) noexcept;
 
 struct Rejection {
     Reason reason = Reason::kNone;
-    std::string text;  // one sentence with its remedy
+    std::string text;  // a sentence with its remedy
 
     Rejection() = default;
     Rejection(Reason why, std::string sentence) : reason(why), text(std::move(sentence)) {}

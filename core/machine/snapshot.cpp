@@ -13,7 +13,7 @@ namespace yoke {
 
 namespace {
 
-// An instance stands behind the card it is a part of.
+// Numbers the cards. An instance follows its card.
 void number_cards(Machine &machine)
 {
     int32_t whole = -1;
@@ -27,7 +27,7 @@ void number_cards(Machine &machine)
     }
 }
 
-// What stands on no bus, and what the bus lost.
+// Adds cards lost by the bus, then cards that are on no bus.
 void add_cards(const Root &root, Machine &machine)
 {
     for (const Vendor *each : vendors()) each->add_vanished_cards(root, machine);

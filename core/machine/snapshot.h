@@ -18,7 +18,7 @@ namespace yoke {
 // A snapshot of the machine, now.
 Machine take_inventory();
 
-// A snapshot of one card alone, by its address in sysfs: without links, networks and other cards.
+// Returns a snapshot of a single card, by its address in sysfs: without links, networks and other cards.
 Machine look_at_card(const std::string &address);
 
 }  // namespace yoke
@@ -27,7 +27,7 @@ Machine look_at_card(const std::string &address);
 struct yoke_inventory final : yoke::RefCounted {
     yoke::Machine machine;
     std::string topology;
-    std::map<std::string, std::string> facts;  // in words, by their keys
+    std::map<std::string, std::string> facts;  // facts in words, by key
 
 protected:
     void destroy() noexcept override { delete this; }

@@ -13,14 +13,14 @@ namespace yoke {
 
 namespace {
 
-// Display controllers, and accelerators without one (class 0x12).
+// Returns whether the device is a display controller, or an accelerator without display (class 0x12).
 bool is_card(int64_t device_class)
 {
     const int64_t base = device_class >> 16 & 0xff;
     return base == 0x03 || base == 0x12;
 }
 
-// A monitor on one of its connectors.
+// Returns whether a monitor is on a connector of the card.
 int32_t read_display(const Folder &device)
 {
     const Folder drm(device, "drm");
@@ -44,7 +44,7 @@ void read_link(const Folder &device, yoke_card_info &info)
     info.link_generation_max = pcie_generation(device.text("max_link_speed", 64));
     info.link_width = static_cast<int32_t>(device.number("current_link_width"));
     info.link_width_max = static_cast<int32_t>(device.number("max_link_width"));
-    // A width of 255 is what a link reads as that is down.
+    // A link that is down reads as a width of 255.
     if (info.link_width <= 0 || info.link_width > 64) info.link_width = -1;
     if (info.link_width_max <= 0 || info.link_width_max > 64) info.link_width_max = -1;
 }
@@ -83,14 +83,14 @@ Card read_card(const Folder &bus, const std::string &address, const Folder &devi
 
 // ---- Enclosures -----------------------------------------------------------------------------------------------------
 
-// One box at the end of a Thunderbolt or USB4 cable.
+// Box at the end of a Thunderbolt or USB4 cable.
 struct Enclosure {
     std::string name;
     double rate;
-    std::vector<std::string> path;  // PCI addresses on its way: of the host's controller and above
+    std::vector<std::string> path;  // PCI addresses on the way: the host's controller and above
 };
 
-// "20.0 Gb/s" times its width; without these, what the generation's cable carries.
+// Returns "20.0 Gb/s" times the width; without these, the rate of the generation's cable.
 double read_rate(const Folder &device)
 {
     const double speed = number_of(device.text("rx_speed", 64));
@@ -108,10 +108,10 @@ std::vector<Enclosure> read_thunderbolt(const Root &root)
     for (const std::string &name : bus.names()) {
         unsigned domain = 0, route = 0;
         char rest = 0;
-        // "0-0" is the host itself, "0-1:1.1" and "domain0" are no boxes.
+        // "0-0" is the host; "0-1:1.1" and "domain0" are no boxes.
         if (sscanf(name.c_str(), "%u-%x%c", &domain, &route, &rest) != 2 || route == 0) continue;
         const Folder device(bus, name);
-        if (device.number("authorized", 1) == 0) continue;  // nothing of it reaches the PCI bus
+        if (device.number("authorized", 1) == 0) continue;  // its devices are not on the PCI bus
         const std::string vendor = device.text("vendor_name"), model = device.text("device_name");
         found.push_back(
             {trimmed(vendor + " " + model), read_rate(device), bridges_of(bus.link(name), "")});
@@ -192,7 +192,7 @@ void read_enclosures(const Root &root, std::vector<Card> &cards)
             if (bus.text(bridge + "/removable", 64) == "removable") card.info.is_egpu = 1;
         size_t most = 0;
         for (const Enclosure &each : enclosures) most = std::max(most, shared_bridges(card, each));
-        // A controller within the processor shares no bridge with what hangs from it.
+        // A controller within the processor shares no bridge with devices behind it.
         if (most == 0 && card.info.is_egpu != 1) continue;
         card.info.is_egpu = 1;
         name_enclosure(card, enclosures, most);

@@ -11,14 +11,14 @@ namespace {
 constexpr const char *kLegend =
     "\nX = itself, NV# = # NVLinks, PIX = one PCIe switch, PXB = several PCIe switches, PHB = a host bridge,\nNODE = host bridges of one NUMA node, SYS = between NUMA nodes\n";
 
-// The bus of the host bridge at the top, "0000:60": root ports of one host bridge share it.
+// Returns the bus of the host bridge at the top, "0000:60", the same for all root ports of a host bridge.
 std::string host_bus(const std::vector<std::string> &bridges, const std::string &address)
 {
     const std::string &top = bridges.empty() ? address : bridges.back();
     return top.substr(0, top.rfind(':'));
 }
 
-// "0000:65:00" of "0000:65:00.0": functions of one slot.
+// Returns "0000:65:00" of "0000:65:00.0", the same for all functions of a slot.
 std::string slot_of(const std::string &address)
 {
     return address.substr(0, address.rfind('.'));
@@ -65,7 +65,7 @@ int32_t path_between(const std::vector<std::string> &bridges_a, const std::strin
     }
     if (!a.empty() && !b.empty() && host_bus(bridges_a, a) == host_bus(bridges_b, b))
         return YOKE_PATH_BRIDGE;
-    // Where nothing is known, the longest way is assumed.
+    // An unknown path counts as the longest path.
     return node_a >= 0 && node_a == node_b ? YOKE_PATH_NODE : YOKE_PATH_SYSTEM;
 }
 
@@ -105,7 +105,7 @@ void link_by_bus(Machine &machine)
             link.path = a == b ? YOKE_PATH_SELF
                                : path_between(one.bridges, one.info.pci, one.info.numa_node,
                                               other.bridges, other.info.pci, other.info.numa_node);
-            // A card reaches itself; an instance of a partitioned card reaches no other.
+            // A card reaches itself; an instance of a partitioned card reaches no other card.
             const bool part = one.info.kind == YOKE_CARD_MIG || other.info.kind == YOKE_CARD_MIG;
             link.peer = a == b ? 1 : part ? 0 : -1;
             label_link(link);

@@ -8,7 +8,7 @@ namespace yoke {
 // Fills machine.links from bridges and NUMA nodes.
 void link_by_bus(Machine &machine);
 
-// The path between two devices (YOKE_PATH_*) by their bridges, addresses and nodes.
+// Returns the path between two devices (YOKE_PATH_*) by bridges, addresses and nodes.
 int32_t path_between(const std::vector<std::string> &bridges_a, const std::string &a,
                      int32_t node_a, const std::vector<std::string> &bridges_b,
                      const std::string &b, int32_t node_b);
@@ -16,14 +16,14 @@ int32_t path_between(const std::vector<std::string> &bridges_a, const std::strin
 // "PIX" for YOKE_PATH_SWITCH.
 const char *path_label(int32_t path);
 
-// Writes the label from what else stands in a link.
+// Writes the label from the other fields of a link.
 void label_link(yoke_card_link &link);
 
-// Bytes per second, one way, that a link of PCI Express carries; 0 when generation or width is not known. A generation
-// newer than pcie.def counts as its last.
+// Returns the bytes per second, in one direction, of a PCI Express link; 0 if generation or width is unknown. A
+// generation newer than pcie.def counts as its last generation.
 double pcie_rate(int generation, int width);
 
-// The matrix as `nvidia-smi topo -m` prints it.
+// Returns the matrix in the form of `nvidia-smi topo -m`.
 std::string topology_text(const Machine &machine);
 
 }  // namespace yoke

@@ -1,7 +1,7 @@
-// vendor.h: a maker of cards: what its driver and its files tell beyond the PCI bus, in one file for each.
+// vendor.h: a maker of cards: the facts from its driver and its files beyond the PCI bus, with a file for each
+// vendor.
 //
-// A snapshot asks every vendor in the order in which the functions stand here. What a vendor does not tell stays
-// unknown.
+// A snapshot asks every vendor, in the order of the functions here. Facts not reported by a vendor stay unknown.
 #pragma once
 
 #include "core/machine/files.h"
@@ -14,7 +14,7 @@ namespace yoke {
 
 class Vendor {
 public:
-    // Its number on the PCI bus, its name as yoke_card_info::vendor has it, and as people write it.
+    // Number on the PCI bus, name as in yoke_card_info::vendor, and spelling for people.
     constexpr Vendor(int64_t id, const char *name, const char *brand)
         : id_(id), name_(name), brand_(brand)
     {
@@ -26,21 +26,21 @@ public:
 
     // The loaded kernel module.
     virtual void read_driver(const Root &, Machine &) const {}
-    // A card of its own on the bus: by its address alone, then, unless it sleeps, from its folder there.
+    // Fill in a card of the vendor on the bus: by its address alone, then, unless the card sleeps, from its folder.
     virtual void place_card(yoke_card_info &) const {}
     virtual void read_card(const Folder &, yoke_card_info &) const {}
-    // Cards that the bus lost, then what stands on no bus.
+    // Add cards lost by the bus, then cards that are on no bus.
     virtual void add_vanished_cards(const Root &, Machine &) const {}
     virtual void add_integrated_cards(const Root &, Machine &) const {}
-    // Its management library; without `links` only of the cards that are there.
+    // Asks the management library; without `links`, only about cards already in the list.
     virtual void ask_driver(const Root &, Machine &, bool /*links*/) const {}
-    // What the library did not tell, and which cards are this process's.
+    // Adds facts missing in the library's answers, and marks this process's cards.
     virtual void complete_cards(const Root &, Machine &) const {}
-    // Why its cards cannot be used: by default because no backend serves them.
+    // Sets why the vendor's cards cannot be used: by default because no backend serves them.
     virtual void reject_cards(const Root &, Machine &) const;
-    // The numbers that its runtime gives the cards.
+    // Sets the runtime's numbers of the cards.
     virtual void number_devices(Machine &) const {}
-    // Whether its own kernel driver holds a card.
+    // Returns whether the vendor's own kernel driver holds a card.
     virtual bool holds(const yoke_card_info &) const { return false; }
 
 protected:
@@ -52,12 +52,12 @@ private:
     const char *name_, *brand_;
 };
 
-// Each is in the file of its name.
+// Each vendor is in the file of this name.
 const Vendor &nvidia_vendor() noexcept;
 const Vendor &amd_vendor() noexcept;
 const Vendor &intel_vendor() noexcept;
 
-// The ones with a file of their own.
+// Returns the vendors with a file of their own.
 std::array<const Vendor *, 3> vendors() noexcept;
 
 // By a name or a number on the PCI bus; nullptr for one without a file.
@@ -68,7 +68,7 @@ const Vendor *find_vendor(int64_t id) noexcept;
 bool is_of_served_vendor(const yoke_card_info &info) noexcept;
 bool is_held_by_own_driver(const yoke_card_info &info) noexcept;
 
-// Fills in the reasons of all cards that have none yet. To sleep is no reason; nor is a missing management library.
+// Fills in the reasons of all cards without a reason. A sleeping card or a missing management library is no reason.
 void reject_cards(const Root &root, Machine &machine);
 
 }  // namespace yoke

@@ -18,7 +18,8 @@ namespace yoke {
 
 namespace {
 
-// A card that CUDA would count, were no variable set. Of a card whose driver is not known, only a rejection counts.
+// Returns whether CUDA would count the card without variables. If the card's driver is unknown, only a rejection
+// counts.
 bool is_counted(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
@@ -29,17 +30,17 @@ bool is_counted(const Machine &machine, const Card &card)
     if (!card.granted) return false;
     if (!may_be_held_by_nvidia(info)) return false;
     if (!info.driver[0] && card.rejected != Reason::kNone) return false;
-    // NVML shows all that this process may use, but those that sleep are not asked for.
+    // NVML shows all cards available to this process, but sleeping cards are not asked for.
     return !machine.nvml.answered() || info.asleep == 1;
 }
 
-// CUDA does not say what its FASTEST_FIRST goes by; compute capability, then multiprocessors times clock, gives its
-// order for the cards that we know of. Equal cards stay in the order of their addresses.
+// Speed of a card for FASTEST_FIRST. CUDA does not document its rule. Compute capability, then multiprocessors times
+// clock, gives CUDA's order for the known cards. Equal cards stay in the order of addresses.
 struct Speed {
     int32_t level;
     double rate;
 };
-// Of a card that no management library tells of, its model's figures.
+// Returns the model's figures if no management library reports on the card.
 Speed speed_of(const yoke_card_info &info)
 {
     const double clock = std::isnan(info.sm_clock_max) ? 1 : info.sm_clock_max;
@@ -80,8 +81,8 @@ std::vector<int> counted_cards(const Machine &machine, bool by_address)
     return cards;
 }
 
-// The number that a text begins with, as strtoul would take it; -1 for none, and for one below 0. `rest`: where what
-// strtoul does not read begins.
+// Returns the number at the start of a text, as strtoul reads it; -1 for none, and for a number below 0. `rest` is
+// the place after the number.
 int64_t leading_number(const std::string &text, size_t *rest = nullptr)
 {
     size_t i = 0;
@@ -97,7 +98,7 @@ int64_t leading_number(const std::string &text, size_t *rest = nullptr)
     return value;
 }
 
-// Splits an entry where its writer may have meant several: at all that stands in no name of a card.
+// Splits an entry that may stand for several: at every character that cannot be in a card's name.
 std::vector<std::string> words_of(const std::string &entry)
 {
     std::vector<std::string> words(1);
@@ -110,7 +111,7 @@ std::vector<std::string> words_of(const std::string &entry)
     return words;
 }
 
-// The numbers of "0-2"; nullopt for what is no range.
+// Returns the numbers of "0-2"; nullopt for other texts.
 std::optional<std::pair<int, int>> range_of(const std::string &word)
 {
     int first = 0, last = 0, end = 0;
@@ -188,8 +189,9 @@ public:
     const std::string &problem() const { return problem_; }
     const std::string &dropped() const { return dropped_; }
 
-    // Each entry that can be understood by itself, once, as far as one list can name them; in UUIDs where kinds were
-    // mixed. CUDA takes no list with an instance and something beside it: of such a mixture the whole cards stay.
+    // Returns the list that the user probably meant: each valid entry once, as far as one list can name them, in
+    // UUIDs if kinds were mixed. CUDA accepts no list with an instance and another entry: from such a mixture, the
+    // whole cards stay.
     std::string corrected() const
     {
         std::vector<int> cards;
@@ -224,7 +226,7 @@ private:
         return words;
     }
 
-    // CUDA reads the number that an entry begins with and says nothing of what follows it.
+    // Notes text after an entry's number. CUDA reads the number and silently drops the rest.
     void note_rest(const std::string &entry)
     {
         size_t end = 0;
@@ -237,7 +239,8 @@ private:
                 "; ");
     }
 
-    // The index of the one card that an entry means; -1, with why, for none. `strict`: it must be of the list's kind.
+    // Returns the index of an entry's card; -1 with the reason for none. `strict`: the entry must be of the list's
+    // kind.
     int find(const std::string &entry, bool strict, std::string &why) const
     {
         const bool prefix = starts_with(entry, "GPU-") || starts_with(entry, "MIG-");
@@ -252,15 +255,15 @@ private:
         return prefix ? find_prefix(entry, why) : find_number(entry, why);
     }
 
-    // An instance, or a card that CUDA shows as its first one.
+    // Returns whether the card is an instance, or shown by CUDA as its first instance.
     bool is_split(int card) const
     {
         const yoke_card_info &info = machine_.card(card).info;
         return info.kind == YOKE_CARD_MIG || info.mig == 1;
     }
 
-    // The same where an entry may be of any kind. In a container a number beyond the last may be the host's, by which
-    // the card's device file is called.
+    // Finds the card of an entry of any kind. In a container, a number beyond the last may be the host's number, as
+    // in the name of the card's device file.
     int find_meant(const std::string &entry, std::string &why) const
     {
         const int card = find(entry, false, why);
@@ -328,7 +331,7 @@ private:
 
     void stop(const std::string &entry, const std::string &why, bool first)
     {
-        // "-1", "none", "NoDevFiles": the ways in which people hide everything.
+        // "-1", "none", "NoDevFiles": usual ways to hide all cards.
         if (first && entries_.size() == 1 && !*kind_) {
             const std::string clean = blankless(entry);
             if (starts_with(clean, "-") || clean.empty() || clean == "none" ||
@@ -352,7 +355,8 @@ private:
     std::string problem_, dropped_;
 };
 
-// CUDA shows a partitioned card as its first instance, and where it shows an instance, that alone.
+// Replaces a partitioned card by its first instance, as CUDA does. If CUDA shows an instance, CUDA shows no other
+// card.
 void apply_instances(const Machine &machine, Visible &visible)
 {
     const auto is_instance = [&](int card) {

@@ -1,9 +1,9 @@
-// visibility.h: which cards CUDA would show a process, and in which order, by the variables of the environment alone.
+// visibility.h: the cards that CUDA would show a process, and their order, by the variables of the environment alone.
 //
-// CUDA_VISIBLE_DEVICES is read as the CUDA runtime reads it (torch's rules where CUDA's are not written down): numbers
-// as strtoul takes them, unique prefixes of UUIDs, MIG-<uuid>, MIG-GPU-<uuid>/<GI>/<CI>; kinds do not mix; the first
-// invalid entry ends the list; a duplicate empties it; "" hides all, an unset variable nothing. CUDA_DEVICE_ORDER says
-// what the numbers count.
+// CUDA_VISIBLE_DEVICES is read like the CUDA runtime reads it (torch's rules where CUDA's are not documented):
+// numbers as for strtoul, unique prefixes of UUIDs, MIG-<uuid>, MIG-GPU-<uuid>/<GI>/<CI>. Kinds do not mix. The first
+// invalid entry ends the list. A duplicate empties the list. "" hides all cards, an unset variable hides no card.
+// CUDA_DEVICE_ORDER chooses the order of the numbers.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -17,9 +17,9 @@ namespace yoke {
 struct Visible {
     std::vector<int> cards;  // indexes into Machine::cards, in CUDA's order
     std::string
-        problem;  // what cut the list off, with the entry and why; "" when it was read to its end
-    std::string dropped;    // what of entries CUDA reads over without a word, "" for nothing
-    std::string corrected;  // what the user probably meant, "" when there is nothing to mend
+        problem;  // why the list was cut off, with the entry; "" if the whole list was read
+    std::string dropped;    // parts of entries that CUDA silently ignores, "" for none
+    std::string corrected;  // the user's probable intention, "" if the list is right
     bool mixed_order =
         false;  // numbers were used, cards differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID
 };
@@ -29,13 +29,14 @@ struct CudaVariables {
     std::optional<std::string> visible, order;
 };
 
-// CUDA reads its variables once, when it starts. Called right before that: from here on the values of now stand.
+// Keeps the current values of the variables from now on. Called right before CUDA starts, because CUDA reads its
+// variables once, at its start.
 void keep_cuda_variables();
 
-// As CUDA has read them; before that, as they are now.
+// Returns the values read by CUDA; before CUDA's start, the current values.
 CudaVariables cuda_variables();
 
-// Warns, once for each, of those that changed after CUDA had read them.
+// Warns once of each variable that changed after CUDA had read it.
 void warn_of_late_cuda_variables();
 
 // `visible` and `order` are the variables' values; nullopt: not set.
