@@ -11,7 +11,7 @@ namespace yoke::detail {
 
 namespace {
 
-// What a set is judged by, in this order.
+// Merits of a set, in order of importance.
 struct Score {
     int leased = 0;
     int worst_join = 1 << 20, joins = 0;
@@ -48,7 +48,7 @@ private:
     std::vector<char> together_;
 };
 
-// `score` with one more in the set.
+// Returns `score` with another device in the set.
 Score with(Score score, const std::vector<Contender> &all, const Pairs &pairs,
            const std::vector<size_t> &set, size_t more)
 {
@@ -69,7 +69,7 @@ bool fits_in(const Pairs &pairs, const std::vector<size_t> &set, size_t more)
                        [&](size_t each) { return pairs.together(each, more); });
 }
 
-// Every set, each built in the order of its members, so that of equal ones the first in order stays.
+// Search of every set. Each set is built in the order of its members, so of equal sets the first stays.
 struct Exhaustive {
     const std::vector<Contender> &all;
     const Pairs &pairs;
@@ -93,7 +93,7 @@ struct Exhaustive {
     }
 };
 
-// A set grown from one device by what fits best each time; empty if it comes to an end too early.
+// Returns a set grown from one device by the best fit each time; empty if the growth ends too early.
 std::vector<size_t> grown_from(size_t first, const std::vector<Contender> &all, const Pairs &pairs,
                                size_t count, Score *score)
 {
@@ -169,7 +169,7 @@ double link_rate(const yoke_card_info &info)
         info.link_generation_max > 0 ? info.link_generation_max : info.link_generation;
     const int width = info.link_width > 0 ? info.link_width : info.link_width_max;
     const double rate = pcie_rate(generation, width);
-    // A dock's cable is the narrowest place on the way, whatever the slot in it says.
+    // A dock's cable is the narrowest place on the way, whatever the slot inside reports.
     return info.enclosure_rate > 0 ? std::min(rate, info.enclosure_rate / 8) : rate;
 }
 

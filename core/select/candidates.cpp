@@ -24,14 +24,14 @@ bool is_card_of(const Card &card, const Device &device)
 {
     const yoke_card_info &info = card.info;
     if (*info.uuid && *device.info.uuid) return is_same_uuid(info.uuid, device.info.uuid);
-    // The instances of one card share its address.
+    // The instances of a card share the card's address.
     return *info.pci && info.kind != YOKE_CARD_MIG &&
            normal_pci(device.info.pci) == normal_pci(info.pci);
 }
 
-// Whether a card's rejection is refuted by its having been opened, which makes no context: one that the bus alone gave
-// for want of a library that knows the card, or any where this process has memory on it. A mode, a fault or a hang
-// stands.
+// Returns whether an opened device refutes a card's rejection, since an open makes no context. The rejection may come
+// from the bus alone, if no library knows the card. Any rejection is also refuted if this process has memory on the
+// card. Else a mode, a fault or a hang stays a reason.
 bool is_refuted(const Card &card, const Device &device)
 {
     const yoke_card_info &info = card.info;
@@ -41,7 +41,7 @@ bool is_refuted(const Card &card, const Device &device)
     return device.memory.load() || (info.kind == YOKE_CARD_INTEGRATED && !*info.pci) || by_bus;
 }
 
-// What is not known of a card so far, from its backend.
+// Fills in unknown facts of a card from its backend.
 void complete(Card &card, Device &device)
 {
     yoke_card_info &info = card.info;
@@ -57,9 +57,9 @@ void complete(Card &card, Device &device)
     if (is_refuted(card, device)) reject(card, {});
 }
 
-// How much is free where nobody told, from the backend: that makes a context, which stays, so a card is asked only if
-// its answer is needed or it is in use anyway. What the backend says in place of an answer is a reason to reject the
-// card.
+// Asks the backend for the free memory, if unknown. The question makes a context that stays, so a card is asked only
+// if the spec needs the answer, or if the card is in use anyway. If the backend fails, its error is a reason to
+// reject the card.
 void ask_free_memory(Card &card, CardState &state, Device &device, bool needed)
 {
     yoke_card_info &info = card.info;
@@ -74,7 +74,7 @@ void ask_free_memory(Card &card, CardState &state, Device &device, bool needed)
                                                       take_backend_error(status, "mem_info")};
 }
 
-// A card that the inventory did not know of: nothing is known of its links either.
+// Adds a card unknown to the inventory. The card's links are unknown too.
 void add_card(Candidates &all, Device &device)
 {
     Machine &machine = all.machine;
@@ -89,7 +89,7 @@ void add_card(Candidates &all, Device &device)
             }
             link = {};
             link.struct_size = sizeof link;
-            link.path = a == b ? YOKE_PATH_SELF : 1000;  // further than any that has a name
+            link.path = a == b ? YOKE_PATH_SELF : 1000;  // farther than any named path
             link.peer = a == b ? 1 : -1;
             put(link.label, a == b ? "X" : "");
         }
@@ -127,7 +127,8 @@ Rejection hidden(const Machine &machine, const Card &card)
     return {Reason::kUnseen, "the driver does not show it to this process; run `yoke doctor`"};
 }
 
-// Whether who looks may still choose, by the variable of a process yet to be started, what CUDA shows it.
+// Returns whether the caller only looks, and can still choose by the variable of a future process which cards CUDA
+// shows.
 bool is_to_choose(const Spec &spec, bool open)
 {
     const bool any_form = spec.form == Spec::Form::kAuto || spec.form == Spec::Form::kUuid ||
@@ -138,9 +139,9 @@ bool is_to_choose(const Spec &spec, bool open)
                         [](const Device *device) { return *traits_of(device->kind()).vendor; });
 }
 
-// Beside an instance CUDA shows a process nothing, so that without the variable most cards of such a machine have no
-// number. Who only looks may have each of them: as the first device of a process that is started with the variable that
-// names it.
+// Offers cards beside an instance to a caller that only looks. CUDA shows a process no card beside an instance, so
+// without the variable, most cards of such a machine have no number. Each card can be the first device of a process
+// started with this card in the variable.
 void offer_beside_instances(Candidates &all, bool several)
 {
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
@@ -188,7 +189,7 @@ void number_cards(Candidates &all)
     }
 }
 
-// Every card of a kind that may not be used.
+// Rejects every card of an unusable kind.
 void reject_kind(Candidates &all, const std::string &kind, const Availability &availability)
 {
     for (size_t i = 0; i < all.devices.size(); ++i) {
@@ -210,7 +211,7 @@ void join_kind(Candidates &all, const std::string &kind, bool open, bool needs_f
         if (all.devices[i] && all.devices[i]->kind() == kind)
             ask_free_memory(all.machine.cards[i], all.situation.states[i], *all.devices[i],
                             needs_free);
-    // A number that CUDA did not give is no number of a device.
+    // A number not given by CUDA is no number of a device.
     for (size_t i = 0; i < all.devices.size(); ++i) {
         CardState &state = all.situation.states[i];
         const Card &card = all.machine.cards[i];
@@ -253,8 +254,8 @@ bool serves(const Candidates &all, const std::string &kind)
     return false;
 }
 
-// Why a kind that YOKE_PLATFORMS names serves nobody, if that is known. Of CUDA's cards the inventory tells without
-// opening it.
+// Returns why a kind in YOKE_PLATFORMS serves no device, if known. For CUDA's cards, the inventory tells without
+// opening CUDA.
 std::optional<std::string> why_it_fails(const Candidates &all, const std::string &kind)
 {
     if (const Availability known = Availability::known(kind); !known) return known.text();
@@ -269,7 +270,8 @@ std::optional<std::string> why_it_fails(const Candidates &all, const std::string
     return "this machine shows no GPU for it";
 }
 
-// A platform that the user named must work: nothing else is used in its place, the CPU neither.
+// Returns the problem of a named platform. A platform named by the user must work; no other kind replaces it, not
+// even the CPU.
 std::optional<std::string> platform_problem(const Candidates &all)
 {
     const Platforms chosen = platforms();
@@ -312,7 +314,7 @@ void detail::join_devices(const std::vector<Device *> &devices, Candidates &all)
         if (i == all.machine.cards.size()) add_card(all, *device);
         complete(all.machine.cards[i], *device);
         all.situation.states[i].device = device->name;
-        all.situation.states[i].rejection = {};  // CUDA shows it, whatever the variables said
+        all.situation.states[i].rejection = {};  // CUDA shows the card, whatever the variables say
         all.devices[i] = device;
     }
 }
@@ -354,7 +356,7 @@ bool has_usable_gpu(const Candidates &all)
 std::string doctor_check(const Machine &machine)
 {
     bool is_there = false, is_sound = false, is_hidden = true;
-    // The first reason against a card that its vendor's driver holds, and against one that it does not.
+    // First reason against a card held by its vendor's driver, and against any other card.
     Reason ours = Reason::kNone, others = Reason::kNone;
     for (const Card &card : machine.cards) {
         const yoke_card_info &info = card.info;
@@ -367,7 +369,7 @@ std::string doctor_check(const Machine &machine)
         is_hidden &= info.visible < 0;
     }
     if (!is_there) return "";
-    // A card that somebody else holds has no part in what ails those that are the driver's.
+    // A card held by another driver does not explain the problems of the vendor's driver.
     const Reason worst = ours == Reason::kNone ? others : ours;
     if (!is_sound && *check_of(worst)) return check_of(worst);
     if (const Reason failed = reason_of(machine.nvml.failure); failed != Reason::kNone)

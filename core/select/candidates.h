@@ -1,8 +1,9 @@
-// candidates.h: the devices that could serve, put together from the inventory, the leases and what the backends opened.
+// candidates.h: the devices that could serve, made from the inventory, the leases and the opened devices of the
+// backends.
 //
-// CUDA's devices and the inventory's cards are joined by UUID, else by PCI address, never by number. A device that no
-// inventory knows (in a virtual machine, on a board without a management library) becomes a card from what its backend
-// tells.
+// CUDA's devices and the inventory's cards are joined by UUID, else by PCI address, never by number. A device may be
+// missing in the inventory (in a virtual machine, on a board without a management library). Such a device becomes a
+// card with the backend's facts.
 #pragma once
 
 #include "core/device/device.h"
@@ -15,30 +16,30 @@ namespace yoke {
 struct Candidates {
     Machine machine;
     Situation situation;
-    std::vector<Device *> devices;  // of each card: as it was opened, or nullptr
+    std::vector<Device *> devices;  // opened device of each card, or nullptr
 };
 
-// With `open`, every kind of device is opened first, unless it may not be used; raises if YOKE_PLATFORMS names one that
-// cannot be. Without, only what is open already is joined. Leases are looked up where the spec asks for them, and then
-// raise YOKE_E_IO if they cannot be; else as far as they can be.
+// Returns the candidates. With `open`, opens every usable kind first, and raises if YOKE_PLATFORMS names a kind that
+// cannot be used. Without `open`, joins only open devices. If the spec asks for leases, raises YOKE_E_IO if they
+// cannot be looked up; else looks them up as far as possible.
 Candidates find_candidates(const Spec &spec, bool open);
 
-// By what a card's lease is known: its UUID, else its address.
+// Returns the name of a card's lease: the UUID, else the address.
 std::string lease_key(const yoke_card_info &info);
 std::string lease_key(const Device &device);
 
-// The same for a name that a user gives: a UUID or its beginning, a PCI address, "cuda:0". Raises YOKE_E_VALUE for what
-// names no card, or several.
+// Returns the lease's name for a user's name of a card: a UUID or its beginning, a PCI address, "cuda:0". Raises
+// YOKE_E_VALUE if the name fits no card, or several.
 std::string lease_key_of(std::string_view name);
 
-// The doctor's check that looks into why no NVIDIA GPU can be used, "driver-bound"; "" where the machine shows none.
+// Returns the doctor's check about unusable NVIDIA GPUs, "driver-bound"; "" if the machine shows no GPU.
 std::string doctor_check(const Machine &machine);
 
-// Whether a GPU can be used, whatever a spec asks of it.
+// Returns whether a GPU can be used, whatever the spec.
 bool has_usable_gpu(const Candidates &all);
 
 namespace detail {
-// Puts a kind's opened devices into their cards' places, or behind the last card.
+// Puts a kind's opened devices into the places of the cards, or after the last card.
 void join_devices(const std::vector<Device *> &devices, Candidates &all);
 }  // namespace detail
 

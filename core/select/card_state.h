@@ -1,4 +1,4 @@
-// card_state.h: what selection knows of a card beside the inventory.
+// card_state.h: facts about a card for the selection, besides the inventory.
 #pragma once
 
 #include "core/machine/inventory.h"
@@ -10,13 +10,13 @@ namespace yoke {
 
 struct CardState {
     std::string
-        device;  // "cuda:1" as it was opened, or as CUDA would number it; "" if it has no number
-    Rejection rejection;  // why it cannot be used here, beyond what the inventory says
-    std::string note;     // what must be done before it can be used; "" for nothing
-    // The other process that holds its lease; -1: it cannot be named; 0: none, or a rank of this job.
+        device;  // "cuda:1" of the opened device, or as CUDA would number the card; "" without a number
+    Rejection rejection;  // why the card cannot be used here, beyond the inventory's reasons
+    std::string note;     // steps before the card can be used; "" for none
+    // Other process with the card's lease; -1: unknown process; 0: no process, or a rank of this job.
     int32_t holder = 0;
-    int32_t ranks = 0;         // processes of this job's ranks that compute on it
-    int64_t ranks_memory = 0;  // bytes that they use of it
+    int32_t ranks = 0;         // this job's ranks that compute on the card
+    int64_t ranks_memory = 0;  // bytes used by these ranks
 };
 
 }  // namespace yoke

@@ -23,11 +23,11 @@ const yoke_card_info &info_of(const Machine &machine, int card)
     return machine.card(card).info;
 }
 
-// Why a card serves nobody here, whatever the spec.
+// Returns why a card cannot serve here, whatever the spec.
 Rejection unusable(const Card &card, const CardState &state)
 {
     const yoke_card_info &info = card.info;
-    // Each rank counts the devices that the others have as theirs.
+    // Devices held by other ranks of the job still count, because all ranks must count alike.
     const bool is_of_ranks = card.rejected == Reason::kHeldAlone && state.ranks > 0;
     if (card.rejected != Reason::kNone && !is_of_ranks) return {card.rejected, info.reason};
     if (info.present == 0)
@@ -44,7 +44,7 @@ Rejection unusable(const Card &card, const CardState &state)
     return {Reason::kNoNumber, "it has no number among CUDA's devices"};
 }
 
-// Whether it is a card that the spec means at all.
+// Checks whether the spec means this card at all.
 void check_identity(const Card &card, const CardState &state, const Spec &spec,
                     Rejections &rejections)
 {
@@ -71,13 +71,13 @@ Rejections judge_card(const Machine &machine, int index, const Situation &situat
     const Rejection why = unusable(card, state);
     if (!why) return lacking;
     Rejections rejections;
-    // Who has it alone may end; that helps if the card would do then.
+    // The exclusive user may end. Waiting helps only if the card would fit then.
     const bool is_taken = why.reason == Reason::kHeldAlone && !state.device.empty();
     rejections.add(why.text, kUnusable, is_taken && lacking.passing == lacking.count);
     return rejections;
 }
 
-// What an accepted card has.
+// Returns the merits of an accepted card.
 std::string merits(const Card &card, const CardState &state)
 {
     const yoke_card_info &info = card.info;
@@ -103,7 +103,7 @@ Contender contender(const Machine &machine, const Situation &situation, int card
     made.card = card;
     made.leased = situation.states[static_cast<size_t>(card)].holder != 0;
     made.link = detail::link_rate(info);
-    // Where nobody tells how much is free, all of it counts as free, so that the larger card is chosen.
+    // If the free memory is unknown, all memory counts as free, so the larger card is chosen.
     const int64_t free = info.memory_free < 0 ? known_memory(info) : info.memory_free;
     made.free_memory = free < 0 ? -1 : free / kStep;
     made.memory = std::max<int64_t>(known_memory(info), 0) / kStep;
@@ -137,7 +137,8 @@ void judge_cards(const Machine &machine, const Situation &situation, const Spec 
               for_ranks ? detail::is_before_for_ranks : detail::is_before);
 }
 
-// Whether the CPU is no fallback: the user's order of kinds puts it before the others, and the spec is open to all.
+// Returns whether the CPU is the first choice, and no fallback: the user's order of kinds begins with the CPU, and
+// the spec allows all kinds.
 bool takes_cpu_first(const Situation &situation, const Spec &spec)
 {
     return situation.cpu_first && spec.form == Spec::Form::kAuto && spec.kind.empty() &&
@@ -154,8 +155,8 @@ void take_own(int32_t local_rank, const std::vector<Contender> &fitting, Choice 
         if (verdict.card == own.card) verdict.reason += format("; for local rank %d", local_rank);
 }
 
-// The best set of those that fit; the CPU where it comes first, the kind's first device where the spec is no more than
-// its name, as in opening it.
+// Takes the best set of fitting devices. Takes the CPU if the CPU is the first choice. If the spec is only a kind's
+// name, takes the kind's first device, as open_device does.
 void take_best(const Machine &machine, const Situation &situation, const Spec &spec, int count,
                bool for_ranks, const std::vector<Contender> &fitting, const Verdict &cpu,
                Choice &choice)
@@ -176,7 +177,7 @@ void take_best(const Machine &machine, const Situation &situation, const Spec &s
         choice.chosen.push_back(each.card);
 }
 
-// Whether the CPU may be taken, and a word on it.
+// Returns whether the CPU may be taken, with the reason.
 Verdict judge_cpu(const Situation &situation, const Spec &spec)
 {
     Verdict verdict;
@@ -208,7 +209,7 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
     return verdict;
 }
 
-// Whether enough of them fit already, or may fit once what is in their way has passed.
+// Returns whether enough devices fit already, or may fit later, after temporary obstacles.
 bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
 {
     size_t fitting = 0, passing = 0;
@@ -226,7 +227,7 @@ void put_in_order(const Machine &machine, const Situation &situation, Choice &ch
     for (size_t i = 0; i < choice.chosen.size(); ++i)
         for (Verdict &verdict : choice.verdicts)
             if (verdict.card == choice.chosen[i]) verdict.place = static_cast<int>(i);
-    // A process that is started with the variable that names the chosen ones counts them anew.
+    // A process started with the chosen cards in the variable numbers the cards anew.
     for (Verdict &verdict : choice.verdicts)
         if (verdict.place >= 0 && verdict.card != kCpuCandidate &&
             !situation.states[static_cast<size_t>(verdict.card)].note.empty())
@@ -236,7 +237,7 @@ void put_in_order(const Machine &machine, const Situation &situation, Choice &ch
     const auto rank = [&](const Verdict &v) {
         size_t place = 0;
         while (place < fitting.size() && fitting[place].card != v.card) ++place;
-        return place;  // the CPU, and what does not fit, behind what does
+        return place;  // the CPU and unfit devices come after fitting devices
     };
     std::stable_sort(choice.verdicts.begin(), choice.verdicts.end(),
                      [&](const Verdict &a, const Verdict &b) {

@@ -54,7 +54,7 @@ void check_load(const yoke_card_info &info, const Spec &spec, Rejections &reject
     if (spec.max_util < 0 || info.utilization <= spec.max_util) return;
     const std::string wanted = format("at most %g %% was asked for", 100 * spec.max_util);
     if (std::isnan(info.utilization)) {
-        // Nobody can work on a card that is asleep.
+        // A sleeping card has no work.
         if (info.asleep != 1) rejections.add("its utilization is not known, " + wanted);
     } else {
         rejections.add_passing(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
@@ -98,7 +98,8 @@ void detail::check_constraints(const Card &card, const CardState &state, const S
     // Others may free some, and a card may wake up; more than there is in all will never be free.
     const bool could_have = info.memory_total < 0 || spec.min_free <= info.memory_total;
     const bool passes = info.memory_free < 0 ? info.asleep == 1 : could_have;
-    // What ranks of this job use of it is for one of them, whichever looks first.
+    // Memory used by ranks of this job counts as free, because every rank must get the same answer, whichever looks
+    // first.
     const int64_t room = info.memory_free < 0 ? -1 : info.memory_free + state.ranks_memory;
     check_memory(info, "free", room, spec.min_free, passes, rejections);
     check_memory(info, "total", info.memory_total, spec.min_memory, false, rejections);

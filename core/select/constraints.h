@@ -1,4 +1,4 @@
-// constraints.h: what a spec asks of a card beyond which one it is, held against what the card has.
+// constraints.h: checks a card against the constraints of a spec, apart from the card's identity.
 #pragma once
 
 #include "core/base/text.h"
@@ -9,13 +9,13 @@
 
 namespace yoke::detail {
 
-inline constexpr int kUnusable = 1000;  // broken constraints of a card that meeting none could save
+inline constexpr int kUnusable = 1000;  // weight of a reason that no met constraint outweighs
 
-// What a card lacks, gathered.
+// Broken constraints of a card.
 struct Rejections {
     std::string text;
     int count = 0;
-    int passing = 0;  // of these, what may pass while one waits
+    int passing = 0;  // the part that may pass during a wait
     void add(const std::string &reason, int weight = 1, bool passes = false)
     {
         add_part(text, reason, "; ");
@@ -26,11 +26,11 @@ struct Rejections {
     bool may_pass() const { return count > 0 && passing == count; }
 };
 
-// Adds what the card lacks.
+// Adds the broken constraints of a card.
 void check_constraints(const Card &card, const CardState &state, const Spec &spec,
                        Rejections &rejections);
 
-// "process 77 holds its lease".
+// Returns "process 77 holds its lease".
 std::string lease_text(int32_t holder);
 
 // "9.0".

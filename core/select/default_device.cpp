@@ -1,4 +1,4 @@
-// The default device of threads that have chosen none: from the configuration, once.
+// The default device of threads without a choice of their own: from the configuration, once.
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/config_readers.h"
@@ -17,16 +17,16 @@ namespace {
 std::atomic<Device *> process_default{nullptr};
 Once default_once;
 
-// What stands in for the default while a kind is switched off: chosen once, not for each tensor.
+// Replacement of the default device while a kind is switched off: chosen once, not for each tensor.
 struct StandIn {
     Mutex mutex{LockRank::kOther};
     Device *device = nullptr;
-    const char *spec = nullptr;  // YOKE_DEVICE then; one address for one text
-    uint64_t changes = 0;        // disabled_changes() before it was chosen
+    const char *spec = nullptr;  // YOKE_DEVICE at the choice; equal texts have the same address
+    uint64_t changes = 0;        // disabled_changes() before the choice
 };
 StandIn &now = immortal<StandIn>();
 
-// The one that was chosen under the same conditions, or nullptr.
+// Returns the device chosen under the same conditions, or nullptr.
 Device *stand_in_for(const char *spec, uint64_t changes)
 {
     const std::lock_guard lock(now.mutex);
@@ -42,7 +42,7 @@ Device &stand_in(Device &device, const char *spec, uint64_t changes)
     return device;
 }
 
-// A failure over what YOKE_DEVICE says, which its message names.
+// Error about the value of YOKE_DEVICE, with the value in the message.
 class VariableError : public Error {
 public:
     VariableError(const Error &error, std::string_view spec)
@@ -64,7 +64,8 @@ const bool is_read = [] {
     return true;
 }();
 
-// What the configuration says now. Only looked at, so that a host may still choose another after a failure.
+// Opens the device of the current configuration. Only peeks at the configuration, so the host program may choose
+// another device after a failure.
 Device &open_configured()
 {
     const char *spec = peek_config("YOKE_DEVICE");
@@ -76,7 +77,7 @@ Device &open_configured()
     }
 }
 
-// Whether a kind that could be used is switched off, so that what is found now is no default for the time after.
+// Returns whether a usable kind is switched off. A device found now is then no default for later.
 bool lacks_kind()
 {
     const std::vector<std::string> kinds = platforms().kinds;
@@ -95,10 +96,10 @@ Device &current_device()
     if (changes > 0) {
         const char *spec = peek_config("YOKE_DEVICE");
         if (Device *device = stand_in_for(spec, changes)) return *device;
-        // For as long as the default's kind is switched off, or one that might have given the default.
+        // As long as the default's kind is switched off, or a kind that might have given the default.
         if (known || lacks_kind()) return stand_in(open_configured(), spec, changes);
     }
-    // By one thread: of two that lease different devices one would keep a lease that nobody uses.
+    // Only one thread opens the default. If two threads leased different devices, one lease would stay unused.
     default_once.run("the default device", [] {
         Device &found = open_configured();
         config("YOKE_DEVICE");

@@ -30,7 +30,7 @@ namespace {
 struct Held {
     std::string name;
     int file;
-    int count = 1;  // how often it was taken
+    int count = 1;  // number of take_lease() calls
 };
 
 struct State {
@@ -39,21 +39,21 @@ struct State {
 };
 State &state = immortal<State>();
 
-// In a child: its copies of the parent's locks. Closing one gives up nothing while the parent has its own.
+// Closes a child's copies of the parent's locks. The parent's lock stays, as the parent has its own copy.
 void let_go_in_child()
 {
     for (const Held &each : state.held) close(each.file);
     state.held.clear();
 }
 
-// A character of a card's name as it stands in a lease's.
+// Returns a character of a card's name as written in a lease's name.
 char lease_char(char c)
 {
     c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
     return isalnum(static_cast<unsigned char>(c)) || c == '-' ? c : '_';
 }
 
-// The card's name without the driver's word before it.
+// Returns the card's name without the driver's prefix.
 std::string_view bare_name(std::string_view card)
 {
     constexpr size_t kWord = sizeof("gpu-") - 1;
@@ -64,7 +64,7 @@ std::string_view bare_name(std::string_view card)
     return text == "gpu-" || text == "mig-" ? card.substr(kWord) : card;
 }
 
-// Whether the lease is the card's. Asked where nothing can be raised, so no name is made for it.
+// Returns whether the lease is the card's. Must not raise, so no name is built for the comparison.
 bool is_lease_of(const Held &held, std::string_view card) noexcept
 {
     return std::ranges::equal(held.name, bare_name(card), {}, {}, lease_char);
@@ -75,8 +75,8 @@ std::string path_in(const std::string &folder, std::string_view card)
     return folder + "/" + detail::lease_name(card) + ".lease";
 }
 
-// Opened without O_CREAT first: in a sticky folder the kernel may refuse that flag for a file of somebody else, even
-// one that all may write (fs.protected_regular).
+// Opens a lease file, first without O_CREAT. In a sticky folder, the kernel may refuse O_CREAT for another user's
+// file, even a file writable for all (fs.protected_regular).
 int open_lease(const std::string &path)
 {
     constexpr int kFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
@@ -88,7 +88,7 @@ int open_lease(const std::string &path)
         if (file >= 0 || errno != ENOENT) return file;
         file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | kFlags, 0666);
         if (file >= 0) {
-            static_cast<void>(fchmod(file, 0666));  // whatever the umask
+            static_cast<void>(fchmod(file, 0666));  // undoes the umask
             return file;
         }
         if (errno != EEXIST) return -1;
@@ -98,7 +98,7 @@ int open_lease(const std::string &path)
 
 void check_file(const std::string &path, int file)
 {
-    // A hard link would be somebody's file under another name, into which our pid would be written.
+    // A hard link could be another user's file, and the pid would be written into this file.
     struct stat found {};
     const bool is_ours = file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode);
     if (is_ours && found.st_nlink <= 1) return;
@@ -109,15 +109,15 @@ void check_file(const std::string &path, int file)
         path.c_str(), strerror(number), path.c_str());
 }
 
-// Whether the file was removed since it was opened, by who clears up old files: the next one that is made at its place
-// is another, of which the lock would say nothing.
+// Returns whether the file was removed since the open, by a cleanup of old files. The next file at the path is
+// another file, so this lock would not protect the card.
 bool is_removed(int file)
 {
     struct stat found {};
     return fstat(file, &found) == 0 && found.st_nlink == 0;
 }
 
-// Locks it if it is free.
+// Locks the file if free.
 bool lock_now(int file, const std::string &path)
 {
     if (flock(file, LOCK_EX | LOCK_NB) == 0) return true;
@@ -127,7 +127,8 @@ bool lock_now(int file, const std::string &path)
          path.c_str(), strerror(errno));
 }
 
-// For messages of others. A file that may not be written keeps its old text, which nobody believes then.
+// Writes the pid for messages of other processes. A file that is not writable keeps its old text, but no process
+// trusts the text then.
 void write_pid(int file)
 {
     char text[32];
@@ -146,21 +147,21 @@ int32_t pid_in_file(int file)
     return lives ? static_cast<int32_t>(pid) : -1;
 }
 
-// Who has the lock of an open lease file that is locked. The kernel's list is right where it tells anything: it is
-// silent on processes of other PID namespaces, and then the text in the file means one of theirs too.
+// Returns the process with the lock of a locked lease file. If the kernel's list has an entry, the entry is right.
+// The list omits processes of other PID namespaces; the number in the file then belongs to such a namespace too.
 int32_t holder_of(int file)
 {
     struct stat found {};
     if (fstat(file, &found) != 0) return -1;
     const std::string locks = file_text("/proc/locks");
     if (const int32_t pid = detail::holder_in(locks, found.st_dev, found.st_ino)) return pid;
-    // Some file systems list their locks under another device number than they show.
+    // Some file systems list their locks under a device number different from stat's.
     return locks.find(":" + std::to_string(found.st_ino) + " ") == std::string::npos
                ? -1
                : pid_in_file(file);
 }
 
-// Under the lock from the file's opening on, so that a fork finds either no lock or one that its child knows of.
+// Holds the lock from the open of the file on. So a fork finds either no lock, or a lock known to the child.
 bool take_now(const std::string &name, const std::string &path)
 {
     const std::lock_guard lock(state.mutex);
@@ -193,7 +194,7 @@ bool take_lease(std::string_view card)
     return false;
 }
 
-// One time fewer, or at once.
+// Counts the lease down, or ends it at once.
 static void give_up(std::string_view card, bool at_once) noexcept
 {
     int file = -1;
@@ -209,7 +210,7 @@ static void give_up(std::string_view card, bool at_once) noexcept
     }
     if (file < 0) return;
     static_cast<void>(!ftruncate(file, 0));
-    // At once, should a process that was started without exec() still have a copy of it.
+    // Unlocks at once, in case a process started without exec() still has a copy of the file.
     flock(file, LOCK_UN);
     close(file);
 }

@@ -1,12 +1,12 @@
-// lease.h: a card held for one process, against all others that ask before they take one.
+// lease.h: a card held for one process, against all other processes that ask before they take a card.
 //
-// A lease is an exclusive flock() on a file of the lease folder, one file for each card, named after its UUID. The lock
-// is the lease: the kernel ends it with the process, however that ends, and the file stays behind meaning nothing.
-// Files are never removed, since a process might hold the lock of one that was. The pid written into a file serves
-// messages alone.
+// A lease is an exclusive flock() on a file of the lease folder. Each card has one file, named after its UUID. The
+// lock is the lease: the kernel ends it with the process, however the process ends. The file stays, without a
+// meaning. Files are never removed, since a process might hold the lock of a removed file. The pid in a file serves
+// only for messages.
 //
-// A lock of this kind belongs to the open file, which fork() shares and exec() would: so the files close on exec, and a
-// forked child closes its copies before it does anything else. The lease stays the parent's.
+// A lock of this kind belongs to the open file, and would be shared by fork() and exec(). So the files close on exec,
+// and a forked child closes its copies first of all. The lease stays the parent's.
 #pragma once
 
 #include "core/select/lease_folder.h"
@@ -17,28 +17,28 @@
 
 namespace yoke {
 
-// Takes the lease of a card; true if this process holds it now, already or anew. False: another process holds it.
-// Raises YOKE_E_IO as above, YOKE_E_VALUE for a name that is none.
+// Takes the lease of a card. Returns true if this process holds the lease now, already or anew, and false if another
+// process holds it. Raises YOKE_E_IO like lease_folder(), and YOKE_E_VALUE for an invalid name.
 bool take_lease(std::string_view card);
 
-// Gives it up, however often it was taken; without one nothing happens.
+// Gives the lease up, however often it was taken. Without a lease, there is no effect.
 void drop_lease(std::string_view card) noexcept;
 
-// Takes one take_lease() back: the lease ends with the last of them, so that who needs it after all does not lose it to
-// another thread that changes its mind.
+// Takes a single take_lease() back. The lease ends with the last take_lease(), so a thread that needs the lease does
+// not lose it to another thread that changes its mind.
 void return_lease(std::string_view card) noexcept;
 
 bool holds_lease(std::string_view card) noexcept;
 
-// The process that holds it: 0 for none, -1 if it cannot be named. This process counts too. Takes no lease and never
-// keeps another process from taking one. Raises as above; a folder that does not exist holds no lease.
+// Returns the process with the lease: 0 for none, -1 for an unknown process. This process counts too. Takes no lease,
+// and never keeps another process from taking a lease. Raises like take_lease(); a missing folder means no lease.
 int32_t lease_holder(std::string_view card);
 
 namespace detail {
 // The name of a card's file: a UUID without "GPU-" or "MIG-", in lower case.
 std::string lease_name(std::string_view card);
 
-// The pid that has the lock of a file, by the text of /proc/locks; 0 if none is found there.
+// Returns the pid with the lock of a file, by the text of /proc/locks; 0 if not listed.
 int32_t holder_in(const std::string &locks, uint64_t device, uint64_t inode);
 }  // namespace detail
 

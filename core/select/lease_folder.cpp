@@ -1,4 +1,5 @@
-// Where leases lie: one folder for all users of a machine, whoever makes it; and whether others see it.
+// The place of leases: one folder for all users of a machine, whoever makes it. Also finds out whether other
+// containers see the folder.
 #include "core/select/lease_folder.h"
 
 #include "core/base/config.h"
@@ -31,8 +32,9 @@ std::atomic<bool> warned{false};
         folder.c_str(), what, strerror(number), folder.c_str(), folder.c_str());
 }
 
-// 0 if the folder is there, a folder, and files can be made in it; else the error's number. One that was named may be a
-// link and anybody's; one that lies where all may write must not let a stranger take away the files in it.
+// Returns 0 if the folder exists, is a folder, and allows new files; else an errno. A folder named by the user may be
+// a link and belong to any user. The usual folder, if all users may write above, must not let a stranger remove
+// files.
 int error_of_folder(const std::string &folder, bool is_named)
 {
     struct stat found {};
@@ -52,7 +54,7 @@ int error_of_folder(const std::string &folder, bool is_named)
 int error_of_made_folder(const std::string &folder, bool is_named)
 {
     if (mkdir(folder.c_str(), 0777) == 0) {
-        // The umask took bits away; who makes the folder makes it for all.
+        // The umask has taken bits away; the folder is for all users.
         if (chmod(folder.c_str(), 01777) != 0) return errno;
     } else if (errno != EEXIST) {
         return errno;
@@ -134,7 +136,8 @@ std::string usual_lease_folder(const std::string &root)
     do {
         if (is_for_all(best, exists)) return best;
     } while (exists && opening.may_come(best));
-    // By what all users see alike, never by what this one may: else two of them lease one card in two folders.
+    // The choice depends only on facts alike for all users, not on this user's permissions. Else, two users could
+    // lease one card in two folders.
     if (!exists && is_for_all(root + "/run/lock", parent_exists)) return best;
     return root + "/tmp/yoke-leases";
 }
@@ -148,13 +151,14 @@ bool is_private_mount(const std::string &mountinfo, const std::string &folder)
         if (mount.point == "/") own = mount;
         const bool holds =
             mount.point == "/" || folder == mount.point || folder.rfind(mount.point + "/", 0) == 0;
-        // Of two mounts at one place the later one covers the earlier.
+        // If two mounts have the same place, the later mount covers the earlier.
         if (holds && mount.point.size() >= best.point.size()) best = mount;
     }
     if (best.point == "/") return true;
     // A folder of the host comes in as a part of a file system, a disk or a share as a whole one.
     if (best.root != "/" || best.type != "tmpfs") return false;
-    // The kernel numbers what lies on no disk as it comes: the host's memory was there before the container's own root.
+    // The kernel numbers file systems without a disk in order. The host's memory file systems existed before the
+    // container's own root.
     return best.major == 0 && own.major == 0 && best.minor > own.minor;
 }
 

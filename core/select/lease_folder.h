@@ -6,8 +6,8 @@
 
 namespace yoke {
 
-// The folder: YOKE_LEASE_DIR, else the usual one, which is the same for every user of the machine. Made for all users
-// (1777) where it does not exist. Raises YOKE_E_IO naming it and what to do.
+// Returns the folder: YOKE_LEASE_DIR, else the usual folder, the same for every user of the machine. If missing,
+// makes it for all users (1777). Raises YOKE_E_IO with the folder and the remedy.
 std::string lease_folder();
 
 // Warns, once, if processes of other containers do not see the folder. `container` is the inventory's.
@@ -19,21 +19,22 @@ namespace detail {
 // /tmp/yoke-leases. Makes nothing. `root` stands before both.
 std::string usual_lease_folder(const std::string &root = "");
 
-// Whether the mount on which a folder lies is of this container alone, by the text of /proc/self/mountinfo: its root,
-// or memory that was mounted for it.
+// Returns whether a folder's mount belongs to this container alone, by the text of /proc/self/mountinfo: the
+// container's root, or memory mounted for the container.
 bool is_private_mount(const std::string &mountinfo, const std::string &folder);
 
-// What another user makes is closed to us for the instant until its mode is set, which gives back what the umask took.
+// Wait for a new file or folder of another user. It is closed to this user for the instant until its mode is set,
+// because the umask takes bits away first.
 class Opening {
 public:
-    // True, after a pause, while what lies at the path is young enough for that.
+    // Pauses, then returns true while the entry at the path is new enough.
     bool may_come(const std::string &path);
 
 private:
     int pauses_ = 0;
 };
 
-// The folder, made with `make`; without, "" where there is none.
+// Returns the folder. With `make`, makes a missing folder; without, returns "".
 std::string find_lease_folder(bool make);
 
 }  // namespace detail

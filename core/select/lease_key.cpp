@@ -1,4 +1,4 @@
-// The card that a user means by a name, for what is known by cards and not by devices: leases.
+// Finds the card for a user's name, for leases: they belong to cards, not to devices.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/select/candidates.h"
@@ -7,7 +7,7 @@ namespace yoke {
 
 namespace {
 
-// A UUID, its beginning and an address may stand without "uuid:" or "pci:" before them.
+// Returns the name as a spec. Users may omit "uuid:" or "pci:" before a UUID, its beginning or an address.
 std::string spec_text(std::string_view name)
 {
     const std::string low = detail::lower_case(name);
@@ -15,7 +15,7 @@ std::string spec_text(std::string_view name)
         return low.find_first_not_of(characters) == low.npos;
     };
     const bool has_prefix = low.rfind("gpu-", 0) == 0 || low.rfind("mig-", 0) == 0;
-    constexpr size_t kFirstGroup = 8;  // of a UUID: less may be a word
+    constexpr size_t kFirstGroup = 8;  // of a UUID: a shorter text may be a word
     if (has_prefix || (low.size() >= kFirstGroup && is_of("0123456789abcdef-")))
         return "uuid:" + std::string(name);
     const bool has_bus = low.find(':') != low.npos;
@@ -45,7 +45,7 @@ std::string lease_key_of(std::string_view name)
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
         const Card &card = all.machine.cards[i];
         const std::string key = lease_key(card.info);
-        // A partitioned card has its instances' address and nobody leases it.
+        // A partitioned card has its instances' address and is never leased.
         const bool is_whole = card.info.kind != YOKE_CARD_MIG && card.info.mig == 1;
         const bool by_address = spec.form == Spec::Form::kPci;
         if (!(is_whole && by_address) && detail::is_named(card, all.situation.states[i], spec))

@@ -1,4 +1,4 @@
-// Which card a spec names, by number, UUID or address; and how messages name cards.
+// Finds the card named by a spec, by number, UUID or address, and names cards in messages.
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/error.h"
@@ -18,13 +18,14 @@ bool starts_with(std::string_view text, std::string_view prefix)
     return text.substr(0, prefix.size()) == prefix;
 }
 
-// What the spec's form goes by.
+// Returns the card's UUID or address, according to the spec's form.
 std::string mark_of(const Card &card, const Spec &spec)
 {
     return spec.form == Form::kUuid ? lower_case(card.info.uuid) : normal_pci(card.info.pci);
 }
 
-// A whole card has the address of its instances, and no program can use it.
+// Returns whether the card is partitioned. A partitioned card has the address of its instances, and no program can
+// use the whole card.
 bool is_partitioned(const Card &card)
 {
     return card.info.kind != YOKE_CARD_MIG && card.info.mig == 1;

@@ -1,4 +1,4 @@
-// Why nothing fits a spec, in words: behind choice.h.
+// Texts about why no device fits a spec: the implementation for choice.h.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -20,7 +20,8 @@ std::string joined_how(const Spec &spec)
     return text;
 }
 
-// Cards of one name that share a reason, by their devices where each has a number: "8 × NVIDIA H200 (cuda:0–7)".
+// Returns a text for cards with the same reason. If all have one name and a number each, the text gives the range of
+// devices: "8 × NVIDIA H200 (cuda:0–7)".
 std::string names_of(const Machine &machine, const Situation &situation, const Spec &spec,
                      const std::vector<int> &cards)
 {
@@ -45,7 +46,7 @@ std::string names_of(const Machine &machine, const Situation &situation, const S
                   ranges_text(numbers).c_str());
 }
 
-// Every rejected device with its reason, each reason once.
+// Returns every rejected device with its reason, each reason once.
 std::string rejections(const Machine &machine, const Situation &situation, const Spec &spec,
                        const std::vector<Verdict> &verdicts)
 {

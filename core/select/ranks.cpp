@@ -11,8 +11,8 @@ namespace yoke {
 
 namespace {
 
-// Returns nothing, and warns, where a variable of the launcher cannot be read: comm.init raises that. Who never
-// calls it has no ranks beside it.
+// Returns nullopt, with a warning, if a variable of the launcher is unreadable: comm.init raises this error. A
+// process that never calls comm.init has no other ranks.
 std::optional<int32_t> local_rank_of(const Spec &spec)
 try {
     return lent.local_rank();
@@ -44,10 +44,10 @@ void detail::look_at_ranks(const Spec &spec, Candidates &all)
 
 void detail::tell_shared(const Spec &spec, const Situation &situation, const Choice &choice)
 {
-    // By the first rank that gets no device of its own, so that a job tells it once.
+    // The first rank without a device of its own warns, so a job gets a single warning.
     const size_t own = choice.for_ranks;
     if (own == 0 || spec.lease || static_cast<size_t>(*situation.local_rank) != own) return;
-    // If each rank has cards of its own to see, local ranks say nothing about who else uses these.
+    // If each rank sees its own cards, local ranks do not tell which other ranks use these cards.
     if (cuda_variables().visible && lent.is_variable_of_rank("CUDA_VISIBLE_DEVICES")) return;
     const std::string text = format(
         "device spec '%s': this is local rank %d, and %zu of this machine's devices fit: its ranks take them in turn, so that some share one; start one rank for each device",

@@ -1,15 +1,15 @@
-// ranks.h: which device is a rank's own, where several ranks of one job stand on a machine.
+// ranks.h: gives each rank its own device if several ranks of a job are on a machine.
 #pragma once
 
 #include "core/select/candidates.h"
 
 namespace yoke::detail {
 
-// Finds which rank of this machine this process is, and what the others of its job have of the cards, for a spec that
-// says no count.
+// Finds the number of this process among the machine's ranks, and the use of the cards by the job's other ranks. Only
+// for a spec without a count.
 void look_at_ranks(const Spec &spec, Candidates &all);
 
-// Warns once that ranks share devices.
+// Warns once if ranks share devices.
 void tell_shared(const Spec &spec, const Situation &situation, const Choice &choice);
 
 }  // namespace yoke::detail

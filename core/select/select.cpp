@@ -41,7 +41,7 @@ std::string look_for_check()
     }
 }
 
-// A failure to find a device, which may name the doctor's check itself.
+// Error if no device is found. The text may name the doctor's check already.
 class SelectionError : public Error {
 public:
     SelectionError(yoke_status status, const std::string &text, bool names)
@@ -51,13 +51,13 @@ public:
     const bool names_doctor;
 };
 
-// A kind that is passed over, and why.
+// Skipped kind, with the reason.
 struct Skipped {
     std::string text;
     bool names_doctor = false;  // the text does
 };
 
-// Says once for each kind why it is not used: aloud where a device of it was to be expected.
+// Logs once for each kind why it is not used: as a warning if a device of this kind was expected.
 void tell_skipped(const std::string &kind, const Skipped &skipped)
 {
     if (!is_new("kind " + kind + ": " + skipped.text)) return;
@@ -74,7 +74,8 @@ Device &cpu_device()
     return *devices_of(kHostKind).front();
 }
 
-// The same for what a spec found: a constraint that nothing meets is no fault of a machine whose cards serve.
+// Returns the doctor's hint for a spec's result. If the machine's cards are usable, a constraint that no card meets
+// is no fault of the machine.
 std::string doctor_text(const Candidates &all)
 {
     return has_usable_gpu(all) ? "" : doctor_text(doctor_check(all.machine));
@@ -95,7 +96,7 @@ std::string card_name(const Candidates &all, int card)
     return device + " (" + info.name + (*info.uuid ? ", " : "") + info.uuid + ")";
 }
 
-// Whether a device that was chosen still answers.
+// Raises if a chosen device no longer answers.
 void check_present(const Spec &spec, const Candidates &all, int card, Device &device)
 {
     uint64_t free_now = 0, total = 0;
@@ -112,19 +113,19 @@ void check_present(const Spec &spec, const Candidates &all, int card, Device &de
         true);
 }
 
-// Leases that this call has taken, given up again unless they are kept.
+// Leases taken by this call. The destructor returns the leases unless keep() was called.
 class Leases {
 public:
     ~Leases()
     {
         for (const std::string &key : taken_) return_lease(key);
     }
-    // In one order everywhere, so that of two that want the same cards one gets them all. Gives the one that another
-    // has; "" for none.
+    // Takes leases in one order everywhere, so if two processes want the same cards, one process gets them all.
+    // Returns the key held by another process; "" for none.
     std::string take(std::vector<std::string> keys)
     {
         std::sort(keys.begin(), keys.end());
-        taken_.reserve(keys.size());  // what is taken can be noted
+        taken_.reserve(keys.size());  // every taken lease can be noted
         for (std::string &key : keys) {
             if (!take_lease(key)) return key;
             taken_.push_back(std::move(key));
@@ -137,7 +138,7 @@ private:
     std::vector<std::string> taken_;
 };
 
-// A lease that could not be taken counts as held, whatever a look at it says: a lock that is shared shows to no look.
+// Marks a lease as held if it could not be taken, whatever a look shows: a shared lock is invisible to a look.
 void mark_held(Candidates &all, const std::string &key)
 {
     for (size_t i = 0; i < all.machine.cards.size(); ++i) {
@@ -146,7 +147,8 @@ void mark_held(Candidates &all, const std::string &key)
     }
 }
 
-// The devices of a choice, leased where that was asked for; empty if another process was faster, which `all` says then.
+// Returns the devices of a choice, leased if asked for. Returns none if another process was faster, and notes this in
+// `all`.
 std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &choice)
 {
     Leases leases;
@@ -190,7 +192,7 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
         !has_usable_gpu(all));
 }
 
-// Between two looks: seldom enough to cost nothing, in steps that a signal or the end of the wait cuts short.
+// Pauses between two looks: long enough to cost little, in steps that end with a signal or with the wait.
 void pause(Clock::time_point end, int looks)
 {
     for (int steps = std::min(looks, 10); steps > 0 && Clock::now() < end; --steps) {
@@ -209,7 +211,7 @@ std::vector<Device *> select(const Spec &spec)
         Choice choice = choose(all.machine, all.situation, spec, spec.count);
         const bool in_time = Clock::now() < end;
         const auto waits = [&] { return in_time && choice.may_change; };
-        // Each time that another process was faster one card fewer fits.
+        // Each time another process is faster, one card fewer fits.
         while (!choice.chosen.empty() && (!choice.is_fallback || !waits())) {
             const std::vector<Device *> devices = settle(spec, all, choice);
             if (!devices.empty()) {
@@ -223,7 +225,7 @@ std::vector<Device *> select(const Spec &spec)
     }
 }
 
-// The best device of a kind, or nullptr and why there is none. A kind that the user named must serve.
+// Returns the best device of a kind, or nullptr and the reason. A kind named by the user must serve.
 Device *best_of_kind(const Spec &spec, const std::string &kind, Skipped &skipped)
 {
     if (const Availability availability = Availability::of(kind); !availability) {
@@ -248,7 +250,7 @@ Device *best_of_kind(const Spec &spec, const std::string &kind, Skipped &skipped
     }
 }
 
-// The first kind that works, and of its devices the best one.
+// Opens the best device of the first kind that works.
 Device &open_auto(const Spec &spec)
 {
     std::string reasons;
@@ -303,7 +305,7 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     Availability::require_named_for_choice();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
     if (is_plain && spec.count <= 1) return {&open_auto(spec)};
-    // Whoever opens a kind gets the first one, and means the same here.
+    // open_device() opens a kind's first device, so a kind's name means the same here.
     if (spec.form == Spec::Form::kKind && spec.count <= 1) return {devices_of(spec.kind).front()};
     return select(spec);
 }

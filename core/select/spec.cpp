@@ -25,7 +25,7 @@ std::string lower(std::string_view text)
     return low;
 }
 
-// One constraint while it is read, for messages.
+// Constraint being read, for messages.
 struct Item {
     const Spec &spec;
     std::string key, value;
@@ -37,8 +37,7 @@ struct Item {
     fail(YOKE_E_VALUE, "device spec '%s' %s", spec.text.c_str(), why.c_str());
 }
 
-// What users of other programs call a kind: by its letters "gpu" is next to "cpu", which is the one thing that it is
-// not.
+// Returns the kind for a name from other programs. By letters, "gpu" is nearest to "cpu", the only wrong answer.
 const char *meant_kind(const std::string &word, const std::vector<const char *> &words)
 {
     if (const char *kind = kind_called(lower(word)))
@@ -67,7 +66,7 @@ size_t word_of(const Item &item, const std::string &word, const std::vector<cons
     refuse_word(item, word, words);
 }
 
-// A number with one of the units; `usual` is what a missing one most likely was.
+// Returns a number with one of the units; `usual` is the most likely unit if the unit is missing.
 double need_measure(const Item &item, std::span<const Unit> units, const char *usual,
                     const char *allowed)
 {
@@ -149,7 +148,7 @@ std::string read_kind(const Item &item)
     return kinds[word_of(item, item.value, c_strings(kinds))];
 }
 
-// How a key is read. `wants` tells whether there is a value behind it.
+// Reader of a key. `wants`: whether the key needs a value.
 struct Key {
     const char *name;
     bool wants;
@@ -334,7 +333,7 @@ std::string normal_pci(std::string_view address)
     std::string text = lower(address);
     const size_t colon = text.find(':');
     if (colon == 2) return "0000:" + text;  // bus first: the domain was left out
-    if (colon == 8 && text.compare(0, 4, "0000") == 0) return text.substr(4);  // as NVML writes it
+    if (colon == 8 && text.compare(0, 4, "0000") == 0) return text.substr(4);  // NVML's spelling
     return text;
 }
 

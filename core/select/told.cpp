@@ -23,7 +23,7 @@ bool detail::is_new(const std::string &text)
 {
     const std::lock_guard lock(told.mutex);
     if (std::find(told.all.begin(), told.all.end(), text) != told.all.end()) return false;
-    // A text may hold what changes from call to call; a process that lives for months must not keep them all.
+    // A text may change from call to call, so a process that lives for months must not keep all texts.
     constexpr size_t kMost = 256;
     if (told.all.size() == kMost) told.all.erase(told.all.begin());
     told.all.push_back(text);

@@ -1,11 +1,11 @@
-// told.h: messages of selection that a process says once.
+// told.h: messages of the selection, published once per process.
 #pragma once
 
 #include <string>
 
 namespace yoke::detail {
 
-// Returns true the first time that it is asked for a text.
+// Returns true at the first call with a text.
 bool is_new(const std::string &text);
 
 }  // namespace yoke::detail
