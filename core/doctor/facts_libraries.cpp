@@ -161,8 +161,7 @@ void read_cudnn(RecordedRoot &root, Facts &facts)
     const LibraryCopy *found = facts.library("cudnn_graph", 9);
     if (!found) return;
     const LibraryCopy copy = *found;
-    if (copy.mapped)
-        add_copies(root, copy.folder(), facts);  // cuDNN opens its parts on demand
+    if (copy.mapped) add_copies(root, copy.folder(), facts);  // cuDNN opens its parts on demand
     facts.cudnn_version = copy.version;
     constexpr std::string_view kSite = "-packages/";
     const size_t site = copy.path.find(kSite);

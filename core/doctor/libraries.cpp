@@ -172,8 +172,7 @@ Finding check_mixed_copies(const Facts &facts)
                  remedy);
 }
 
-// ---- cuDNN for the CUDA module
-// -------------------------------------------------------------------------------------
+// ---- cuDNN for the CUDA module -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -266,8 +265,7 @@ Finding check_cudnn(const Facts &facts)
     return sum;
 }
 
-// ---- NCCL, for groups of GPUs
-// --------------------------------------------------------------------------------------
+// ---- NCCL, for groups of GPUs --------------------------------------------------------------------------------------
 
 Finding check_nccl(const Facts &facts)
 {

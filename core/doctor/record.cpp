@@ -127,8 +127,7 @@ void write_link(const std::string &place, const std::string &target)
 void write_root(const fs::path &folder, const Tree &tree)
 {
     for (const std::string &path : tree.folders) {
-        std::error_code
-            ignored;  // a file below may exist already; its write reports errors
+        std::error_code ignored;  // a file below may exist already; its write reports errors
         const std::string place = place_in(folder, path);
         if (!place.empty()) fs::create_directories(place, ignored);
     }

@@ -39,7 +39,7 @@ std::string records_of(int kmsg)
     char record[8192];
     while (text.size() < kMostLog) {
         const ssize_t size = read(kmsg, record, sizeof record);
-        if (size < 0 && errno == EPIPE) continue;  // overwritten during the read: continue with the next
+        if (size < 0 && errno == EPIPE) continue;  // overwritten meanwhile: read the next
         if (size <= 0) break;
         text += text_of_record(std::string(record, static_cast<size_t>(size)));
     }

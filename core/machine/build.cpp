@@ -218,7 +218,7 @@ Rejection reject_driver(const Root &root, const Machine &machine)
             return {Reason::kOldDriver,
                     format("the driver is %s, and no Yoke serves one below %s: install a newer one",
                            driver.c_str(), kOldestDriver)};
-        if (!root.prefix.empty()) return {};  // the recording does not say which build looked at the machine
+        if (!root.prefix.empty()) return {};  // the recording names no build
         return {
             Reason::kNoModule,
             "this installation of Yoke has no CUDA module (libyoke_cuda.so): build or install Yoke with it"};

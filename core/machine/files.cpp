@@ -22,7 +22,7 @@ namespace {
 
 std::string read_at(int folder, const char *name, size_t limit)
 {
-    std::string text(limit, '\0');  // before the open, because an exception would leave the file open
+    std::string text(limit, '\0');  // before the open: an exception would leak the file
     // A fifo or a terminal in a hand-made root must not stop the snapshot.
     const int fd =
         above_standard(openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

@@ -25,9 +25,9 @@ struct NvmlFailure {
         kHung,        // a call did not come back
     };
     Kind kind = Kind::kNone;
-    int code = 0;      // NVML's, of kNotStarted
-    std::string call;  // the hanging call, "nvmlDeviceGetName"; "" for none
-    std::string card;  // address of the call's card; "" for the library itself
+    int code = 0;        // NVML's, of kNotStarted
+    std::string call;    // the hanging call, "nvmlDeviceGetName"; "" for none
+    std::string card;    // address of the call's card; "" for the library itself
     double seconds = 0;  // length of the wait
     bool is_earlier =
         false;  // an earlier snapshot of this process met it, and the library is not asked again

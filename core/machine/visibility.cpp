@@ -18,8 +18,7 @@ namespace yoke {
 
 namespace {
 
-// Returns whether CUDA would count the card without variables. If the card's driver is unknown, only a rejection
-// counts.
+// Returns whether CUDA would count the card without variables. With an unknown driver, only a rejection counts.
 bool is_counted(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
@@ -239,8 +238,7 @@ private:
                 "; ");
     }
 
-    // Returns the index of an entry's card; -1 with the reason for none. `strict`: the entry must be of the list's
-    // kind.
+    // Returns the index of an entry's card; -1 with the reason for none. `strict`: the list's kind is required.
     int find(const std::string &entry, bool strict, std::string &why) const
     {
         const bool prefix = starts_with(entry, "GPU-") || starts_with(entry, "MIG-");
@@ -262,8 +260,7 @@ private:
         return info.kind == YOKE_CARD_MIG || info.mig == 1;
     }
 
-    // Finds the card of an entry of any kind. In a container, a number beyond the last may be the host's number, as
-    // in the name of the card's device file.
+    // Finds the card of an entry of any kind. In a container, too high a number may be the host's device file number.
     int find_meant(const std::string &entry, std::string &why) const
     {
         const int card = find(entry, false, why);
@@ -355,8 +352,7 @@ private:
     std::string problem_, dropped_;
 };
 
-// Replaces a partitioned card by its first instance, as CUDA does. If CUDA shows an instance, CUDA shows no other
-// card.
+// Replaces a partitioned card by its first instance, as CUDA does. Beside an instance, CUDA shows no other card.
 void apply_instances(const Machine &machine, Visible &visible)
 {
     const auto is_instance = [&](int card) {

@@ -16,9 +16,8 @@ namespace yoke {
 
 struct Visible {
     std::vector<int> cards;  // indexes into Machine::cards, in CUDA's order
-    std::string
-        problem;  // why the list was cut off, with the entry; "" if the whole list was read
-    std::string dropped;    // parts of entries that CUDA silently ignores, "" for none
+    std::string problem;  // why the list was cut off, with the entry; "" if the whole list was read
+    std::string dropped;  // parts of entries that CUDA silently ignores, "" for none
     std::string corrected;  // the user's probable intention, "" if the list is right
     bool mixed_order =
         false;  // numbers were used, cards differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID

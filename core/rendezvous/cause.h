@@ -20,7 +20,7 @@ struct Cause {
     bool is_planned = false;     // the group's end is no failure: the ranks go on without the group
     bool is_of_no_call = false;  // the raising call puts its name in front
     uint64_t number = 0;         // failure's number in this process; 0: not reported before
-    size_t call_size = 0;        // size of the call's name, if the text begins with the name; else 0
+    size_t call_size = 0;        // size of the call's name at the text's beginning, or 0
 
     // Line of text for the store. For other lines, decode() returns a Cause with an error text.
     std::string encode() const;

@@ -63,7 +63,7 @@ public:
 private:
     Verdict judge(Deadline deadline);
     Verdict hear(Deadline deadline);
-    Verdict stand_by(const Verdict &own, Deadline deadline);  // returns the first verdict, the valid verdict
+    Verdict stand_by(const Verdict &own, Deadline deadline);  // returns the valid verdict
     std::string fault_of(const RankInfo &newcomer) const;
     Verdict who_is_missing(double given_s) const;
     void read_ranks(Deadline deadline);

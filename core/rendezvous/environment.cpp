@@ -250,7 +250,7 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     Environment out;
     std::vector<LauncherSource> sources{explicit_source(arguments, out.file)};
     std::ranges::move(launchers(variable, launcher), std::back_inserter(sources));
-    if (!sources[0].rank || !sources[0].size) find_contradictions(sources);  // else the arguments decide
+    if (!sources[0].rank || !sources[0].size) find_contradictions(sources);  // else decided
     if (!sources[0].rank) find_equal_within(sources);
     name_job(sources, out);
     if (!sources[0].rank) out.doubt = doubt_of(sources);
@@ -263,7 +263,7 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     out.size_by = parts.size.by;
     out.hosts = parts.hosts.value;
     out.port = parts.port.value;
-    for (const LauncherSource &source : sources)  // the caller's own address belongs to the caller alone
+    for (const LauncherSource &source : sources)  // a caller's address is private
         out.agent_store |= source.agent_store && source.port.by == parts.port.by;
     const auto local_rank = first_said(sources, &LauncherSource::local_rank);
     const auto local_size = first_said(sources, &LauncherSource::local_size);

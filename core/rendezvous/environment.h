@@ -34,7 +34,7 @@ struct InitArguments {
     std::string init_method = "env://";  // also tcp://HOST:PORT, file:///PATH
     std::optional<int32_t> rank, size;
     bool operator==(const InitArguments &) const = default;
-    bool has_store = false;  // a store of the host program, so the place of rank 0 need not be known
+    bool has_store = false;  // a store of the host program: rank 0's place may be unknown
 };
 
 inline constexpr int32_t kMostRanks = 65536;  // ranks of a job
@@ -43,15 +43,15 @@ struct Environment {
     std::string
         source;  // source of the rank, for people: "torchrun", "Slurm step 7.0", "explicit arguments"
     int32_t rank = 0, size = 1;
-    std::string rank_by, size_by;              // sources of rank and size: "RANK", "the argument rank"
+    std::string rank_by, size_by;  // sources of rank and size: "RANK", "the argument rank"
     int32_t local_rank = -1, local_size = -1;  // -1: not given
     std::vector<std::string> hosts;            // names or addresses of rank 0's machine
     uint16_t port = 0;                         // 0: made from `job`
     std::string file;                          // path of file://, else ""
-    std::string job;    // job's unique name, as far as known: "torchrun 7f3a"
-    int64_t epoch = 0;  // how often the job was started again
+    std::string job;           // job's unique name, as far as known: "torchrun 7f3a"
+    int64_t epoch = 0;         // how often the job was started again
     bool agent_store = false;  // the launcher listens on `port`: rank 0 takes another port
-    std::string doubt;         // for people: several jobs exist, and the user may have meant a single job
+    std::string doubt;  // for people: several jobs exist, and the user may have meant a single job
 };
 
 // Raises YOKE_E_VALUE if a value is no number, out of range, contradictory or missing. The error says which values

@@ -89,7 +89,8 @@ void remember(const JobRendezvous &joining)
 
 std::optional<JobRendezvous> known_rendezvous(const InitArguments &arguments)
 {
-    std::shared_ptr<const Rendezvous> met;  // may be the last reference, with a destructor that takes time and locks
+    std::shared_ptr<const Rendezvous>
+        met;  // maybe the last reference: its end takes time and locks
     const std::lock_guard lock(known_rendezvous_list.mutex);
     for (const KnownRendezvous &each : known_rendezvous_list.all) {
         if (each.process != getpid() || !(each.arguments == arguments)) continue;

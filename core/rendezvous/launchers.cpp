@@ -100,7 +100,7 @@ LauncherSource by_open_mpi(const Lookup &variable)
     source.local_rank = said_number(variable, "OMPI_COMM_WORLD_LOCAL_RANK");
     source.local_size = said_number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE");
     source.is_inner =
-        static_cast<bool>(source.rank);  // within Slurm, the step's tasks are Open MPI's daemons, not its ranks
+        static_cast<bool>(source.rank);  // a Slurm step has Open MPI's daemons, not its ranks
     const Said<std::string> uri = said_text(variable, "OMPI_MCA_orte_hnp_uri");
     if (!uri) return source;
     source.job = "Open MPI " + uri.value.substr(0, uri.value.find(';'));

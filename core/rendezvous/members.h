@@ -27,7 +27,7 @@ struct Members {
     // News of the connections of that rendezvous. The news use the rank numbers of the rendezvous.
     std::shared_ptr<Watcher> watcher = {};
     std::vector<int32_t> met_as = {};  // by rank
-    bool is_again = false;  // made in a rendezvous with earlier groups: on failure, the ranks start a new rendezvous
+    bool is_again = false;             // earlier groups met here: on failure, the ranks meet anew
 
     int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
     const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }

@@ -108,7 +108,7 @@ private:
     const Environment environment_;
     const Deadline deadline_;
     const std::string job_;
-    std::string secret_;  // secret published in a host program's store or a file, if there is either
+    std::string secret_;  // in a host program's store or a file, if any
     RankInfo self_;
     const std::shared_ptr<Relay> relay_;
     std::shared_ptr<StoreServer> server_;

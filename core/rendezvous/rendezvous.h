@@ -44,7 +44,7 @@ struct Rendezvous {
     // Number of groups of all ranks made here. Each rank has its own counter.
     std::shared_ptr<std::atomic<int>> groups = std::make_shared<std::atomic<int>>(0);
 
-    int32_t server_rank = 0;                  // rank of the serving process, numbered as in Members::met_as
+    int32_t server_rank = 0;                  // serving process's rank, as in Members::met_as
     std::shared_ptr<StoreServer> doorkeeper;  // a shrunk group's server for notices to late ranks
 
     const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }

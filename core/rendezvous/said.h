@@ -22,10 +22,9 @@ struct LauncherSource {
     std::string job;
     int64_t epoch = 0;
     bool agent_store = false;
-    bool is_inner =
-        false;  // started by the later sources: this process is not a rank of theirs
+    bool is_inner = false;  // started by the later sources: this process is not a rank of theirs
     Said<std::string> run = {};  // name unique to each start of the launcher
-    bool is_outer = false;       // has started the launcher with a `run`: this process is not its rank either
+    bool is_outer = false;       // has started the launcher with a `run`: likewise
 };
 
 // Returns a variable's whole number from 0 on. Raises YOKE_E_VALUE for other texts.

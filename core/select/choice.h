@@ -42,7 +42,7 @@ struct Verdict {
 
 struct Choice {
     std::vector<Verdict>
-        verdicts;              // the chosen devices first, then other fitting devices, then by broken constraints
+        verdicts;  // the chosen first, then other fitting devices, then by broken constraints
     std::vector<int> chosen;   // cards in order, kCpuCandidate for the CPU
     std::string problem;       // why too few devices fit, if no device is chosen
     bool is_fallback = false;  // the CPU was chosen in the place of a GPU

@@ -9,7 +9,7 @@
 
 namespace yoke::detail {
 
-inline constexpr int kUnusable = 1000;  // weight of a reason that no met constraint outweighs
+inline constexpr int kUnusable = 1000;  // weight of a reason that makes a card unusable
 
 // Broken constraints of a card.
 struct Rejections {

@@ -15,7 +15,7 @@ std::string spec_text(std::string_view name)
         return low.find_first_not_of(characters) == low.npos;
     };
     const bool has_prefix = low.rfind("gpu-", 0) == 0 || low.rfind("mig-", 0) == 0;
-    constexpr size_t kFirstGroup = 8;  // of a UUID: a shorter text may be a word
+    constexpr size_t kFirstGroup = 8;  // first group of a UUID; a shorter text may be a word
     if (has_prefix || (low.size() >= kFirstGroup && is_of("0123456789abcdef-")))
         return "uuid:" + std::string(name);
     const bool has_bus = low.find(':') != low.npos;

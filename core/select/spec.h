@@ -27,8 +27,7 @@ struct Spec {
     Form form = Form::kAuto;
     std::string kind;  // kind of kKind and kIndex; for kAuto: value of kind=, "" for any
     int32_t index = -1;
-    std::string
-        prefix;  // lower-case UUID or PCI address; an address begins with its domain
+    std::string prefix;  // lower-case UUID or PCI address; an address begins with its domain
 
     int32_t count = 0;        // n=; 0: not said
     int64_t min_free = -1;    // bytes

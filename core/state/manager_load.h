@@ -48,7 +48,7 @@ private:
     std::string problems_;
     std::vector<const FoundStep *> damaged_;
     const FoundStep *loaded_ = nullptr;
-    std::exception_ptr refused_;  // error of the system: another step must not replace the refused step
+    std::exception_ptr refused_;  // system's error: no other step may replace this step
     bool is_asked_step_there_ = false;
 };
 

@@ -64,8 +64,7 @@ private:
     void answer(wire::Writer writer) { send(std::move(writer).take()); }
     void send(std::string frame);
 
-    StoreServer
-        &server_;  // for the watch thread only; a thread that sets a key may run after the server's end
+    StoreServer &server_;  // for the watch thread only; a key may be set after the server's end
     const std::shared_ptr<HashStore> table_;
     Channel channel_;
     const std::string address_, reached_at_;

@@ -16,7 +16,7 @@ struct PeerEvent {
         kSilent,   // missed heartbeats for silence_s; reported once, until the next kHeard
         kHeard,    // after a silence
         kRefused,  // rank 0 alone: another process came as a rank that is there, or of a newer start
-        kShort,    // on rank 0 only: its process cannot accept another rank, because a resource is missing
+        kShort,    // rank 0 alone: its process cannot accept another rank, a resource is missing
     };
     Kind kind;
     int32_t rank;

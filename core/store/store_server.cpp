@@ -171,8 +171,7 @@ std::string StoreServer::admit(Connection &connection, int32_t rank, const std::
 {
     const std::shared_ptr<Connection> other = other_of(connection, rank);
     const std::string &first = rank == options_.rank ? options_.about : other ? other->about() : "";
-    if (other &&
-        first == about) {  // the process has given up a former attempt, whose end is not visible yet
+    if (other && first == about) {  // the end of a former attempt is not visible yet
         connection.be_rank(rank, about);
         return end(*other, PeerEvent::kLeft, ""), "";
     }

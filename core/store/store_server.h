@@ -86,10 +86,9 @@ private:
         Deadline::Clock::time_point at;
         size_t untold = 0;  // since
     };
-    std::map<std::string, Logged>
-        logged_;                 // strangers, by reason of the drop; in the watch thread
-    std::set<std::string> met_;  // admitted processes; in the watch thread
-    bool is_paused_ = false;     // no descriptor was left; accepts again at the next tick
+    std::map<std::string, Logged> logged_;  // strangers, by reason of the drop; in the watch thread
+    std::set<std::string> met_;             // admitted processes; in the watch thread
+    bool is_paused_ = false;  // no descriptor was left; accepts again at the next tick
     std::optional<Deadline::Clock::time_point> short_since_;
     std::string told_shortage_;
     std::mutex mutex_;
