@@ -263,7 +263,7 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     out.size_by = parts.size.by;
     out.hosts = parts.hosts.value;
     out.port = parts.port.value;
-    for (const LauncherSource &source : sources)  // a caller's address is private
+    for (const LauncherSource &source : sources)  // if the port is the launcher's
         out.agent_store |= source.agent_store && source.port.by == parts.port.by;
     const auto local_rank = first_said(sources, &LauncherSource::local_rank);
     const auto local_size = first_said(sources, &LauncherSource::local_size);
