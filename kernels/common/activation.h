@@ -21,7 +21,8 @@ struct ReluBackward {
     {
         return select(out <= (T)0, (T)0, g);
     }
-    // By the bits as they are stored, which need not widen: 0, and what has a sign and is no NaN, holds g back.
+    // Compares the stored bits, without widening. The value 0 holds g back, and so does any value with a sign, except
+    // NaN.
     YOKE_HD bf16 operator()(bf16 g, bf16 out) const
     {
         const bool is_held = (int16_t)out.bits <= 0 && (out.bits & 0x7fff) <= 0x7f80;
@@ -47,12 +48,12 @@ struct TanhBackward {
 
 // ---- GELU: x Phi(x), and its approximation by tanh ----------------------------------------------
 //
-// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016. Both are symmetric: with a tail
-// that falls from 1/2 to 0 and t = |x|, gelu(x) = relu(x) - t tail(t). Thus nothing cancels for
-// negative x. Where the tail is 0, t is held, so that infinity times 0 does not arise.
+// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016. Both functions are symmetric. With t = |x| and a tail
+// falling from 1/2 to 0, gelu(x) = relu(x) - t tail(t). So no digits cancel for negative x. Where the tail is 0, t is
+// bounded, so infinity times 0 does not arise.
 
-// The derivative for positive x is 1 + excess, for negative -excess. What holds t holds NaN too: x
-// brings it back.
+// Returns the derivative: 1 + excess for positive x, -excess for negative x. Bounding t drops a NaN of x, so the NaN
+// is restored from x.
 template <class T>
 YOKE_HD T gelu_slope(T x, T excess)
 {

@@ -24,8 +24,8 @@ struct Add {
     }
 };
 
-// What sums of elements are kept in from one addition to the next: halves as float, so that a sum is
-// rounded once, all else as it is stored.
+// Type in which a sum is kept between additions. Halves are kept as float, so a sum is rounded once. Other types are
+// kept as stored.
 template <class T>
 using sum_kept = std::conditional_t<is_half<T>, float, T>;
 
@@ -126,7 +126,7 @@ struct Minimum {
     }
 };
 
-// The gradient of the first argument; equals share it, and what is NaN lets it through.
+// Gradient of the first argument. Equal arguments share the gradient. If an argument is NaN, the gradient passes.
 struct MaximumBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x, T y) const

@@ -1,36 +1,36 @@
-// Attention: the arithmetic of one row, forward and backward, in the type it is computed in.
+// Attention: the arithmetic of one row, forward and backward, in the computing type.
 //
 // Contract
-//  * Scores are q . k * scale + mask, and -infinity where the mask is that. What a forbidden pair holds, infinity and
-//    NaN too, has no influence: in a launch that can forbid pairs a weight of 0 adds nothing to a sum.
-//  * A row's maximum and sum are carried from one block of keys to the next (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré,
-//    "FlashAttention", 2022); what was summed before is multiplied by attention_rescale when the maximum grows.
-//  * A row of which no key is allowed (every score is -infinity, or there are no keys) gives zeros
-//    and passes no gradient: its log-sum-exp is kept as +infinity, under which every probability
-//    is 0.
-//  * Dropout acts on the probabilities, after they were normalised. Its mask is a draw of `Keep`
-//    (philox.h) whose element is attention_draw; it is drawn again for the gradient.
+//  * A score is q . k * scale + mask. If the mask is -infinity, the score is -infinity. The values of a forbidden
+//    pair, also infinity and NaN, have no influence: in a launch with forbidden pairs, a weight of 0 adds 0 to a sum.
+//  * A row's maximum and sum are carried from one block of keys to the next (T. Dao, D. Fu, S. Ermon, A. Rudra, C.
+//    Ré, "FlashAttention", 2022). When the maximum grows, the earlier sums are multiplied by attention_rescale.
+//  * A row may have no allowed key: every score is -infinity, or there are no keys. Then the row gives zeros and
+//    passes no gradient. Its log-sum-exp is kept as +infinity, so every probability is 0.
+//  * Dropout acts on the normalised probabilities. Its mask is a draw of `Keep` (philox.h), indexed by
+//    attention_draw. The backward pass draws the mask again.
 #pragma once
 
 #include "kernels/common/math.h"
 
 YOKE_KERNELS_BEGIN
 
-// What is subtracted from scores before exp, so that -infinity less -infinity never occurs.
+// Returns the number subtracted from scores before exp. If the maximum is -infinity, the number is 0, so -infinity
+// less -infinity never occurs.
 template <class C>
 YOKE_HD C attention_shift(C max)
 {
     return select(max == -(C)kInfinity, (C)0, max);
 }
 
-// The score of a pair with what the mask says of it.
+// Returns the score of a pair with the mask's term applied.
 template <class C>
 YOKE_HD C attention_masked(C score, C term)
 {
     return select(term == -(C)kInfinity, term, score + term);
 }
 
-// What is not finite, and so would make NaN of a weight of 0.
+// Returns whether x is not finite. Such an x would make a weight of 0 NaN.
 template <class C>
 YOKE_HD bool is_stray(C x)
 {
@@ -67,7 +67,8 @@ YOKE_HD C attention_probability(C score, C log_sum_exp)
     return select(score == -(C)kInfinity, (C)0, kernels::exp(score - log_sum_exp));
 }
 
-// From the gradient of a probability; `dot` is that of the row's result with its gradient.
+// Returns the gradient of a score from the gradient of its probability. `dot` is the dot product of the row's result
+// and the result's gradient.
 template <class C>
 YOKE_HD C attention_score_backward(C probability, C gradient, C dot)
 {

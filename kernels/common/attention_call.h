@@ -1,4 +1,4 @@
-// The arguments of attention and of its gradient: sizes and parameters. Host code, but for what a kernel is handed.
+// Arguments of attention and of its gradient: sizes and parameters. Host code, except the structs passed to kernels.
 #pragma once
 
 #include "kernels/common/draw.h"

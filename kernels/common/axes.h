@@ -1,11 +1,11 @@
-// The axes of a reduction: those that a parameter names, and what that leaves of the operands. Host code.
+// Axes of a reduction: the reduced axes, and the loops over the operands. Host code.
 #pragma once
 
 #include "kernels/common/loop.h"
 
 YOKE_KERNELS_BEGIN
 
-// Of kind none (all of them), int or ints.
+// Marks the axes named by a parameter of kind none (all axes), int or ints.
 inline void mark_axes(const yoke_arg &axis, int ndim, bool *is_marked)
 {
     for (int i = 0; i < ndim; i++) is_marked[i] = axis.kind == YOKE_ARG_NONE;
@@ -14,7 +14,7 @@ inline void mark_axes(const yoke_arg &axis, int ndim, bool *is_marked)
         for (int32_t i = 0; i < axis.count; i++) is_marked[axis.v.ints[i]] = true;
 }
 
-// Those of x that `kept`, which broadcasts to it, does not have in full.
+// Marks the axes of x that `kept` is missing or has with another length. `kept` broadcasts to x.
 inline void mark_missing_axes(const yoke_operand &kept, const yoke_operand &x, bool *is_marked)
 {
     for (int axis = 0; axis < x.ndim; axis++) {
@@ -35,9 +35,10 @@ inline constexpr int kX = 0, kResult = 1, kMore = 2;
 template <int N>
 struct ReducedAxes {
     Loop<N> kept;     // by x's strides, where the operands' disagree
-    Loop<1> reduced;  // of x
+    Loop<1> reduced;  // axes of x
 
-    // The result may lack the reduced axes. What is read beside it has them, with length 1; null is no operand.
+    // Plans both loops. The result may omit the reduced axes. Each further operand has these axes with length 1; a
+    // null pointer stands for no operand.
     template <class... More>
     ReducedAxes(const yoke_operand &x, const yoke_operand &result, const bool *is_reduced,
                 const More *...others)

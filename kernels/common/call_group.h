@@ -9,12 +9,12 @@
 
 namespace yoke::kernels {
 
-// Calls that wait for the end of the outermost group, which runs them in their order.
+// Calls that wait for the end of the outermost group. Then the group runs the calls in order.
 class CallGroup {
 public:
     bool is_open() const { return depth_ > 0; }
     void begin() { ++depth_; }
-    // Ends the group that was begun last; returns whether it was the outermost one, whose calls are to run now.
+    // Ends the innermost group. Returns whether this was the outermost group, so the caller runs the calls now.
     bool end() { return --depth_ == 0; }
 
     // Calls run(&call, 1), or in a group keeps copies of the call and of its signature, which the caller may change
@@ -30,9 +30,9 @@ public:
     // Returns where the first call tells of a fault, or null.
     yoke_comm_fault *first_fault() const { return calls_.empty() ? nullptr : calls_[0].fault; }
 
-    // Calls run(calls, count) for all calls in their order, up to the first failure, of which all calls' faults then
-    // tell. Messages that follow one another pass together, so that two ranks may send before either receives. Each
-    // other call passes alone: all ranks make these calls in the same order.
+    // Calls run(calls, count) for all calls in order, up to the first failure. The fault of a failure is copied to
+    // all calls. Consecutive messages pass together, so two ranks may both send before either rank receives. Each
+    // other call passes alone, because all ranks make these calls in the same order.
     template <class Run>
     yoke_status run_all(const Run &run)
     {
@@ -65,7 +65,7 @@ private:
 
     int depth_ = 0;
     std::vector<yoke_collective> calls_;
-    std::vector<yoke_comm_signature> signatures_;  // of the calls, in their order
+    std::vector<yoke_comm_signature> signatures_;  // signatures of the calls, in order
 };
 
 }  // namespace yoke::kernels

@@ -5,7 +5,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// copy(part, x) for each tensor that has elements: its part of the result is a view like any other.
+// Calls copy(part, x) for each tensor with elements. The part of the result is an ordinary view.
 template <class Copy>
 inline yoke_status copy_into_parts(const yoke_launch *launch, const Copy &copy)
 {

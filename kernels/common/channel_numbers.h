@@ -1,11 +1,12 @@
-// batch_norm, group_norm and their gradients, between the sums of planes and the map over x: what a channel or group
-// makes of its sums.
+// Numbers of a channel or group for batch_norm, group_norm and their gradients: computed from the sums of planes,
+// used by the map over x.
 //
 // Contract
-//  * `numbers` holds what the map takes, each in an array of its own, one a plane: mean, factor, shift, scale; for a
-//    gradient mean, factor, slope, shift, rstd, scale. Mean, scale and rstd are those of a Normal (norm.h).
-//  * A functor works out channel c, or group `group`; any order of them, at once or one after another, gives the same.
-//  * A map takes kInputs values of one element, and its plane's kNumbers numbers, `planes` apart.
+//  * `numbers` holds the arrays that the map reads, each with one number a plane: mean, factor, shift, scale. For a
+//    gradient: mean, factor, slope, shift, rstd, scale. Mean, scale and rstd belong to a Normal (norm.h).
+//  * A functor computes channel c, or group `group`. The order of calls does not change a result, and calls may run
+//    in parallel.
+//  * A map takes kInputs values of one element, and the plane's kNumbers numbers, `planes` apart.
 #pragma once
 
 #include "kernels/common/activation.h"
@@ -14,7 +15,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// A parameter by channel, of x's dtype or float32; absent, it has one value throughout.
+// Parameter by channel, in x's dtype or float32. If the parameter is absent, every channel has the value `otherwise`.
 template <class C>
 struct ByChannel {
     const void *data;
@@ -117,7 +118,7 @@ struct GroupNumbers {
 
 // ---- gradients --------------------------------------------------------------------------------------------------
 
-// What the op kept: `size` planes share a mean and 1 / deviation.
+// Statistics kept by the op: `size` planes share a mean and 1 / deviation.
 template <class C>
 struct PlaneStatistics {
     const C *means, *rstds;
@@ -163,7 +164,7 @@ struct GroupGradientNumbers {
     ByChannel<C> weight;
     C *numbers;
     int64_t channels, planes;
-    double values;  // of a group
+    double values;  // values of a group
 
     YOKE_HD void operator()(int64_t group) const
     {
@@ -216,7 +217,7 @@ struct AffineMap {
     }
 };
 
-// relu of that, or of that and a residual.
+// Map relu(y), or relu(y + residual), where y is the result of AffineMap.
 template <bool kAdds>
 struct AffineReluMap {
     static constexpr int kInputs = kAdds ? 2 : 1, kNumbers = 4;
@@ -240,7 +241,7 @@ struct GradientMap {
     }
 };
 
-// The same of a g that came through a relu with result x[2].
+// Map of a gradient g through a relu with result x[2], then GradientMap.
 struct ReluGradientMap {
     static constexpr int kInputs = 3, kNumbers = 6;
     template <class C>
@@ -250,7 +251,7 @@ struct ReluGradientMap {
     }
 };
 
-// ---- of a launch ------------------------------------------------------------------------------------------------
+// ---- arguments of a launch --------------------------------------------------------------------------------------
 
 // The operands of batch_norm, or of batch_norm_add_relu, which alone has a residual, perhaps absent.
 struct BatchCall {
@@ -287,7 +288,8 @@ struct BatchCall {
     }
 };
 
-// The same of their gradients. The result, and the residual's gradient, are batch_norm_add_relu's alone.
+// Operands of the gradients of batch_norm and batch_norm_add_relu. Only batch_norm_add_relu has the result and the
+// residual's gradient.
 struct BatchGradientCall {
     const yoke_operand *grad, *x, *out, *weight, *mean, *rstd, *dx, *dweight, *dbias, *dresidual;
     bool of_batch, of_x, of_residual;

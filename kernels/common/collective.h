@@ -1,4 +1,4 @@
-// What engines of collectives ask of a call, alike: its ops, and whether its arguments are sound.
+// Properties of a collective call that all engines need: kinds of ops, and checks of the arguments.
 //
 // Contract: compiled once a module, in the baseline instruction set.
 #pragma once
@@ -26,21 +26,21 @@ inline bool reduces(int32_t op)
 // Returns the name of a collective as the API has it: "all_reduce".
 const char *call_name(int32_t op);
 
-// Who asks: "cpu", with its place in the communicator.
+// Engine that checks a call, such as "cpu", with its rank and the communicator's size.
 struct Asker {
     const yoke_host *host;
     const char *engine;
     int32_t rank, size;
 };
 
-// Of op, count, dtype, peer and reduction; the core has looked at them for its own callers.
+// Checks op, count, dtype, peer and reduction. The core checks the calls of its own callers before.
 yoke_status check_arguments(const Asker &asker, const yoke_collective &call);
 
-// Tells that this rank's call and that of a peer differ, in full. Returns YOKE_E_COMM.
+// Reports in full how this rank's call and a peer's call differ. Returns YOKE_E_COMM.
 yoke_status tell_mismatch(const Asker &asker, const yoke_comm_signature &mine, int32_t peer,
                           const yoke_comm_signature &theirs);
 
-// YOKE_COMM_ID_BYTES that nobody can guess.
+// Writes an id of YOKE_COMM_ID_BYTES random bytes, so other programs cannot guess the id.
 yoke_status draw_id(const yoke_host *host, const char *engine, void *id);
 
 }  // namespace yoke::kernels

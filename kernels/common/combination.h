@@ -1,10 +1,12 @@
-// The arithmetic of collectives: several ranks' elements into one, in their order. combine.h has it.
+// Arithmetic of collectives: combines the elements of several ranks, in the order of ranks. combine.h implements the
+// arithmetic.
 //
 // Contract
-//  * Sums and products of 16-bit floats are formed in f32 and rounded once, when a call has `partial_out` off; what
-//    travels between nodes meanwhile is f32. Everything else is combined in its own type: integers wrap, the larger and
-//    the smaller of two are NaN if one is, as in amax and amin.
-//  * Element by element: the bits do not depend on how a tensor is cut. `out` may be one of the inputs.
+//  * Sums and products of 16-bit floats are formed in f32. A call with `partial_out` off rounds once; between nodes,
+//    partial results travel as f32. All other dtypes are combined in their own type. Integers wrap. As in amax and
+//    amin, the larger and the smaller of two values are NaN if either value is NaN.
+//  * Each element is combined alone, so the bits do not depend on how a tensor is cut. `out` may be one of the
+//    inputs.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -20,7 +22,7 @@ struct Combination {
     const void *const *inputs;
     void *out;
     int64_t count;
-    int64_t divisor;  // of a mean, where it is final; else 1
+    int64_t divisor;  // divisor of a final mean; else 1
 };
 
 // For what can_reduce allows. Built for each instruction set.
@@ -43,7 +45,7 @@ inline int64_t dtype_bytes(yoke_dtype dtype)
     }
 }
 
-// Whether an engine forms it: the core refuses the others, and so do engines.
+// Returns whether an engine supports a reduction of this dtype. The core and the engines refuse all other pairs.
 inline bool can_reduce(yoke_dtype dtype, int32_t reduction)
 {
     if (reduction == YOKE_REDUCE_MIN || reduction == YOKE_REDUCE_MAX) return true;

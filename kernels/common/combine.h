@@ -23,7 +23,7 @@ struct CombineMin {
     }
 };
 
-// Elements that pass through buffers at a time: three of them lie in the first-level cache.
+// Elements that pass through buffers at a time. Three such buffers fit the first-level cache.
 constexpr int64_t kCombineBlock = 1024;
 
 // Two ranks, no buffer: as fast as memory.

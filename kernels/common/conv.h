@@ -1,10 +1,11 @@
-// Convolution as kernels see it: its sizes, and the sweep over positions that its result and its gradient by data are.
+// Convolution as kernels see it: its sizes, and the sweep over positions. The result and the gradient by data consist
+// of sweeps.
 //
 // Contract
-//  * What lies [N, C, H, W] is dense as [N, H, W, C]; a weight is row-major [out, in / groups, height, width].
-//  * A sweep gives each pixel of what is written the sum, over taps of the window, of a pixel of what is read times a
-//    matrix of the weight. Of the gradient by data with a stride only some taps reach a pixel, the same ones for pixels
-//    that are a stride apart: each such phase is a sweep of its own.
+//  * Tensors [N, C, H, W] are dense as [N, H, W, C]. A weight is row-major [out, in / groups, height, width].
+//  * For each written pixel, a sweep sums over taps of the window: the pixel read by the tap times a matrix of the
+//    weight. In the gradient by data with a stride, only some taps reach a pixel. Pixels a stride apart have the same
+//    taps. Each such phase is a sweep.
 #pragma once
 
 #include "kernels/common/kernel.h"
@@ -16,18 +17,18 @@ enum class ConvKind { kForward, kData, kWeight };
 struct Conv {
     ConvKind kind;
     yoke_dtype dtype;
-    int64_t n, c, h, w;  // of x, over which the window slides
-    int64_t o, oh, ow;   // of out
+    int64_t n, c, h, w;  // sizes of x, over which the window slides
+    int64_t o, oh, ow;   // sizes of out
     int64_t kh, kw, stride[2], padding[2], dilation[2], groups;
-    void *x, *weight, *out;  // one of them is written: out, x or weight, by kind
-    const void *bias;        // of what is written, or null
+    void *x, *weight, *out;  // the kind decides which tensor is written: out, x or weight
+    const void *bias;        // added to the written tensor, or null
 };
 
-// One axis of a sweep.
+// Height or width of a sweep.
 struct SweepAxis {
     int64_t positions, taps;
     int64_t step, offset, tap_step;  // tap m of position q reads q * step + offset + m * tap_step
-    int64_t length;                  // of what is read; beyond it is padding
+    int64_t length;                  // length of the tensor read; beyond is padding
     int64_t place_step, place;       // position q is written at q * place_step + place
     int64_t places;                  // the length of what is written
     int64_t first, next;             // tap m is element first + m * next of the window
@@ -36,9 +37,9 @@ struct SweepAxis {
 struct Sweep {
     SweepAxis y, x;
     int64_t n, groups;
-    int64_t depth, columns;  // channels of a group of what is read and of what is written
-    int64_t row_length;      // of the window
-    int64_t group_step, depth_step, column_step;  // of the weight, in elements
+    int64_t depth, columns;  // channels of a group in the tensor read, and in the written tensor
+    int64_t row_length;      // length of a row of the window
+    int64_t group_step, depth_step, column_step;  // steps in the weight, in elements
     const void *from, *weight, *bias;
     void *to;
 
@@ -70,7 +71,7 @@ YOKE_HD Tap sweep_tap(const Sweep &s, int64_t number)
     return {number / s.x.taps, number % s.x.taps};
 }
 
-// The next one in the order of their numbers.
+// Moves to the next pixel in row-major order.
 YOKE_HD void go_on(const Sweep &s, Pixel &q)
 {
     if (++q.x < s.x.positions) return;
@@ -94,7 +95,7 @@ YOKE_HD int64_t written_at(const Sweep &s, const Pixel &q)
     return ((q.image * s.y.places + y) * s.x.places + x) * s.groups * s.columns;
 }
 
-// The same of what a tap reads, or -1 where that is padding.
+// Returns the index of the first channel of the pixel read by a tap, or -1 if the tap meets padding.
 YOKE_HD int64_t read_at(const Sweep &s, const Pixel &q, const Tap &tap)
 {
     const int64_t y = q.y * s.y.step + s.y.offset + tap.y * s.y.tap_step,
@@ -192,8 +193,8 @@ inline int64_t phases(const Conv &c, int axis)
     return min(axis ? c.kw : c.kh, phase_step(c, axis));
 }
 
-// The axis of the phase that tap `first` reaches, which has no positions where x is shorter; below 0, all positions and
-// no taps.
+// Returns the axis of the phase that tap `first` reaches. If x is shorter, the axis has no positions. If `first` is
+// below 0, the axis has all positions and no taps.
 inline SweepAxis data_axis(const Conv &c, int axis, int64_t first)
 {
     const int64_t length = axis ? c.w : c.h, from = axis ? c.ow : c.oh, taps = axis ? c.kw : c.kh,
@@ -234,8 +235,8 @@ inline Sweep data_sweep(const Conv &c, int64_t first_y, int64_t first_x)
             c.x};
 }
 
-// run(sweep) for the sweeps that the result, or the gradient by data, is made of, in order; each pixel is written by
-// the last of them that reaches it.
+// Calls run(sweep), in order, for the sweeps of the result or of the gradient by data. The last sweep that reaches a
+// pixel writes the pixel.
 template <class F>
 inline yoke_status each_sweep(const Conv &c, const F &run)
 {

@@ -1,4 +1,4 @@
-// Where a draw of random numbers stands, and what dropout keeps of it, as the parameters of an op say.
+// Arguments of random ops: the place of a draw, and dropout's scale.
 #pragma once
 
 #include "kernels/common/operand.h"
@@ -15,7 +15,8 @@ struct DrawPlace {
     }
 };
 
-// What dropout with probability p multiplies an element by that it keeps: the mean stays. With p = 1 it keeps none.
+// Returns the factor for kept elements under dropout with probability p. The factor preserves the mean. If p is 1,
+// dropout keeps no element, and the factor is 0.
 template <class C>
 inline C dropout_scale(double p)
 {

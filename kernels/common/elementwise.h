@@ -1,14 +1,14 @@
-// The arithmetic of elementwise ops, forward and backward, in the type an element is computed in.
+// Arithmetic of elementwise ops, forward and backward, in the computing type of an element.
 //
 // Contract of all functors
-//  * A functor takes and gives compute_type<T>; the kernel loads and stores (numeric.h). One with
-//    parameters holds them as doubles.
-//  * Integers wrap modulo 2^bits; bool is computed as 0 or 1 in 8 bits, and what comes of it is
-//    tested against 0, so + is "or", * is "and".
-//  * NaN passes through every function, relu, sign, maximum and clamp included; comparisons with it
-//    are false, except !=.
-//  * A backward functor's arguments are the incoming gradient g and what the op saved: its result
-//    `out` where that is enough, else its input x. At a kink the slope is PyTorch's.
+//  * A functor takes and gives compute_type<T>. The kernel loads and stores (numeric.h). Parameters of a functor are
+//    doubles.
+//  * Integers wrap modulo 2^bits. A bool is computed as 0 or 1 in 8 bits, and the result is tested against 0. So + is
+//    "or", and * is "and".
+//  * NaN passes through every function, also relu, sign, maximum and clamp. Comparisons with NaN are false, except
+//    !=.
+//  * A backward functor takes the incoming gradient g and the tensors saved by the op: the result `out` if it
+//    suffices, else the input x. At a kink the slope is PyTorch's.
 #pragma once
 
 #include "kernels/common/activation.h"

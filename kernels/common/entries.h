@@ -1,8 +1,9 @@
-// The entries that every backend has: declared from the contract's own types (core/backend/backend.h), and put into
-// the backend's table, in its order. The same for the entries that every engine of collectives has.
+// Entries that every backend has. This header declares the entries from the contract's own types
+// (core/backend/backend.h) and puts them into the backend's table, in the order of the table. The entries of every
+// engine of collectives are handled alike.
 //
-// Contract: ENTRY(member, function) for each member of yoke_backend, or of yoke_backend_comm, and the function that is
-// its value. What lies between the two lists in a table, and behind them, a backend or an engine fills in by itself.
+// Contract: ENTRY(member, function) for each such member of yoke_backend, or of yoke_backend_comm, with the function
+// as its value. A backend or engine fills in the entries between and after both lists itself.
 #pragma once
 
 #include <type_traits>

@@ -1,7 +1,7 @@
-// Floats as unsigned integers that sort as they do, and back, for who reduces integers alone.
+// Floats as unsigned integers of the same order, and back, for hardware or libraries that reduce integers only.
 //
-// Contract: -0 is below 0, so that each number has a key of its own. All NaN have the key `nan`, which no number has:
-// the largest integer or 0. They come back as one quiet NaN.
+// Contract: -0 is below 0, so each number has a key of its own. All NaN have the key `nan`: the largest integer or 0.
+// No number has this key. The way back gives one quiet NaN.
 #pragma once
 
 #include "kernels/common/macros.h"

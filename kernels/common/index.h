@@ -1,15 +1,15 @@
-// What indexing, masks and triangles compute of an element: where it stands, and whether it is kept.
+// Arithmetic of indexing, masks and triangles for an element: its place, and whether the op keeps the element.
 //
 // Contract
-//  * A functor takes and gives stored values: elements are moved, never computed with.
-//  * Indices are checked (is_inside) before one is resolved, and only then is memory touched.
+//  * A functor takes and gives stored values. Elements are moved, never computed with.
+//  * The kernel checks an index (is_inside) before it resolves the index. Only then does it access memory.
 #pragma once
 
 #include "kernels/common/numeric.h"
 
 YOKE_KERNELS_BEGIN
 
-// Whether `index` names one of `length` positions; negative ones count from the end where `wraps`.
+// Returns whether `index` names one of `length` positions. With `wraps`, negative indices count from the end.
 YOKE_HD bool is_inside(int64_t index, int64_t length, bool wraps)
 {
     return index >= select(wraps, -length, (int64_t)0) && index < length;

@@ -8,7 +8,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// The length of an axis, and the step in bytes along it; an operand without axes has one position.
+// Returns the length of an axis. An operand without axes has one position.
 inline int64_t axis_length(const yoke_operand &operand, int axis)
 {
     return operand.ndim ? operand.shape[axis] : 1;
@@ -19,7 +19,8 @@ inline int64_t axis_step(const yoke_operand &operand, int axis)
     return operand.ndim ? operand.strides[axis] * dtype_size(operand.dtype) : 0;
 }
 
-// The axis `axis` of `index`, and each operand's own beside it; operand `still` (none if below 0) does not move.
+// Adds the axis `axis` of `index`, with each operand's own step along this axis. Operand `still` (if not below 0)
+// does not move.
 template <int N>
 inline void add_axis_beside(Loop<N> &loop, const yoke_operand *const (&operands)[N],
                             const yoke_operand &index, int axis, int still)
@@ -29,8 +30,8 @@ inline void add_axis_beside(Loop<N> &loop, const yoke_operand *const (&operands)
     add_axis<N>(loop, index.shape[axis], steps);
 }
 
-// Elements by an index along `axis`: all operands in the shape of the index, but for operand `named`, which stays where
-// that axis begins.
+// Plans a loop over the elements of an index along `axis`. All operands take the index's shape. Along `axis`, operand
+// `named` stays at the start.
 template <int N>
 inline void plan_elements(Loop<N> &loop, const yoke_operand *const (&operands)[N],
                           const yoke_operand &index, int axis, int named)
@@ -56,7 +57,7 @@ inline void plan_lines(Loop<N> &loop, const yoke_operand *const (&operands)[N],
 // along `count` axes of x from `first` on.
 struct IndexedBlocks {
     Loop<2> before, behind;  // x, the other; or the other, x
-    Loop<1> entries;         // of the other operand, in the order of the index
+    Loop<1> entries;         // loop over the other operand, in the index's order
 
     IndexedBlocks(const yoke_operand &x, const yoke_operand &other, int first, int count,
                   const yoke_operand &index, bool x_is_first)

@@ -1,4 +1,4 @@
-// What the kernels of every backend begin with: the names that they use unqualified, and whole numbers.
+// Names that the kernels of every backend use unqualified, and arithmetic of whole numbers.
 #pragma once
 
 #include "kernels/common/operand.h"
@@ -49,7 +49,8 @@ YOKE_HD constexpr int64_t divide_up(int64_t a, int64_t b)
 
 // ---- operands ---------------------------------------------------------------------------------------------------
 
-// Whether an operand is one run beside n elements, or one value for all of them: what small launches mostly are.
+// Returns whether an operand is one run beside n elements, or one value for all elements. Most operands of small
+// launches are.
 inline bool is_run_or_value(const yoke_operand &operand, int64_t n)
 {
     return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));

@@ -1,8 +1,8 @@
-// The axes of a launch as one loop nest: sorted, joined, with a stride for each operand.
+// Axes of a launch as one loop nest: sorted, joined, with a stride for each operand.
 //
 // Contract
-//  * plan_loop drops axes of length 1, puts the axis with the smallest strides innermost and joins axes that lie end
-//    to end, so that a contiguous or merely permuted tensor becomes one run. Broadcast axes have stride 0.
+//  * plan_loop drops axes of length 1, puts the axis with the smallest strides innermost, and joins axes that lie end
+//    to end. So a contiguous or merely permuted tensor becomes one run. Broadcast axes have stride 0.
 //  * Host code: a device gets the finished Loop.
 #pragma once
 
@@ -111,7 +111,7 @@ inline void finish_loop(Loop<N> &loop)
     }
 }
 
-// The step in bytes of an operand along `axis` of a shape with `ndim` axes to which it broadcasts.
+// Returns an operand's step in bytes along `axis` of a shape with `ndim` axes. The operand broadcasts to this shape.
 inline int64_t step_of(const yoke_operand &operand, int axis, int ndim)
 {
     int own = axis - (ndim - operand.ndim);
@@ -119,7 +119,7 @@ inline int64_t step_of(const yoke_operand &operand, int axis, int ndim)
     return operand.strides[own] * dtype_size(operand.dtype);
 }
 
-// The axis `axis` of operands[0], to whose shape the others broadcast.
+// Adds the axis `axis` of operands[0]. The other operands broadcast to the shape of operands[0].
 template <int N>
 inline void add_axis_of(Loop<N> &loop, const yoke_operand *const (&operands)[N], int axis)
 {
@@ -129,7 +129,7 @@ inline void add_axis_of(Loop<N> &loop, const yoke_operand *const (&operands)[N],
     add_axis<N>(loop, first.shape[axis], strides);
 }
 
-// operands[0] gives the shape; the others broadcast to it.
+// Plans a loop over the shape of operands[0]. The other operands broadcast to this shape.
 template <int N>
 inline void plan_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
 {
@@ -149,7 +149,8 @@ inline void plan_ordered(Loop<N> &loop, const yoke_operand *const (&operands)[N]
     join_axes<N>(loop);
 }
 
-// Every axis of x, also those of length 1, the last one first: a place in the loop is x's own coordinates, reversed.
+// Plans a loop over every axis of x, also axes of length 1, with the last axis first. So a place in the loop is x's
+// coordinates, reversed.
 inline void plan_every_axis(Loop<1> &loop, const yoke_operand &x)
 {
     begin_loop<1>(loop, {&x});
@@ -163,8 +164,9 @@ inline void plan_every_axis(Loop<1> &loop, const yoke_operand &x)
     if (x.ndim == 0) loop.ndim = 1;
 }
 
-// The axis along which the source runs contiguously while the destination, innermost, does not; 0 if there is none.
-// Operands are the destination and the source; `size` is that of an element.
+// Returns the axis along which the source is contiguous and the destination is not, if the destination is contiguous
+// along the innermost axis. Returns 0 if there is no such axis. Operand 0 is the destination, operand 1 the source;
+// `size` is the bytes of an element.
 inline int transposed_axis(const Loop<2> &loop, int64_t size)
 {
     constexpr int64_t kWorthwhile = 8;

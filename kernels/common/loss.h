@@ -1,11 +1,9 @@
-// Softmax and what is built on it: one state of a row, from which softmax, log_softmax and cross
-// entropy follow.
+// Softmax, log_softmax and cross entropy, all computed from one state of a row.
 //
 // Contract
-//  * C is the computing type, float or double. Subtracting the row's maximum first keeps exp from
-//    overflowing.
-//  * A row with NaN or +infinity, and a row of nothing but -infinity, gives NaN throughout; a
-//    single -infinity gives probability 0.
+//  * C is the computing type, float or double. The row's maximum is subtracted first, so exp does not overflow.
+//  * A row with NaN or +infinity, and a row with only -infinity, gives NaN throughout. A single -infinity gives
+//    probability 0.
 //  * A NaN may be missing in a state's maximum, never in its sum.
 #pragma once
 
@@ -47,7 +45,7 @@ struct SoftmaxState {
 // in order and in double: the error of a sum does not grow with the row.
 
 inline constexpr int kRowParts = 64;
-inline constexpr int kRowGroup = 16;  // what is left over goes by this many
+inline constexpr int kRowGroup = 16;  // step of the loop over the remaining elements
 inline constexpr int64_t kRowBlock = 4096;
 
 // Joins `width` parts, a power of two, by halving.
@@ -78,7 +76,7 @@ struct Larger {
     }
 };
 
-// The largest element that is not NaN; -infinity of nothing.
+// Returns the largest element, ignoring NaN. If there is no such element, returns -infinity.
 template <class C>
 YOKE_HD C row_max(const C *x, int64_t n)
 {
@@ -180,8 +178,8 @@ struct SumExp {
     YOKE_HD State combine(State a, State b) const { return a + b; }
 };
 
-// A row's state in two passes, both of which vectorise: on a CPU faster than one pass with two exp
-// an element.
+// Computes a row's state in two passes. Both passes vectorise: on a CPU this is faster than one pass with two exp an
+// element.
 template <class T>
 YOKE_HD SoftmaxState<compute_type<T>> softmax_state(const T *x, int64_t stride, int64_t n)
 {

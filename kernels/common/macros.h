@@ -1,18 +1,15 @@
-// What every header of kernels/common begins with: one spelling for host and device, one namespace
-// per ISA.
+// Macros of every header of kernels/common: one spelling for host and device code, one namespace per ISA.
 //
 // Contract
-//  * The same header is compiled several times into one library: once per x86-64 level, once by
-//    nvcc. Each build defines YOKE_ISA (v3, v4, cuda, …), so that two builds never share a symbol:
-//    a linker may otherwise keep the AVX-512 copy of an inline function and call it on a machine
-//    that has none.
-//  * Functions are YOKE_HD: always inlined, hence never emitted alone. The C++ library is used for
-//    types only.
-//  * Everything here is branch-free and free of calls where it matters, so that plain loops
-//    vectorise. Loops need -fno-math-errno and -fno-trapping-math (neither changes a value) and
-//    must not be given -ffast-math: infinities, NaN and the order of additions are part of the
-//    results.
-//  * Rounding is to nearest and subnormals are kept (no FTZ, no DAZ), as a program starts.
+//  * The same header is compiled several times into one library: once per x86-64 level, once by nvcc. Each build
+//    defines YOKE_ISA (v3, v4, cuda, …), so two builds never share a symbol. Otherwise a linker may keep the AVX-512
+//    copy of an inline function and call it on a machine without AVX-512.
+//  * Functions are YOKE_HD: always inlined, hence never emitted alone. The headers use the C++ library for types
+//    only.
+//  * Loops that must be fast have no branches and no calls, so plain loops vectorise. They need -fno-math-errno and
+//    -fno-trapping-math (neither changes a value). They must not be compiled with -ffast-math: infinities, NaN and
+//    the order of additions are part of the results.
+//  * Rounding is to nearest, and subnormals are kept (no FTZ, no DAZ), as at the start of a program.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +26,15 @@
 #define YOKE_HD inline __attribute__((always_inline))
 #endif
 
-// Before a short loop over parts: left whole, gcc makes vectors of it and keeps them in registers;
-// unrolled first, it seldom does.
+// Stands before a short loop over parts. If the loop stays whole, gcc makes vectors of it and keeps them in
+// registers. If gcc unrolls the loop first, it seldom does.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define YOKE_PARTS _Pragma("GCC unroll 1")
 #else
 #define YOKE_PARTS
 #endif
 
-// The same where the loop writes to memory that it also reads from, element by element.
+// Stands before a loop over parts that reads and writes the same memory, element by element.
 #if defined(__clang__)
 #define YOKE_PARTS_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__) && !defined(__CUDACC__)
@@ -46,15 +43,15 @@
 #define YOKE_PARTS_IN_PLACE
 #endif
 
-// Stands before a loop of a constant length over values that a device's kernel holds in registers, which no index
-// finds. nvcc leaves the pragma in templates that it hands to the host's compiler, which does not know it.
+// Stands before a loop of constant length over values in a device kernel's registers, because registers cannot be
+// indexed. nvcc leaves the pragma in templates for the host compiler, which does not support it.
 #if defined(__CUDA_ARCH__)
 #define YOKE_UNROLL _Pragma("unroll")
 #else
 #define YOKE_UNROLL
 #endif
 
-// A namespace in which an inner one carries the ISA; callers write yoke::kernels::name.
+// Opens a namespace with an inline namespace for the ISA. Callers write yoke::kernels::name.
 #define YOKE_KERNELS_BEGIN    \
     namespace yoke::kernels { \
     inline namespace YOKE_ISA {

@@ -1,16 +1,16 @@
-// exp, log, tanh, erf, sqrt, rounding and what is near them, for float and double; sin and cos stand
-// in trigonometry.h, the normal distribution in normal.h.
+// exp, log, tanh, erf, sqrt, rounding and related functions, for float and double. For sin and cos see
+// trigonometry.h, for the normal distribution normal.h.
 //
 // Contract
-//  * float: our own, branch-free, no tables, so a plain loop of any of them vectorises. Largest
-//    errors against a long double reference over the whole range, as tests/kernels/math_test.cpp
-//    measures and bounds them (units in the last place): exp 1, exp_small 1.4, log 0.8, tanh 1.5,
-//    erf 1.2, expm1_below_zero 1.5, log1p_of_unit 2.
-//  * double: the C library's, whose error is below one unit; it is called element by element.
-//  * Infinities, NaN, signed zeros, subnormal arguments and results come out as in the C library.
-//    errno and the floating-point flags are not kept.
-//  * Last bits may differ between ISAs that contract a * b + c and those that do not. What must not
-//    differ (random numbers) stands in random_math.h.
+//  * float: own functions without branches and tables, so a plain loop vectorises. Largest errors (units in the last
+//    place) against a long double reference over the whole range, measured and bounded by
+//    tests/kernels/math_test.cpp: exp 1, exp_small 1.4, log 0.8, tanh 1.5, erf 1.2, expm1_below_zero 1.5,
+//    log1p_of_unit 2.
+//  * double: the C library's functions, called element by element. Their error is below one unit.
+//  * Infinities, NaN, signed zeros, subnormal arguments and results come out as in the C library. errno and the
+//    floating-point flags are not kept.
+//  * Last bits may differ between ISAs that contract a * b + c and other ISAs. random_math.h has the functions for
+//    random numbers, whose bits must not differ.
 #pragma once
 
 #include <cmath>
@@ -290,7 +290,7 @@ YOKE_HD float erf(float x)
     p = p * z - 0x1.b7f91p-6f;
     p = p * z + 0x1.ce2cf8p-4f;
     p = p * z - 0x1.81273ep-2f;
-    p = p * z + 0x1.06eba8p-3f;  // 2 / sqrt(pi), less the 1 that x itself stands for
+    p = p * z + 0x1.06eba8p-3f;  // 2 / sqrt(pi) - 1: x itself adds the 1
     float t = at_most(absolute(x), 10.0f);
     float large = 1.0f - erfc_scaled(t) * exp_minus_square(t, 1.0f);
     return select(t < 1.0f, x + x * p, with_sign_of(large, x));

@@ -1,26 +1,25 @@
-// Reductions that look at their elements twice: variance, and the logarithm of a sum of exponentials.
+// Reductions with two passes over their elements: variance, and the logarithm of a sum of exponentials.
 //
 // Contract
-//  * A two-pass op first reduces to a centre (mean, or maximum), then adds two functions of x and
-//    the centre. Both passes go over one chunk (or block of rows), while it is in the cache; states
-//    of chunks are combined.
-//  * first_init, first: the first pass, also of two results of it. centre(first, n) from the result
-//    over n elements. second_a, second_b: the terms of the second pass. state(n, first, a, b):
-//    what they amount to. kHasSecondB: whether second_b is more than 0.
-//  * Moments combine in double (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a
-//    pairwise algorithm for computing sample variances", 1979). A chunk's mean need not be exact:
-//    what the deviations add up to corrects it.
-//  * An op may doubt what its plain sums came to: is_doubtful(n, a, b). Then careful(n, at) gives
-//    the state instead; at(i) is element i. It may have of_constant(n, x), as in reduce.h.
-//  * Of nothing, the variance is NaN and logsumexp is -infinity; a row of nothing but -infinity
-//    gives -infinity too, one with +infinity (and no NaN) +infinity.
+//  * A two-pass op first reduces to a centre (mean or maximum). Then it adds two functions of x and the centre. Both
+//    passes go over one chunk (or block of rows) while the chunk is in the cache. Then states of chunks are combined.
+//  * first_init, first: the first pass; `first` also joins two results of this pass. centre(first, n): the centre of
+//    n elements. second_a, second_b: the terms of the second pass. state(n, first, a, b): the state from all sums.
+//    kHasSecondB: whether second_b is more than 0.
+//  * Moments combine in double (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm
+//    for computing sample variances", 1979). A chunk's mean need not be exact: the sum of the deviations corrects the
+//    mean.
+//  * An op may doubt its plain sums: is_doubtful(n, a, b). Then careful(n, at) gives the state instead; at(i) is
+//    element i. An op may have of_constant(n, x), as in reduce.h.
+//  * Without elements, the variance is NaN and logsumexp is -infinity. A row with only -infinity gives -infinity too.
+//    A row with +infinity (and no NaN) gives +infinity.
 #pragma once
 
 #include "kernels/common/reduce.h"
 
 YOKE_KERNELS_BEGIN
 
-// Returns the state of n elements by what both passes came to, or, where the op doubts that, by
+// Returns the state of n elements from the sums of both passes. If the op doubts the sums, computes the state by
 // element.
 template <class Op, class C, class At>
 YOKE_HD typename Op::State two_pass_state(const Op &op, int64_t n, C first, C a, C b, const At &at)
@@ -30,7 +29,7 @@ YOKE_HD typename Op::State two_pass_state(const Op &op, int64_t n, C first, C a,
     return op.state(n, first, a, b);
 }
 
-// One chunk by any two-pass op: part i % 16 in both passes, parts joined by halving.
+// Reduces one chunk by any two-pass op. In both passes, element i goes to part i % 16; parts are joined by halving.
 template <class Op, class C>
 YOKE_HD typename Op::State two_pass_chunk(const Op &op, const C *x, int64_t stride, int64_t n)
 {
@@ -69,7 +68,7 @@ YOKE_HD typename Op::State two_pass_chunk(const Op &op, const C *x, int64_t stri
     return two_pass_state(op, n, first[0], a[0], b[0], [=](int64_t i) { return x[i * stride]; });
 }
 
-// The count, the mean and the sum of squared deviations from it, which were multiplied by `scale`.
+// Count, mean, and sum of squared deviations from the mean. The deviations were multiplied by `scale`.
 template <class C>
 struct MomentsState {
     double count;
@@ -86,11 +85,11 @@ struct MomentsState<double> {
 };
 
 // Contract
-//  * Plain sums of squares in C are taken where they neither overflow, nor vanish, nor consist of
-//    what rounding did to the mean. Else the elements are taken in double, less the first of them:
-//    equal ones have squares of exactly 0.
-//  * A scale is 1, or one of the two others where squares of doubles overflow or vanish. A state of
-//    scale 1 has squares of at least kLeastSquares.
+//  * Plain sums of squares in C are used if they neither overflow, nor vanish, nor consist of the mean's rounding
+//    error. Otherwise the first element is subtracted from all elements, in double. So equal elements have squares of
+//    exactly 0.
+//  * If squares of doubles overflow or vanish, the scale is kShrinking or kStretching; else 1. A state of scale 1 has
+//    squares of at least kLeastSquares.
 template <class T>
 struct Moments {
     using C = compute_type<T>;
@@ -131,7 +130,7 @@ struct Moments {
     {
         return two_pass_chunk(*this, x, stride, n);
     }
-    // Divided by what is left of the count: NaN or infinity if that is nothing.
+    // Divides by the count less `correction`. If this is not above 0, returns NaN or infinity.
     YOKE_HD double variance(State s, double correction) const
     {
         return scaled_variance(s, correction) / s.scale / s.scale;
@@ -189,8 +188,8 @@ struct Moments {
     }
 
 private:
-    // Returns squares of deviations from a centre, less what the centre's own error adds to them. Multiplies by 1 / n,
-    // which loops over columns have in common.
+    // Returns squares of deviations from a centre, less the error of the centre. Multiplies by 1 / n, so loops over
+    // columns share the division.
     YOKE_HD static double about(int64_t n, C deviations, C squares)
     {
         return (double)squares - (double)deviations * ((double)deviations * (1 / (double)n));
@@ -289,7 +288,7 @@ struct LogSumExpBackward {
     }
 };
 
-// slope (x - mean). In double, in which a mean of many floats keeps what it has beyond the digits of one.
+// Gradient slope (x - mean). Computed in double, because a mean of many floats has more digits than a float.
 struct VarBackward {
     YOKE_HD float operator()(double slope, float x, double mean) const
     {

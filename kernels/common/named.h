@@ -1,11 +1,12 @@
-// What a string parameter of an op chooses. Host code.
+// Choices named by a string parameter of an op. Host code.
 #pragma once
 
 #include "kernels/common/operand.h"
 
 namespace yoke::kernels {
 
-// What linear does to its result. The same type in every instruction set: a module's parts hand it to one another.
+// Activation applied by linear to its result. All instruction sets share this type, because a module's parts pass it
+// to each other.
 enum class Activation : int32_t { kNone, kRelu, kGelu, kGeluTanh, kSilu };
 
 }  // namespace yoke::kernels
@@ -17,7 +18,7 @@ inline bool is_text(const yoke_arg &arg, const char *text)
     return strcmp(arg.v.string, text) == 0;
 }
 
-// How the losses of rows become a result: each for itself, their mean, or (neither) their sum.
+// Reduction of the rows' losses: no reduction, the mean, or (neither) the sum.
 struct LossReduction {
     bool mean, none;
 
@@ -27,13 +28,13 @@ struct LossReduction {
     }
 };
 
-// Of gelu and its gradient: the approximation by tanh, not the error function.
+// Returns whether gelu or its gradient uses the approximation by tanh instead of the error function.
 inline bool is_tanh_gelu(const yoke_launch *launch)
 {
     return is_text(launch->params[0], "tanh");
 }
 
-// Of _linear_act.
+// Returns the activation named by a parameter of _linear_act.
 inline Activation activation_named(const yoke_arg &arg)
 {
     if (is_text(arg, "gelu")) return Activation::kGelu;

@@ -118,27 +118,27 @@ YOKE_HD double inverse_root(double x, double eps)
 
 // ---- rows whose sums overflow or vanish ---------------------------------------------------------
 
-// A power of two. The squares of values that are so much smaller never overflow, and those of values that made the sums
-// overflow do not vanish either.
+// Power of two. If values are multiplied by it, their squares never overflow. The squares do not vanish either, if
+// the sums overflowed before.
 template <class C>
 inline constexpr C kShrink = (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-800);
 
-// What squares amount to is lost: it is infinite, or NaN since the mean was.
+// Returns whether a sum of squares is lost: infinite, or NaN because the mean is.
 template <class C>
 YOKE_HD bool overflowed(C squares)
 {
     return !(squares < (C)kInfinity);
 }
 
-// So is what they amount to beside a mean whose own rounding may be all of it.
+// Returns whether a variance is lost. This is also so if the mean's own rounding may make up the whole variance.
 template <class C>
 YOKE_HD bool is_doubtful(C mean, C variance)
 {
-    constexpr C kRounding = (C)(sizeof(C) == 4 ? 0x1p-30 : 0x1p-88);  // of a mean, squared
+    constexpr C kRounding = (C)(sizeof(C) == 4 ? 0x1p-30 : 0x1p-88);  // rounding of a mean, squared
     return overflowed(variance) | (variance < mean * mean * kRounding);
 }
 
-// The inverse of kShrink: by it values are multiplied whose squares vanish.
+// Inverse of kShrink: the factor for values whose squares vanish.
 template <class C>
 inline constexpr C kGrow = 1 / kShrink<C>;
 
@@ -149,8 +149,8 @@ YOKE_HD bool vanished(C variance, C eps)
     return variance + eps < (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-900);
 }
 
-// Returns by what values are to be multiplied before they are squared. Beside a mean that leaves no room for kGrow,
-// deviations are 0 or have squares that do not vanish.
+// Returns the factor for values before they are squared. If the mean is too large for kGrow, the deviations are 0 or
+// have squares that do not vanish.
 template <class C>
 YOKE_HD C scale_of(C mean, C variance, C eps)
 {
@@ -166,8 +166,8 @@ YOKE_HD C unscaled(C scaled, C scale)
     return scaled * select(scale == (C)1, (C)1, select(scale < (C)1, kGrow<C>, kShrink<C>));
 }
 
-// Returns 1 / sqrt(variance + eps) of values whose variance is `scaled` once they are multiplied by a scale_of();
-// without eps where it vanishes beside the variance.
+// Returns 1 / sqrt(variance + eps). `scaled` is the variance of the values after multiplication by scale_of(). If eps
+// is negligible beside the variance, eps is left out.
 template <class C>
 YOKE_HD C inverse_root_of_scaled(C scaled, C scale, C eps)
 {
@@ -194,7 +194,7 @@ struct Normal {
     YOKE_HD C operator()(C x) const { return (x * scale - mean) * rstd; }
 };
 
-// The sums that a gradient needs over one set of values: of g, and of g times the normalised x.
+// Sums for a gradient over one set of values: the sum of g, and the sum of g times the normalised x.
 template <class C>
 struct GradientSums {
     C g;
@@ -207,7 +207,7 @@ struct GradientSums {
     }
 };
 
-// ---- one element --------------------------------------------------------------------------------
+// ---- single elements ----------------------------------------------------------------------------
 
 // dx = rstd (g - mean(g) - normal mean(g normal)), where g already has the weight in it.
 template <class C>

@@ -5,7 +5,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// The first axis that rows go over, and what is added to their variance.
+// Returns the first axis of the normalised rows.
 inline int norm_axis(const yoke_launch *launch)
 {
     return launch->operands[0].ndim - launch->params[0].count;
@@ -17,7 +17,7 @@ inline double norm_epsilon(const yoke_launch *launch)
     return given.kind == YOKE_ARG_NONE ? epsilon_of(launch->operands[0].dtype) : float_param(given);
 }
 
-// Which of the ops a gradient is of.
+// Op of a gradient.
 enum class NormKind { kRms, kLayer, kAddLayer };
 
 // The operands of any of the gradients. rms_norm has neither mean nor bias, and of add_layer_norm, whose sum is x here,

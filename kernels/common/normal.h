@@ -40,7 +40,8 @@ YOKE_HD NormalTail<float> normal_tail(float t)
     float square = t * t;
     float shifted = square * -0x1.715476p-1f + kSmallShift;
     float n = shifted - kSmallShift;
-    // -2 times what exp is reduced to: doubled constants cost nothing, halving the square would.
+    // The constants are doubled, so this is -2 times the argument of exp. Doubling the constants costs no time,
+    // halving the square would.
     float r = ((square + n * 0x1.62e4p+0f) + n * 0x1.7f7d1cp-19f) + square_rest(t, square);
     float bell = exp_reduced(r, 1.0f, -0.5f) * power_of_small(shifted);  // 2^64 too large
     float u = 1.0f - 6.0f * reciprocal_within(t + 3.0f), u2 = u * u;

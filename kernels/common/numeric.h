@@ -1,16 +1,16 @@
-// Storage types, the type each is computed in, and conversions between every pair of dtypes.
+// Storage types, their computing types, and conversions between every pair of dtypes.
 //
 // Contract (the same bits on every compiler, ISA and device)
-//  * float to float: IEEE 754 round to nearest even, one rounding, also f64 to f16 or bf16.
-//    Subnormals, infinities and signed zeros are kept; NaN stays NaN, made quiet wherever the
-//    format narrows or f16 widens; bf16 widens by a shift, as it is the upper half of a float.
+//  * float to float: IEEE 754 round to nearest even, one rounding, also f64 to f16 or bf16. Subnormals, infinities
+//    and signed zeros are kept. NaN stays NaN; it becomes quiet if the format narrows or f16 widens. bf16 widens by a
+//    shift, because bf16 is the upper half of a float.
 //  * integer to float: one rounding as well. Integer to integer: modulo 2^bits, as in C and NumPy.
-//  * float to integer: truncation toward zero; what lies outside saturates; NaN gives 0. C leaves
-//    these undefined, and hardware differs, so we define them.
-//  * to bool: x != 0, so NaN is true; what is written is 0 or 1. From bool: any byte but 0 is 1.
+//  * float to integer: truncation toward zero; values outside the range saturate; NaN gives 0. C leaves these cases
+//    undefined and hardware differs, so Yoke defines the results.
+//  * to bool: x != 0, so NaN is true; the stored byte is 0 or 1. From bool: any byte but 0 is 1.
 //
-// Why integer arithmetic: it is the same everywhere and vectorises inside a larger loop, which
-// gcc's _Float16 does not below AVX512-FP16. Where whole runs are converted, span.h uses F16C.
+// Why integer arithmetic: it is the same everywhere, and it vectorises inside a larger loop. gcc's _Float16 does not
+// below AVX512-FP16. For conversions of whole runs, span.h uses F16C.
 #pragma once
 
 #include "kernels/common/dtypes.inc"
@@ -44,9 +44,9 @@ struct SmallFloat {
 YOKE_MADE_TYPES(YOKE_MAKE)
 #undef YOKE_MAKE
 
-// An element of a bool tensor. Masks of 0 and 255 come as views from outside, and NumPy and PyTorch
-// take any byte for true. C++'s bool must hold no such byte, so it is no type for what is in memory;
-// a struct, so that nothing computes with an element that was not loaded.
+// Element of a bool tensor. Masks of 0 and 255 come as views from outside, and NumPy and PyTorch take any byte but 0
+// as true. C++'s bool must not hold such a byte, so memory needs another type. The type is a struct, so code cannot
+// compute with an element before loading it.
 struct bool8 {
     uint8_t byte;
 };
@@ -144,7 +144,7 @@ YOKE_HD float f64_to_f32_odd(double x)
     return bit_cast<float>(bits + select((bits & 1u) == 0u, step, 0u));
 }
 
-// An i64 as a double that rounds to f16 or bf16 as the integer itself would.
+// Returns a double with the same rounding to f16 or bf16 as the i64 x.
 YOKE_HD double i64_to_f64_odd(int64_t x)
 {
     int64_t jammed = ((x >> 16) | (int64_t)((x & 0xffff) != 0)) * 65536;
@@ -152,7 +152,7 @@ YOKE_HD double i64_to_f64_odd(int64_t x)
     return (double)select(small, x, jammed);
 }
 
-// ---- what each dtype is computed in -------------------------------------------------------------
+// ---- computing type of each dtype ---------------------------------------------------------------
 
 template <class T>
 struct ComputeType {
@@ -162,7 +162,7 @@ template <int E, int F, bool kIsFinite>
 struct ComputeType<SmallFloat<E, F, kIsFinite>> {
     using type = float;
 };
-// Of bool: 0 or 1 in 8 bits, as comparisons of C++'s bool seldom become vectors.
+// Computing type of bool: 0 or 1 in 8 bits, because comparisons of C++'s bool seldom vectorise.
 #define YOKE_COMPUTE_TYPE(stored, computed) \
     template <>                             \
     struct ComputeType<stored> {            \
@@ -183,7 +183,7 @@ inline constexpr bool is_small = false;
 template <int E, int F, bool kIsFinite>
 inline constexpr bool is_small<SmallFloat<E, F, kIsFinite>> = true;
 
-// Narrower than float, in which it is computed.
+// Whether the type is narrower than float. Such types are computed in float.
 template <class T>
 inline constexpr bool is_narrow = is_half<T> || is_small<T>;
 

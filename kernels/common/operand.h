@@ -1,7 +1,8 @@
-// What a launch record holds, as kernels read it: dtypes as types, operands, parameters.
+// Contents of a launch record as kernels read them: dtypes as types, operands, parameters.
 //
 // Contract: host code. YOKE_DISPATCHERS defines for_float, for_number, for_any and for_size in the namespace of a
-// backend that has bad_dtype(launch, operand, dtype); each calls f.operator()<T>() for the type that a dtype names.
+// backend. The backend has bad_dtype(launch, operand, dtype). Each dispatcher calls f.operator()<T>() with the type
+// of a dtype.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -13,7 +14,7 @@ YOKE_KERNELS_BEGIN
 
 #define YOKE_NUMBER_TYPES(CASE) YOKE_FLOAT_TYPES(CASE) YOKE_INTEGER_TYPES(CASE)
 #define YOKE_ALL_TYPES(CASE) YOKE_NUMBER_TYPES(CASE) YOKE_BOOL_TYPES(CASE)
-// Those that are stored and cast, computed with or not.
+// All dtypes that can be stored and cast, also dtypes without arithmetic.
 #define YOKE_STORED_TYPES(CASE) \
     YOKE_ALL_TYPES(CASE) YOKE_STORED_FLOAT_TYPES(CASE) YOKE_STORED_INTEGER_TYPES(CASE)
 // For what only moves elements: any type of the same size serves.
@@ -95,7 +96,7 @@ inline T value_of(const yoke_arg &arg)
     return arg.kind == YOKE_ARG_FLOAT ? convert<T>(arg.v.f) : convert<T>(arg.v.i);
 }
 
-// A bound as T, or the end of T where there is none, or none within reach.
+// Returns a bound as T. If the bound is missing or out of range, returns the end of T.
 template <class T>
 inline compute_type<T> bound_of(const yoke_arg &arg, bool is_upper)
 {

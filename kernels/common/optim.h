@@ -1,8 +1,8 @@
-// One optimizer step for one element, and the arithmetic of loss scaling; kernels run them over
-// every parameter in a single pass.
+// One optimizer step for one element, and the arithmetic of loss scaling. Kernels run both over every parameter in a
+// single pass.
 //
-// Contract: State and arithmetic are in compute_type of the parameter, or of its f32 master copy.
-// State that holds zeros means "no step yet". Definitions are PyTorch's.
+// Contract: state and arithmetic are in the parameter's compute_type, or in the type of the f32 master copy. State of
+// zeros means "no step yet". Definitions are PyTorch's.
 #pragma once
 
 #include <cmath>
@@ -58,7 +58,7 @@ struct Sgd {
 template <class T>
 struct Adam {
     T first_weight;   // 1 - beta1
-    T beta2;          // and 1 - beta2
+    T beta2;          // beta2 and 1 - beta2
     T second_weight;  //
     T eps;
     T step_size;     // lr / (1 - beta1^t)
@@ -109,7 +109,7 @@ YOKE_HD uint64_t not_finite(double x)
     return (uint64_t)((bit_cast<uint64_t>(x) & kExponent) == kExponent);
 }
 
-// The factor that takes a loss scale back: its inverse, worked out in double and rounded once.
+// Returns the inverse of a loss scale, computed in double and rounded once.
 YOKE_HD float unscale_factor(float scale)
 {
     return (float)(1.0 / (double)scale);
@@ -120,7 +120,8 @@ struct ScaleRule {
     int64_t growth_interval;
     float smallest;
 
-    // After one iteration. Growth that would overflow is left out; shrinking ends at `smallest`.
+    // Updates the scale after an iteration. The scale does not grow if growth would overflow. It does not shrink
+    // below `smallest`.
     YOKE_HD void operator()(float &scale, int32_t &tracker, bool overflowed) const
     {
         if (overflowed) {
@@ -139,15 +140,15 @@ struct ScaleRule {
 
 // ---- clipping -----------------------------------------------------------------------------------
 
-// By what gradients of this norm are multiplied so that it is max_norm at most; NaN stays NaN.
+// Returns the factor for gradients of this norm, so the norm becomes max_norm at most. NaN stays NaN.
 YOKE_HD double clip_factor(double norm, double max_norm)
 {
     double factor = max_norm / (norm + 1e-6);
     return select(factor > 1.0, 1.0, factor);
 }
 
-// Factors by which a kernel multiplies gradients computed in C, one after the other: one factor might be smaller than
-// C's normal numbers where the products are normal.
+// Factors by which a kernel multiplies gradients in C, one after the other. The product of both factors may be below
+// C's normal numbers although the results are normal.
 template <class C>
 struct ClipFactors {
     C first, second;

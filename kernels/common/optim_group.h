@@ -21,7 +21,7 @@ inline int64_t count_written(const yoke_launch *launch)
     return n;
 }
 
-// The tensors of one step: params, grads, `states` lists of state, masters or none, found_inf or none.
+// Tensors of one step: params, grads, `states` lists of state, optional masters, optional found_inf.
 struct OptimGroup {
     int64_t count;
     const yoke_operand *params, *grads, *state, *masters;
@@ -38,7 +38,7 @@ struct OptimGroup {
         if (masters == found) masters = nullptr;
         found_inf = is_present(*found) ? data_of<float>(*found) : nullptr;
     }
-    // What the step works on: the parameter, or its master where it has one.
+    // Returns the step's target: the parameter's master if there are masters, else the parameter.
     const yoke_operand *weight(int64_t i) const { return masters ? masters + i : params + i; }
     // The parameter where its master is another tensor; else null.
     const yoke_operand *copy(int64_t i) const

@@ -155,7 +155,7 @@ struct WeightedSoftplus {
     }
 };
 
-// A loss x of weight w: an infinite one that counts for nothing adds nothing.
+// Loss x of weight w. An infinite loss of weight 0 adds 0.
 struct WeightedLoss {
     template <class C>
     YOKE_HD C value(C x, C w) const
@@ -218,7 +218,7 @@ struct KlDivergence {
     }
 };
 
-// The same with the logarithm of the target given.
+// Kullback-Leibler loss whose target is given as a logarithm.
 struct KlDivergenceOfLogs {
     template <class C>
     YOKE_HD C value(C x, C t) const

@@ -1,13 +1,12 @@
-// The planes of a tensor [N, C, ...], and one number for each of them, as norms over channels take and give them. Host
-// code.
+// Planes of a tensor [N, C, ...], with one number for each plane, as norms over channels use them. Host code.
 #pragma once
 
 #include "kernels/common/loop.h"
 
 YOKE_KERNELS_BEGIN
 
-// A plane is what shares one result: all values of a channel, or those of one sample and channel. `kept` numbers planes
-// row-major by [C] or [N, C]; `reduced` are the axes of one.
+// Plans the loops over planes. All values of a plane share one result: the values of a channel, or of a channel in
+// one sample. `kept` numbers planes row-major by [C] or [N, C]; `reduced` has the axes within a plane.
 template <int N>
 inline void plan_planes(Loop<N> &kept, Loop<N> &reduced, const yoke_operand *const (&operands)[N],
                         bool per_sample)
@@ -23,7 +22,7 @@ inline void plan_planes(Loop<N> &kept, Loop<N> &reduced, const yoke_operand *con
     finish_loop<N>(reduced);
 }
 
-// An operand that broadcasts one number a plane over x: [N or 1, C, 1, ...].
+// Operand that broadcasts one number a plane over x: [N or 1, C, 1, ...].
 struct PerPlane {
     yoke_operand operand{};
     int64_t shape[YOKE_MAX_NDIM], strides[YOKE_MAX_NDIM];

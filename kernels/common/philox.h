@@ -222,7 +222,7 @@ YOKE_HD void random_part(const Distribution &draw, uint64_t seed, uint64_t offse
     for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(values[i % Distribution::kDraws]);
 }
 
-// Elements [begin, end) of a draw, as one thread fills its share: any cut gives the same numbers.
+// Fills elements [begin, end) of a draw. If threads share a draw, any cut gives the same numbers.
 template <class T, class Distribution>
 YOKE_HD void random_fill(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
                          int64_t end, T *out)

@@ -18,7 +18,8 @@ struct PlaneState {
     }
     YOKE_HD C mean() const { return (C)moments.mean; }
     YOKE_HD C variance() const { return (C)Moments<C>().variance(moments, 0); }
-    // Takes the deviation where C holds neither the variance nor its sum with eps, which may be 0.
+    // Returns 1 / sqrt(variance + eps). If the variance or its sum with eps is out of C's range, the deviation is
+    // used instead. eps may be 0.
     YOKE_HD C rstd(C eps) const
     {
         const C held = variance();

@@ -1,9 +1,9 @@
-// Which functor an elementwise op is, and what it takes: one line an op, for every backend.
+// Functors of the elementwise ops and their arguments: one line an op, for every backend.
 //
-// A backend gives the macros: UNARY and BINARY(op, dtypes, Functor, grain), for ops whose result has the dtype of
-// operand 0; COMPARISON and TEST(op, Functor), which give bool; WITH_PARAMS and WITH_PARAMS_BACKWARD(op, Functor,
-// grain, values…), whose functor holds parameters of the launch. `grain` is how many elements are worth sharing on a
-// CPU.
+// A backend gives the macros: UNARY and BINARY(op, dtypes, Functor, grain), for ops with the result's dtype of
+// operand 0; COMPARISON and TEST(op, Functor), for bool results; WITH_PARAMS and WITH_PARAMS_BACKWARD(op, Functor,
+// grain, values…), for functors that hold parameters of the launch. `grain` is the number of elements worth sharing
+// among threads on a CPU.
 #pragma once
 
 #include "kernels/common/elementwise.h"

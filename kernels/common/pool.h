@@ -1,15 +1,15 @@
-// Pooling as kernels see it: windows along height and width, and which of them hold a pixel.
+// Pooling as kernels see it: windows along height and width, and the windows that hold a pixel.
 //
 // Contract
-//  * x and out, and what belongs to either, are dense in one order: as [N, C, H, W] or as [N, H, W, C].
-//  * Taps of a window are numbered row by row; the place of a maximum is its tap's number.
+//  * x and out, and the tensors beside them, are dense in one order: as [N, C, H, W] or as [N, H, W, C].
+//  * Taps of a window are numbered row by row. The place of a maximum is the number of its tap.
 #pragma once
 
 #include "kernels/common/kernel.h"
 
 namespace yoke::kernels {
 
-// Height or width. A kernel of 0 is adaptive: windows that share the axis out, of sizes that differ by 1.
+// Height or width. A kernel of 0 is adaptive: the windows divide the axis, and their sizes differ by 1 at most.
 struct PoolAxis {
     int64_t in, out, kernel, stride, padding, dilation;
 };
@@ -19,7 +19,7 @@ struct Pool {
     bool is_nhwc, has_wide_places, counts_padding;  // places of four bytes, else of one
     int64_t n, c, divisor;                          // 0: what a window has
     PoolAxis y, x;
-    void *in, *out, *places;  // of x's size, and of out's; places may be null
+    void *in, *out, *places;  // sizes of x, out and out; places may be null
 
     YOKE_HD int64_t pixels_in() const { return n * y.in * x.in; }
     YOKE_HD int64_t pixels_out() const { return n * y.out * x.out; }
@@ -48,7 +48,7 @@ YOKE_HD int64_t share_of(int64_t in, int64_t o, int64_t out)
     return in / out * o + in % out * o / out;
 }
 
-// Of windows that slide. Divisions are slow; most windows stand within x whole and need none.
+// Returns the taps of a sliding window. Divisions are slow; most windows lie within x whole and need no division.
 YOKE_HD Taps sliding_taps(const PoolAxis &a, int64_t o)
 {
     const int64_t first = o * a.stride - a.padding, last = first + (a.kernel - 1) * a.dilation;
@@ -64,7 +64,7 @@ YOKE_HD Windows sliding_windows(const PoolAxis &a, int64_t i)
     return {first > 0 ? divide_up(first, a.stride) : 0, min(a.out, last / a.stride + 1)};
 }
 
-// Of any.
+// Returns the taps of a sliding or adaptive window.
 YOKE_HD Taps taps_of(const PoolAxis &a, int64_t o)
 {
     if (a.kernel) return sliding_taps(a, o);
@@ -134,7 +134,7 @@ YOKE_HD bool adds_many(const Pool &p)
 
 YOKE_HD PoolIndex pool_index(const Pool &p, int64_t i, int64_t height, int64_t width)
 {
-    // The axes from the last one on; the rest of a division is taken from its quotient.
+    // Axes from the last axis on. The remainder of a division is computed from its quotient.
     const int64_t last = p.is_nhwc ? p.c : width, middle = p.is_nhwc ? width : height,
                   first = p.is_nhwc ? height : p.c;
     const int64_t a = i / last, b = a / middle, n = b / first;
@@ -162,7 +162,7 @@ inline bool lies_nhwc(const yoke_operand &x)
     return x.shape[1] > 1 && x.shape[2] * x.shape[3] > 1 && x.strides[1] == 1;
 }
 
-// Of x and out, and the parameters that all poolings begin with: kernel, and stride, padding, dilation.
+// Returns the pool of x and out from the parameters common to all poolings: kernel, and stride, padding, dilation.
 inline Pool pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out)
 {
     const int64_t *kernel = launch->params[0].v.ints, *window = launch->params[1].v.ints;
@@ -179,7 +179,7 @@ inline Pool pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke
     return p;
 }
 
-// The same of maxima, and where their places are: of no elements where none are kept.
+// Returns the pool of maxima. If the op keeps no places, `places` has no elements.
 inline Pool max_pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out,
                         const yoke_operand &places)
 {
@@ -189,7 +189,7 @@ inline Pool max_pool_of(const yoke_launch *launch, const yoke_operand &x, const 
     return p;
 }
 
-// The same of means, which have two parameters more behind the size.
+// Returns the pool of means. Means have two more parameters after the size.
 inline Pool mean_pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out)
 {
     Pool p = pool_of(launch, x, out);

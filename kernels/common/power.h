@@ -41,8 +41,8 @@ YOKE_HD float exp2_wide(double t)
     return scale(1.0f + expm1_reduced(r), (int32_t)(uint32_t)bit_cast<uint64_t>(shifted));
 }
 
-// Whether y is a whole number, and the sign bit if it is an odd one. Below 2^23 adding that number
-// leaves the nearest whole one in the low bits; from there on every float is whole, from 2^24 even.
+// Whether y is a whole number, and the sign bit if y is odd. Below 2^23, adding this number leaves the nearest whole
+// number in the low bits. From 2^23 on every float is whole, from 2^24 on even.
 struct Parity {
     bool whole;
     uint32_t odd;
@@ -58,7 +58,7 @@ YOKE_HD Parity parity_of(float y)
     return {nearest == size, (bit_cast<uint32_t>(holder) & whole) << 31};
 }
 
-// Selections one after the other and no &&, which would leave a branch in the loop.
+// Computes the cases by selections in sequence, without &&: an && would leave a branch in the loop.
 YOKE_HD float pow(float x, float y)
 {
     float size = absolute(x);
@@ -72,11 +72,12 @@ YOKE_HD float pow(float x, float y)
     float negative = select(x > -kInfinity, __builtin_nanf(""), power);
     float root = select(x < 0.0f, negative, power);
     float real = select(parity.whole, power, root);
-    // (-1)^infinity, whose logarithm is 0 times infinity, is 1; and so is anything^0, and 1^anything.
+    // (-1)^infinity is 1, although its logarithm is 0 times infinity. x^0 and 1^y are 1, too.
     float unit = select(absolute(y) == kInfinity, 1.0f, real);
     float result = select(x == -1.0f, unit, real);
     float known = select(y == 0.0f, 1.0f, select(x == 1.0f, 1.0f, result));
-    // Of two NaN the first: an instruction keeps that of its first operand, and compilers choose which that is.
+    // If both arguments are NaN, returns x. An instruction keeps the NaN of its first operand, and compilers may swap
+    // operands.
     return select(((int)(x != x) & (int)(y != y)) != 0, x, known);
 }
 

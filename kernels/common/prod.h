@@ -19,11 +19,11 @@ struct IntegerProd {
     YOKE_HD State project(State s, int64_t) const { return s; }
 };
 
-// A product that is right wherever it is in the range of its dtype, whatever it is on the way.
+// Product that is correct whenever the result is in the dtype's range, even if an intermediate product is not.
 template <class T>
 struct FloatProd {
     using C = compute_type<T>;
-    // The product, and the least magnitude that it ever had: a subnormal number on the way has lost digits.
+    // Product, and the least magnitude of any intermediate product: a subnormal intermediate has lost digits.
     struct Part {
         C product;
         C least;

@@ -24,7 +24,7 @@ struct Product {
 
 YOKE_KERNELS_BEGIN
 
-// One matrix of each operand of matmul; run_batches adds data and batches.
+// Returns the product of one matrix of each operand of matmul. run_batches adds data and batches.
 inline Product matmul_product(const yoke_operand &x, const yoke_operand &y, const yoke_operand &out)
 {
     const int64_t *xs = x.shape + x.ndim, *xt = x.strides + x.ndim;
@@ -37,13 +37,13 @@ inline Product matmul_product(const yoke_operand &x, const yoke_operand &y, cons
     p.n = y.ndim > 1 ? ys[-1] : 1;
     p.a = {nullptr, 0, x.ndim > 1 ? xt[-2] : p.k, xt[-1]};
     p.b = {nullptr, 0, y.ndim > 1 ? yt[-2] : yt[-1], y.ndim > 1 ? yt[-1] : 1};
-    // The result's axes: n last unless y is a vector, m before it unless x is one.
+    // Axes of the result: n is last unless y is a vector; m precedes n unless x is a vector.
     p.c.column_stride = y.ndim > 1 ? ot[-1] : 1;
     p.c.row_stride = x.ndim > 1 ? ot[y.ndim > 1 ? -2 : -1] : p.n;
     return p;
 }
 
-// The same of linear: x times the transpose of weight.
+// Returns the product of linear: x times the transpose of weight.
 inline Product linear_product(const yoke_operand &x, const yoke_operand &weight,
                               const yoke_operand &out)
 {
@@ -58,11 +58,11 @@ inline Product linear_product(const yoke_operand &x, const yoke_operand &weight,
     return p;
 }
 
-// The same with rows of several matrices in one, where all share b: one product instead of a batch.
+// If all matrices share b, joins the rows of the batch into one matrix: a single product instead of a batch.
 inline void join_batch(Product &p)
 {
     if (p.batch == 1 || p.b.batch_stride != 0) return;
-    if (p.m == 1) {  // one row has no stride of its own
+    if (p.m == 1) {  // a single row has no stride
         p.a.row_stride = p.a.batch_stride;
         p.c.row_stride = p.c.batch_stride;
     }
@@ -72,7 +72,7 @@ inline void join_batch(Product &p)
     p.batch = 1;
 }
 
-// The leading axes of out, x and y, which broadcast, as one loop.
+// Plans one loop over the leading axes of out, x and y, with broadcasting.
 inline void plan_batches(Loop<3> &loop, const yoke_operand &out, const yoke_operand &x,
                          const yoke_operand &y)
 {
@@ -94,8 +94,8 @@ inline void plan_batches(Loop<3> &loop, const yoke_operand &out, const yoke_oper
     finish_loop<3>(loop);
 }
 
-// run(product) for every index of the loop's axes but the innermost, which is the product's batch. `product` says what
-// one matrix is.
+// Calls run(product) for every index of the loop's axes, except the innermost axis: this is the product's batch.
+// `product` describes a single matrix.
 template <class F>
 inline yoke_status run_batches(const Loop<3> &loop, Product product, const F &run)
 {

@@ -1,16 +1,13 @@
-// log and sin, cos of a turn's fraction for random transforms: the same bits on every compiler, ISA
-// and device.
+// log, and sin and cos of a fraction of a turn, for random transforms: the same bits on every compiler, ISA and
+// device.
 //
 // Contract
-//  * Only IEEE additions, multiplications, divisions and comparisons, in an order the source fixes.
-//    A file that calls these is compiled with -ffp-contract=off (nvcc: -fmad=false): a fused
-//    multiply-add rounds once where we round twice. tests/static/check_kernel_bits.py holds a set
-//    of compilers and ISA levels to one hash.
-//  * Arguments are those that random transforms have: log takes normal numbers above 0,
-//    sincos_turns takes [0, 1).
-//  * Largest errors, bounded in tests/kernels/math_test.cpp (units in the last place): log 1 in
-//    both precisions; sine and cosine 2, away from their zeros at whole quarter turns, where they
-//    are exact.
+//  * The functions use only IEEE additions, multiplications, divisions and comparisons, in the source's order. A file
+//    calling them is compiled with -ffp-contract=off (nvcc: -fmad=false): a fused multiply-add rounds once, this code
+//    twice. tests/static/check_kernel_bits.py compares the hashes of several compilers and ISA levels.
+//  * Arguments are in the range of random transforms: log takes normal numbers above 0, sincos_turns takes [0, 1).
+//  * Largest errors, bounded in tests/kernels/math_test.cpp (units in the last place): log 1 in both precisions; sine
+//    and cosine 2. At whole quarter turns, where the zeros are, both are exact.
 #pragma once
 
 #include "kernels/common/math.h"

@@ -1,5 +1,5 @@
-// ranges.h: disjoint ranges of addresses or numbers, found by any address in them in logarithmic time. Nothing here
-// raises: an insertion that finds no host memory says so.
+// ranges.h: disjoint ranges of addresses or numbers, found in logarithmic time by any address inside. No function
+// raises: if an insertion finds no host memory, it returns false.
 #pragma once
 
 #include <search.h>
@@ -11,20 +11,20 @@ namespace yoke::kernels {
 struct Range {
     uintptr_t begin;
     uint64_t bytes;
-    void *owner;  // what the range belongs to
+    void *owner;  // object of the range
 };
 
 // A set of ranges that belong to the caller. The tree is the C library's, tsearch(3).
 class Ranges {
 public:
-    // Finds a range that overlaps [begin, begin + bytes); null if there is none.
+    // Returns a range that overlaps [begin, begin + bytes), or null.
     const Range *find(uintptr_t begin, uint64_t bytes) const
     {
         const Range wanted{begin, bytes, nullptr};
         void *const found = tfind(&wanted, &root_, compare);
         return found ? *static_cast<const Range **>(found) : nullptr;
     }
-    // Adds a range that overlaps no other one; false without host memory.
+    // Adds a range. The range must not overlap another range. Returns false if there is no host memory.
     bool insert(const Range *range) { return tsearch(range, &root_, compare) != nullptr; }
     void erase(const Range *range) { tdelete(range, &root_, compare); }
     // Calls f(range) for each, in the order of addresses.
@@ -39,7 +39,7 @@ public:
     }
 
 private:
-    // Ranges that overlap count as the same one.
+    // Compares two ranges. Ranges that overlap count as equal.
     static int compare(const void *a, const void *b)
     {
         const Range &left = *static_cast<const Range *>(a), &right = *static_cast<const Range *>(b);

@@ -81,8 +81,8 @@ struct IntegerSum {
     YOKE_HD double mean(State s, double n) const { return (double)s / n; }
 };
 
-// A sum that is right wherever it is in the range of its dtype, whatever it is on the way. A double
-// holds sums of floats; sums of doubles have a second one, of numbers made smaller.
+// Sum that is correct whenever the result is in the dtype's range, even if an intermediate sum is not. A double holds
+// sums of floats. Sums of doubles have a second sum, of shrunk numbers.
 template <class T>
 struct FloatSum {
     using Part = compute_type<T>;
@@ -142,14 +142,14 @@ struct Mean : Sum<T> {
     YOKE_HD double project(State s, int64_t n) const { return this->mean(s, (double)n); }
 };
 
-// 0 or 1 in as many bits as an element has once it is loaded, so that both fill vectors alike.
+// Flag of 0 or 1 with as many bits as a loaded element, so flags and elements fill vectors alike.
 template <class T>
 using flag_type =
     std::conditional_t<sizeof(compute_type<T>) == 1, uint8_t,
                        std::conditional_t<sizeof(compute_type<T>) == 4, uint32_t, uint64_t>>;
 
-// Returns whether n elements are one finite number. `capacity` is n, or a constant above it: a
-// device unrolls loops of constant length, and at(i) is then defined below it.
+// Returns whether n elements are the same finite number. `capacity` is n, or a larger constant: a device unrolls
+// loops of constant length. at(i) is defined for i below `capacity`.
 template <class At>
 YOKE_HD bool is_constant(int64_t capacity, const At &at, int64_t n)
 {
@@ -194,7 +194,7 @@ struct Amax {
 
     YOKE_HD State init() const { return lowest_value<State>(); }
     YOKE_HD State reduce(State s, State x, int64_t) const { return combine(s, x); }
-    // A NaN in a fails the first comparison and stays. One comparison a step: that becomes vectors.
+    // A NaN in a fails the first comparison and stays. Each step needs a single comparison, so the loop vectorises.
     YOKE_HD State combine(State a, State b) const
     {
         State larger = select(b > a, b, a);
@@ -224,7 +224,7 @@ struct Argmax {
         int64_t index;
     };
 
-    // No index is as large as this one, so the first element replaces it even where all are
+    // No index is as large as INT64_MAX. So the first element replaces the initial state even if all elements are
     // -infinity.
     YOKE_HD State init() const { return {lowest_value<compute_type<T>>(), INT64_MAX}; }
     YOKE_HD State reduce(State s, compute_type<T> x, int64_t i) const { return combine(s, {x, i}); }
@@ -244,7 +244,7 @@ struct Argmax {
 inline constexpr int kReduceParts = 16;
 inline constexpr int64_t kReduceChunk = 1024;
 
-// At most one chunk of elements that need no buffer: element i goes to part i % 16.
+// Reduces at most one chunk of elements without a buffer: element i goes to part i % 16.
 template <class Op, class C>
 YOKE_HD typename Op::State reduce_parts(const Op &op, const C *x, int64_t stride, int64_t first,
                                         int64_t n)
@@ -285,7 +285,7 @@ YOKE_HD typename Op::State reduce_wide_parts(const Op &op, const C *x, int64_t s
     return parts_state(op, n, parts[0], [=](int64_t i) { return load<C>(x[i * stride]); });
 }
 
-// f16 and bf16 pass through a buffer of floats; everything else is read where it lies.
+// Reduces a chunk. f16 and bf16 pass through a buffer of floats; other dtypes are read in place.
 template <class Op, class T>
 YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride, int64_t first,
                                         int64_t n)
@@ -329,7 +329,7 @@ YOKE_HD typename Op::State reduce_strided(const Op &op, const T *x, int64_t stri
     return s;
 }
 
-// The same, with a stride of 1 known to the compiler, so that the parts become vectors.
+// Reduces a row. If the stride is 1, the compiler knows the stride, so the parts vectorise.
 template <class Op, class T>
 YOKE_HD typename Op::State reduce_span(const Op &op, const T *x, int64_t stride, int64_t n,
                                        int64_t first = 0)
@@ -338,8 +338,8 @@ YOKE_HD typename Op::State reduce_span(const Op &op, const T *x, int64_t stride,
                        : reduce_strided(op, x, stride, n, first);
 }
 
-// The index of the first element that Extreme (Amax or Amin) projects to: its value first, then the
-// first place where it stands.
+// Returns the index of the first extreme element (Extreme is Amax or Amin). Finds the value first, then the value's
+// first place.
 template <template <class> class Extreme, class T>
 YOKE_HD int64_t extreme_span(const T *x, int64_t stride, int64_t n)
 {

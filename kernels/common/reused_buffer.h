@@ -1,4 +1,4 @@
-// Memory of a communicator that its calls use one after the other.
+// Memory of a communicator, reused by its calls in turn.
 //
 // Contract: compiled once a module, in the baseline instruction set. One thread at a time.
 #pragma once

@@ -1,4 +1,4 @@
-// Products that keep a mantissa and an exponent apart, so that nothing on the way leaves the range of a double.
+// Products that keep mantissa and exponent apart, so no intermediate product leaves the range of a double.
 #pragma once
 
 #include "kernels/common/numeric.h"

@@ -1,7 +1,7 @@
-// cumsum: what is added up, in what, and how a row lies in either direction.
+// cumsum: its elements, the type of the sum, and the row's layout in either direction.
 //
-// Contract: floats are added in double, so that a long sum's last element is as good as its first; integers and bools
-// in 64 bits.
+// Contract: floats are added in double, so the last element of a long sum is as accurate as the first. Integers and
+// bools are added in 64 bits.
 #pragma once
 
 #include "kernels/common/axis_rows.h"

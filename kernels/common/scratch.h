@@ -1,6 +1,6 @@
-// Memory of the host's allocator for the length of one call.
+// Memory from the core's allocator for the length of one call.
 //
-// Contract: ordered on the launch's stream, so that what was started may still use it when the call has returned.
+// Contract: ordered on the launch's stream, so work started by the call may use the memory after the return.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -20,12 +20,12 @@ public:
     Scratch(const Scratch &) = delete;
     Scratch &operator=(const Scratch &) = delete;
 
-    // Once; of nothing too, so that what was reserved is never null.
+    // Reserves memory, once in a call. 0 bytes give memory too, so data() is never null afterwards.
     yoke_status reserve(uint64_t bytes) { return take(bytes, 0); }
     // For a call that has a way on without: YOKE_E_OOM where memory is not at hand.
     yoke_status try_reserve(uint64_t bytes) { return take(bytes, YOKE_SCRATCH_OPTIONAL); }
     void *data() const { return data_; }
-    // Leaves the memory to work that may use it for as long as the process lives.
+    // Leaves the memory to work that may use it until the process ends.
     void keep() { data_ = nullptr; }
     template <class T>
     T *as() const

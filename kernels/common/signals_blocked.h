@@ -1,4 +1,4 @@
-// Signals of the host program, of which a module's threads take none.
+// Signals of the host program, blocked in a module's own threads.
 //
 // Contract: compiled in the baseline instruction set.
 #pragma once
@@ -21,7 +21,7 @@ inline sigset_t signals_but_faults()
     return all;
 }
 
-// Scope in which a thread is made that is to have these signals blocked.
+// Scope with these signals blocked. A thread made in this scope inherits the mask.
 class SignalsBlocked {
 public:
     SignalsBlocked()

@@ -1,7 +1,7 @@
-// Elements as unsigned integers that sort as they do.
+// Elements as unsigned integers of the same order.
 //
-// Contract: key(a) < key(b) exactly where a sorts before b; -0 and 0 have one key, all NaN have the
-// largest. ~key sorts the other way round.
+// Contract: key(a) < key(b) exactly if a sorts before b. -0 and 0 have one key; all NaN have the largest key. ~key
+// sorts in the reverse order.
 #pragma once
 
 #include "kernels/common/numeric.h"
@@ -30,7 +30,7 @@ struct UnsignedOf<8> {
 template <class T>
 using sort_key_type = typename UnsignedOf<(int)sizeof(T)>::type;
 
-// The bits of +infinity, which those of a NaN exceed once the sign is gone.
+// Returns the bits of +infinity. Without the sign, the bits of a NaN are larger.
 template <class T>
 YOKE_HD sort_key_type<T> infinity_bits()
 {

@@ -1,10 +1,10 @@
-// Conversion of a run of elements: how kernels move f16 and bf16 to a buffer of floats and back, a
-// tile that fits the first-level cache at a time.
+// Conversion of a run of elements. Kernels use it to move f16 and bf16 to a buffer of floats and back, in tiles that
+// fit the first-level cache.
 //
 // Contract: the same bits as convert<To>(x) for each element. x and out do not overlap.
 //
-// f16 to and from float is the one pair for which instructions (F16C) beat the integer loop; they
-// round alike and keep the same bits of a NaN, which the tests check for every value.
+// Only between f16 and float are instructions (F16C) faster than the integer loop. They round alike and keep the same
+// bits of a NaN; the tests check this for every value.
 #pragma once
 
 #include "kernels/common/numeric.h"

@@ -1,5 +1,4 @@
-// Operands that a kernel makes itself: a row-major copy, a script's number, a shape that two operands broadcast to.
-// Host code.
+// Operands made by a kernel: a row-major copy, a script's number, a shape to which two operands broadcast. Host code.
 #pragma once
 
 #include "kernels/common/operand.h"
@@ -16,7 +15,7 @@ inline void row_major_strides(const yoke_operand &shape, int64_t (&strides)[YOKE
     }
 }
 
-// An operand of a shape that lies row-major in `data`, with a dtype of its own.
+// Returns an operand of a shape in row-major `data`, with a dtype of its own.
 inline yoke_operand row_major(const yoke_operand &shape, void *data, yoke_dtype dtype,
                               int64_t (&strides)[YOKE_MAX_NDIM])
 {
@@ -29,8 +28,8 @@ inline yoke_operand row_major(const yoke_operand &shape, void *data, yoke_dtype 
     return operand;
 }
 
-// One value that broadcasts to anything, as a script's number does: the host reads it at `data`, a device in
-// `immediate`. It is 0 until either is set.
+// Returns a value that broadcasts to any shape, as a script's number does. Host code reads the value at `data`, a
+// device in `immediate`. Until either is set, the value is 0.
 inline yoke_operand single_value(yoke_dtype dtype, const void *data = nullptr)
 {
     yoke_operand operand = {};
@@ -51,7 +50,7 @@ inline uint64_t bits_of(const yoke_arg &value)
     return bits;
 }
 
-// The shape to which two operands broadcast, as an operand with no memory behind it: `data` is stepped from by 0.
+// Shape to which two operands broadcast, as an operand without memory: all steps from `data` are 0.
 struct BroadcastShape {
     yoke_operand operand{};
     int64_t shape[YOKE_MAX_NDIM], strides[YOKE_MAX_NDIM] = {};

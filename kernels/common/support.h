@@ -1,4 +1,4 @@
-// What a backend tells its host of kernels that fail.
+// Reports of a backend to the core about kernels that fail.
 //
 // Contract: compiled once a module, in the baseline instruction set.
 #pragma once

@@ -23,7 +23,7 @@ struct ShareOfExtreme {
     }
 };
 
-// The same by magnitude, for norms of infinite order: the sign of x is its slope.
+// Share of a gradient by magnitude, for norms of infinite order: the sign of x is the slope.
 struct ShareOfMagnitude {
     template <class C>
     YOKE_HD C operator()(C share, C x, C top) const
@@ -33,8 +33,8 @@ struct ShareOfMagnitude {
     }
 };
 
-// The product of the elements that are not 0, and the number of those that are: from these follows the product of all
-// but one. With one 0 it is not 0 for that alone, with two for none.
+// Product of the elements other than 0, and the number of zeros. Both give the product of all elements but one. With
+// one 0, only the product without this 0 is not 0. With two zeros, every such product is 0.
 struct Factors {
     ScaledProduct product;
     int32_t zeros;  // 2: two or more

@@ -1,10 +1,10 @@
 // Vector norms of any order p as reductions, and their gradient.
 //
 // Contract
-//  * p = 0 counts what is not 0; infinity and -infinity give the largest and the least magnitude;
-//    any other p gives (sum |x|^p)^(1/p). NaN passes through.
-//  * Powers are added up in the computing type. Where those of a chunk leave its range, or come
-//    near its end, they are taken of |x| by the chunk's largest (for p < 0 its least) instead.
+//  * p = 0 counts the elements other than 0. Infinity and -infinity give the largest and the least magnitude. Any
+//    other p gives (sum |x|^p)^(1/p). NaN passes through.
+//  * Powers are added in the computing type. If the powers of a chunk leave this type's range, or come near its end,
+//    |x| is first divided by the chunk's largest magnitude (for p < 0 by the least).
 //  * The gradient is 0 where the norm is 0 (a subgradient), and where x is 0.
 #pragma once
 
@@ -31,7 +31,7 @@ struct ScaledSum {
     double sum;
 };
 
-// A sum of term(x), and what becomes of it.
+// Sum of term(x), and the norm computed from the sum.
 template <class T, class Order>
 struct SumNorm {
     using Part = compute_type<T>;
@@ -166,7 +166,7 @@ struct TotalNorm {
     double p;
 
     YOKE_HD bool is_max() const { return p == (double)kInfinity; }
-    // Takes one magnitude, whose power may be more, or less, than a double holds.
+    // Takes one magnitude. Its power may lie outside the range of a double.
     YOKE_HD ScaledSum term(double size, double power) const
     {
         const bool fits = (power >= 0x1p-900) & (power <= 0x1p900);
@@ -187,7 +187,7 @@ struct TotalNorm {
     }
 };
 
-// sign(x) (|x| / norm)^(p - 1) g for finite p: a ratio, so that nothing overflows.
+// Gradient sign(x) (|x| / norm)^(p - 1) g for finite p. The ratio keeps the power from overflowing.
 struct NormBackward {
     double p;
 
