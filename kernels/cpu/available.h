@@ -1,11 +1,12 @@
-// What memory the machine can still give.
+// Memory that the machine can still give.
 #pragma once
 
 #include <cstdint>
 
 namespace yoke::cpu {
 
-// In bytes, what the kernel can take back from files it has read included; 0 where it does not tell.
+// Returns the bytes, including file caches that the kernel can reclaim. Returns 0 if the kernel does not report a
+// number.
 uint64_t available_memory();
 
 }  // namespace yoke::cpu

@@ -1,4 +1,4 @@
-// The CPU backend's table, and the function by which the core gets it. It is embedded in libyoke.
+// Table of the CPU backend, and the function by which the core gets it. The backend is embedded in libyoke.
 #include "core/backend/ops.inc"
 #include "kernels/cpu/comm/engine.h"
 #include "kernels/cpu/device.h"
@@ -21,7 +21,7 @@ static yoke_backend g_backend = {
         .host_alloc = alloc,               // all of the CPU's memory is host memory
     .host_free = free_block,
     YOKE_STREAM_ENTRIES(YOKE_TABLE_ENTRY)  // vmm_granularity to fill
-        .kernels = nullptr,                // of the instruction set that is selected
+        .kernels = nullptr,                // set by select_kernels
     .kernel_count = YOKE_OP_COUNT,
     .reserved = 0,
     .launch = nullptr,
@@ -29,7 +29,7 @@ static yoke_backend g_backend = {
     .graph_end = nullptr,
     .graph_launch = nullptr,
     .graph_destroy = nullptr,
-    .comm = nullptr,  // of the same
+    .comm = nullptr,  // set by select_kernels
     .engine = nullptr,
     .build_info = build_info,
     .after_fork = after_fork,

@@ -1,4 +1,4 @@
-// What a convolution's primitive and its operands are to oneDNN.
+// Primitive of a convolution and its operands, as oneDNN describes them.
 #include "kernels/cpu/conv_cache.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ static dnnl_data_type_t type_of(const ConvKey &key)
     return key.dtype == YOKE_F32 ? dnnl_f32 : dnnl_bf16;
 }
 
-// The operands of a convolution as oneDNN sees them; `any` is the weight in a layout of its choice.
+// Operands of a convolution as oneDNN sees them. `any` is the weight in a layout of oneDNN's choice.
 struct Pixels {
     dnnl_memory_desc_t x, weight, any, out, bias;
 };
@@ -109,7 +109,7 @@ struct Window {
     }
 };
 
-// The first implementation that is none of oneDNN's plain loops, or null.
+// Finds the first implementation other than oneDNN's plain loops; null if there is none.
 static dnnl_status_t choose(dnnl_primitive_desc_t *out, const_dnnl_op_desc_t desc,
                             const_dnnl_primitive_desc_t hint)
 {
@@ -147,7 +147,7 @@ static dnnl_status_t choose_forward(dnnl_primitive_desc_t *out, const ConvKey &k
     return status ? status : choose(out, &desc, nullptr);
 }
 
-// A gradient's implementations ask which one its forward has; that need not be a fast one.
+// The implementation of a gradient depends on the forward implementation, which need not be fast.
 static dnnl_status_t choose_gradient(dnnl_primitive_desc_t *out, const ConvKey &key,
                                      const Pixels &p)
 {
@@ -208,7 +208,7 @@ void ConvEntry::clear()
     *this = {};
 }
 
-// As many as a large weight has pieces of whole blocks of channels, whatever its layout.
+// Returns the number of pieces of a large weight. In any layout, a piece has whole blocks of channels.
 static int64_t count_packs(const ConvKey &key)
 {
     constexpr int64_t kBlock = 64, kLarge = 1 << 16;

@@ -1,10 +1,11 @@
-// Convolutions as oneDNN's primitives, ready to run; each thread has a cache of them (onednn_cache.h).
+// Convolutions as oneDNN's primitives, ready to run. Each thread has a cache of such primitives (onednn_cache.h).
 //
 // Contract
-//  * Pixels lie NHWC. The weight lies as oneDNN wants it: what is read of it is packed first, what is written is packed
-//    and goes to the caller's layout behind that. Of bf16 the packed gradient by weight is float, and so are the sums
-//    of a gradient by data to which a bias is to be added.
-//  * An implementation named "ref..." is never taken: plain weights beside NHWC would give one.
+//  * Pixels lie NHWC. The weight lies in oneDNN's own layout: a weight is packed before it is read, and a gradient by
+//    weight is packed first and then goes to the caller's layout. For bf16, the packed gradient by weight is float.
+//    The sums of a gradient by data are float, too, if a bias is added to the sums.
+//  * An implementation named "ref..." is never taken. With a plain weight beside NHWC, oneDNN would choose such an
+//    implementation.
 #pragma once
 
 #include "kernels/cpu/conv.h"
@@ -12,7 +13,7 @@
 
 namespace yoke::cpu {
 
-// What a primitive is made for. No padding, so that it can be hashed and compared as bytes.
+// Key of a primitive. It has no padding, so it can be hashed and compared as bytes.
 struct ConvKey {
     int64_t kind, dtype, bias, wide;  // wide: x is written as float
     int64_t n, c, h, w, o, oh, ow, kh, kw;
@@ -26,7 +27,7 @@ struct ConvKey {
     }
 };
 
-// A piece of the weight that is packed by itself.
+// Separately packed piece of the weight.
 struct Pack {
     dnnl_primitive_t reorder;
     dnnl_memory_t weight, packed;
@@ -41,7 +42,7 @@ struct ConvEntry {
     int64_t pack_count;  // 0: packed is as the caller's
     dnnl_memory_t x, packed, out, bias, scratchpad;
     uint64_t packed_bytes, scratchpad_bytes;
-    bool settled;  // it was run: what oneDNN makes at that is made
+    bool settled;  // has run once, so oneDNN's lazy setup is done
 
     void clear();
     dnnl_status_t make(const ConvKey &wanted);

@@ -2,23 +2,23 @@
 
 namespace yoke::cpu {
 
-// What a cut costs one thread, measured with AVX-512 and AMX, in multiplications: of f32 and of bf16, which are
-// quicker.
+// Cost of a cut for one thread, in multiplications of f32 or of bf16, measured with AVX-512 and AMX. bf16 multiplies
+// faster.
 struct Prices {
-    double part;   // that are worth a part of their own
+    double part;   // least multiplications of a part
     double added;  // in the time of an element of a part's sums, written, read and added
-    double moved;  // in that of an element that is copied, or read by one more part
+    double moved;  // time to copy an element, or to read it in one more part
 };
 constexpr Prices kF32Prices = {1 << 26, 64, 6}, kBf16Prices = {1 << 28, 240, 44};
-constexpr double kDear = 1.02, kDearInTwo = 1.125;  // of the time of one part
-constexpr double kLeastWork = 1 << 22;              // of a part
+constexpr double kDear = 1.02, kDearInTwo = 1.125;  // longest time of all parts, relative to one part
+constexpr double kLeastWork = 1 << 22;              // multiplications of a part
 constexpr int64_t kMostParts = 64;
-constexpr double kEnoughParts = 16;  // whatever they cost one thread
-constexpr int64_t kFewImages = 8;    // that do not suffice a team
-// Of `moved`: an element of the weight that is read once more, by a part of whole images.
+constexpr double kEnoughParts = 16;  // regardless of their cost for one thread
+constexpr int64_t kFewImages = 8;    // too few images for a team
+// Share of `moved` for an element of the weight that a part of whole images reads once more.
 constexpr double kReread = 0.5;
 constexpr int64_t kCutChannels = 64;  // between two cuts: whole blocks of every layout
-// What parts' sums may take, beside the bytes of what is read.
+// Bytes that the sums of parts may take, beside the bytes of the tensors read.
 constexpr double kFewBytes = 1 << 26;
 
 static const Prices &prices_of(const Conv &conv)
@@ -71,7 +71,7 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a > 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-// Some rows of what is written of an image, and the rows of what is read that these take.
+// Returns some written rows of an image, with the rows read for them.
 Conv ConvCut::band(const Conv &image, int64_t number) const
 {
     const bool is_data = image.kind == ConvKind::kData;

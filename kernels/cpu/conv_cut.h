@@ -1,8 +1,8 @@
-// How a convolution is cut into parts for the team: by images and bands of their rows or, of a large gradient by
-// weight, by channels of the result.
+// Cut of a convolution into parts for the team: by images and bands of their rows or, for a large gradient by weight,
+// by channels of the result.
 //
-// Each part is a convolution of its own that oneDNN computes in one thread. The cut follows from sizes alone, because
-// the order of a sum may depend on the extents; one thread computes the same parts one after the other.
+// Each part is a convolution of its own; oneDNN computes it in one thread. The cut depends on sizes only, because the
+// order of a sum may depend on the extents. A single thread computes the same parts in sequence.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,15 @@ inline int64_t weight_numel(const Conv &c)
 struct ConvCut {
     bool by_channels = false;
     int64_t length, unit = 1;  // images or channels; a part begins at a multiple of the unit
-    int64_t bands = 1;         // of the rows of an image, each a part
+    int64_t bands = 1;         // bands of an image's rows, each a part
     int64_t parts = 1;
 
     explicit ConvCut(const Conv &conv);
-    void undo();  // of its last step
+    void undo();  // drops the last step of the cut
     Conv part(const Conv &whole, int64_t number) const;
 
-    // Parts of one kind have the same sizes. Images are shared out evenly; the last part has what is left of channels.
+    // Returns the number of kinds: parts of one kind have the same sizes. Images are distributed evenly. The last
+    // part has the remaining channels.
     int64_t kinds() const
     {
         return bands > 1 ? bands : by_channels ? parts : size(0) == size(parts - 1) ? 1 : 2;

@@ -1,5 +1,5 @@
-// The result of a convolution as a product of matrices: its windows times the turned weight, for each group. For those
-// that oneDNN's own kernels cannot be trusted with (conv_parts.cpp).
+// Forward convolution as a product of matrices, for each group: its windows times the turned weight. For convolutions
+// where oneDNN's own kernels have bugs (conv_parts.cpp).
 #include <algorithm>
 
 #include "kernels/cpu/conv_products.h"
@@ -12,7 +12,8 @@ namespace yoke::cpu {
 // Bytes of windows at a time: so many that a product with 64 channels still has parts for some threads.
 constexpr int64_t kPiece = 32 << 20;
 
-// What is computed at a time: so many positions of so many groups, one alone where each has a bias of its own.
+// Positions and groups computed at a time. With a bias, a piece has a single group, because each group has its own
+// bias.
 struct WindowPiece {
     int64_t positions, groups;
 
@@ -24,7 +25,7 @@ struct WindowPiece {
     }
 };
 
-// Of some groups some positions, whose windows are there.
+// Returns the product of some positions of some groups, whose windows have been copied.
 static Product product_of(const Conv &c, int64_t group, int64_t groups, int64_t first, int64_t some,
                           void *windows, char *weight)
 {
@@ -61,7 +62,7 @@ yoke_status conv_forward(const yoke_launch *launch, const Conv &c, bool *done)
                 copy_windows(c, group + i, first, some, windows + i * some * row);
             const Product product = product_of(c, group, groups, first, some, windows, weight);
             if (yoke_status status = gemm_onednn(launch, product, done)) return status;
-            if (!*done) return YOKE_OK;  // and neither are the rest
+            if (!*done) return YOKE_OK;  // the remaining products fail alike
         }
     return YOKE_OK;
 }

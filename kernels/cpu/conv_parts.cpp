@@ -1,4 +1,4 @@
-// Convolutions through oneDNN, in parts for the team (conv_cut.h): what parts need, and how they run.
+// Convolutions through oneDNN, in parts for the team (conv_cut.h): the memory of parts, and their run.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +14,7 @@
 
 namespace yoke::cpu {
 
-// ---- what parts need ------------------------------------------------------------------------------------------------
+// ---- memory of parts ------------------------------------------------------------------------------------------------
 
 // A part may be what the whole is not.
 static bool may_compute(const Conv &part)
@@ -22,8 +22,8 @@ static bool may_compute(const Conv &part)
     return is_small_enough(part) && is_proven(part);
 }
 
-// Of all kinds of parts: room for the packed weight, and for what a thread needs meanwhile: the scratchpad, a slice of
-// the channels, sums to which a bias is to be added.
+// Largest sizes over all kinds of parts: the packed weight, and a thread's scratchpad, slice of channels, and sums
+// before the bias is added.
 struct Needs {
     uint64_t packed = 0, pad = 0, slice = 0, sums = 0;
     bool is_fast = true, packs_alike = true;
@@ -125,7 +125,8 @@ static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const 
 
 // ---- the gradient by weight -----------------------------------------------------------------------------------------
 
-// Whether some place of the window meets padding alone. oneDNN (2.6, bf16) then adds up scratchpad that it never wrote.
+// Returns whether some place of the window meets only padding. Then oneDNN (2.6, bf16) adds scratchpad bytes that it
+// never wrote.
 static bool has_idle_places(const Conv &c)
 {
     const int64_t size[] = {c.h, c.w}, out[] = {c.oh, c.ow}, kernel[] = {c.kh, c.kw};
@@ -186,7 +187,7 @@ static void add_parts(char *sums, int64_t parts, uint64_t step)
     });
 }
 
-// Each part has images of its own, and sums that are packed alike.
+// Runs parts with images of their own. The sums of all parts are packed alike.
 static yoke_status run_images(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
                               const Needs &needs, Outcome &outcome)
 {

@@ -1,10 +1,10 @@
-// The gradient of a convolution by weight as a product of matrices: the result's gradient, [out, positions], times what
-// windows hold, [positions, taps and channels].
+// Gradient of a convolution by weight as a product of matrices: the result's gradient, [out, positions], times the
+// windows, [positions, taps and channels].
 //
-// oneDNN's kernel for bf16 sums along rows of the result, 32 pixels to a tile of AMX: of rows that are short most of a
-// tile is zeros, and windows that do not follow one another are gathered anew for each. Measured with 32 images: rows
-// of 14 with a stride take 1.3 times as long as the product and the copy of its windows, of 7 three times, of 4 six
-// times, and those of 1 x 1 two to ten times. Without AMX both take as long.
+// oneDNN's kernel for bf16 sums along rows of the result, with 32 pixels in an AMX tile. For short rows most of a
+// tile is zeros, and windows that do not follow each other are gathered anew for each row. Measured with 32 images,
+// relative to the product and the copy of windows: rows of 14 with a stride take 1.3 times as long, rows of 7 three
+// times, rows of 4 six times, and windows of 1 x 1 two to ten times. Without AMX both ways take equal time.
 #include "kernels/cpu/conv_products.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace yoke::cpu {
 
 constexpr int64_t kShortRow = 8, kShortStridedRow = 16;
-// Of windows, beside those of x, the result's gradient and the weight: what a copy of them may take, whatever they are.
+// Limits on the copy of windows: a multiple of x, the result's gradient and the weight, and bytes that are always
+// allowed.
 constexpr int64_t kMostCopies = 5, kFewBytes = 1 << 24;
 
 static bool is_small(const Conv &c)

@@ -6,8 +6,8 @@
 
 namespace yoke::cpu {
 
-// Whether conv_product computes it with copies of a bearable size, and whether that beats oneDNN's own way; sizes alone
-// decide both.
+// Return whether conv_product can compute a convolution with copies of bearable size, and whether conv_product is
+// faster than oneDNN's own way. Both depend on sizes only.
 bool can_be_product(const Conv &conv);
 bool is_product(const Conv &conv);
 

@@ -7,7 +7,7 @@
 
 namespace yoke::cpu {
 
-// One row of a window's pixels, of which `row` has those of a group; zeros where that is padding.
+// Copies one row of a window's pixels of a group from `row`. Padding gives zeros.
 static char *copy_taps(const Conv &c, const char *row, int64_t x, char *to)
 {
     const int64_t bytes = c.c / c.groups * kHalfBytes, step = c.c * kHalfBytes;

@@ -6,14 +6,14 @@
 
 namespace yoke::cpu {
 
-constexpr int64_t kHalfBytes = 2;  // of an element
+constexpr int64_t kHalfBytes = 2;  // size of an element
 
 inline int64_t taps_of(const Conv &c)
 {
     return c.kh * c.kw;
 }
 
-// Of a sum: the elements of a window that its group has.
+// Returns the terms of a sum: the elements of a window in one group.
 inline int64_t terms_of(const Conv &c)
 {
     return taps_of(c) * (c.c / c.groups);

@@ -1,9 +1,9 @@
-// What every file of the CPU backend shares: the host's table, failures, threads and parameters.
+// Declarations shared by all files of the CPU backend: the core's table, failures, threads and parameters.
 //
 // Contract
-//  * Everything declared here is compiled once, in the baseline instruction set; the files in simd/ call it. Inline
-//    code stands in simd/, inside namespace YOKE_ISA, so that no two builds of it share a symbol.
-//  * A kernel is a yoke_kernel_fn: it reads its launch record, never throws, and returns fail(...) when it must.
+//  * All functions declared here are compiled once, in the baseline instruction set; the files in simd/ call them.
+//    Inline code stands in simd/, inside namespace YOKE_ISA, so two builds of it never share a symbol.
+//  * A kernel is a yoke_kernel_fn: it reads its launch record, never throws, and returns fail(...) if it fails.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ extern const yoke_host *g_host;
 
 // Gives the host a formatted message and returns `status`.
 yoke_status fail(yoke_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The same with errno's number and text behind the message.
+// Reports a failure like fail(), with errno's number and text after the message.
 yoke_status fail_errno(yoke_status status, const char *what, uint64_t bytes);
 
 using kernels::Combination;
@@ -30,13 +30,14 @@ using kernels::op_name;
 // "softmax: x has dtype int64, which the CPU kernel does not take": reached only past a wrong shape rule.
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);
 
-// ---- threads: one team for the process, made at its first need and made anew by a forked child ---------------------
+// ---- threads: one team for each process, made at the first need; a forked child makes a new team --------------------
 
 // Threads that a call of run_chunks may use: 1 inside a chunk.
 int team_size();
-// Into how many chunks work is best cut. Of work that costs nothing to cut, so many (but `most`) that whoever is done
-// early finds something to take, and as many for each thread. Of other work one a thread while the machine is quiet;
-// more while somebody else wants the processors too, so that little waits for a thread that is put aside.
+// Return the best number of chunks to cut work into. fine_chunks is for work that costs no time to cut: equal numbers
+// for each thread, and so many (up to `most`) that an early thread finds more work. team_chunks is for other work:
+// one chunk a thread on a quiet machine. If other processes want the processors too, there are more chunks, so little
+// work waits for a preempted thread.
 int64_t fine_chunks(int64_t most);
 int team_chunks();
 
@@ -47,9 +48,9 @@ int team_chunks();
 using ChunkFn = void (*)(void *context, int64_t index, int slot);
 void run_chunks(int64_t count, ChunkFn fn, void *context, int slots);
 
-// Marks the calling thread as one of a team: what it calls runs in it alone.
+// Marks the calling thread as part of a team: its calls run in this thread alone.
 void enter_team();
-// Ends the team's threads, unless another host thread has work for them just now; they are made again at need.
+// Ends the team's threads, unless another thread of the host program is using the team. Later work makes new threads.
 void rest_threads();
 void threads_after_fork();
 
@@ -57,7 +58,7 @@ using Scratch = kernels::Scratch<g_host>;
 
 // The kernels of one instruction set.
 struct KernelTable {
-    const yoke_kernel_fn *kernels;  // YOKE_OP_COUNT of them, null where an op has none
+    const yoke_kernel_fn *kernels;  // YOKE_OP_COUNT entries; null if an op has no kernel
     const char *name;               // "AVX-512"
     CombineFn combine;              // the arithmetic of collectives
 };

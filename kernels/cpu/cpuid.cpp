@@ -1,4 +1,4 @@
-// Which build of the kernels runs: the best that this CPU and its operating system have.
+// Choice of the kernels' build: the best level that the CPU and the operating system support.
 #include <cstring>
 
 #include "kernels/cpu/cpu.h"
@@ -26,7 +26,7 @@ struct Level {
     bool usable;
 };
 
-// The features of each level that a CPU may lack while it has the others: clang 14 knows no level by name.
+// Features of each level that a CPU may be missing although it has the others. clang 14 does not know levels by name.
 #if defined(YOKE_HAS_V3) || defined(YOKE_HAS_V4)
 static bool has_v3()
 {

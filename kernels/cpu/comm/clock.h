@@ -1,4 +1,4 @@
-// Times of one call: when it must be done, and how long a wait may last until then.
+// Deadline of a call, and the time left for a wait.
 #pragma once
 
 #include <time.h>
@@ -24,7 +24,7 @@ public:
     }
 
     bool passed() const { return at_ != INT64_MAX && now_ns() >= at_; }
-    // Nanoseconds that are left, `most` at most and never below 0.
+    // Returns the nanoseconds left, `most` at most and never below 0.
     int64_t left(int64_t most) const
     {
         if (at_ == INT64_MAX) return most;

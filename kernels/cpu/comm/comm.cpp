@@ -31,7 +31,7 @@ using kernels::reduces;
 
 CombineFn g_combine = nullptr;
 
-// Allocations of the C++ library are all that can throw here.
+// Runs f. Only allocations of the C++ library can throw in f.
 template <class F>
 yoke_status guarded(const char *call, const F &f)
 {
@@ -42,7 +42,7 @@ yoke_status guarded(const char *call, const F &f)
     }
 }
 
-// A call that ends so has left its peers in the middle of it.
+// Runs f. If f throws, the peers may be in the middle of the call, so the communicator counts as failed.
 template <class F>
 yoke_status guarded(const char *call, Comm &comm, const F &f)
 {
@@ -105,7 +105,7 @@ yoke_status check_call(const Comm &comm, const yoke_collective &call)
     return YOKE_OK;
 }
 
-// Runs one call, or messages that pass together.
+// Runs a call, or several messages together.
 yoke_status run_calls(Comm &comm, const yoke_collective *calls, size_t count)
 {
     if (is_message(calls->op)) return run_messages(comm, calls, count);
@@ -156,7 +156,7 @@ yoke_status abort(void *handle)
     return YOKE_OK;
 }
 
-// What was written before can still be read.
+// Closes the sending side of all links. Peers can still read the bytes written before.
 void hang_up(void *handle)
 {
     for (const auto &link : comm_of(handle).links)
@@ -168,7 +168,7 @@ void destroy(void *handle)
     delete static_cast<Comm *>(handle);
 }
 
-// ---- memory and what there is to tell -------------------------------------------------------------------------------
+// ---- memory and descriptions --------------------------------------------------------------------------------------
 
 yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer, yoke_comm_fault *)
 {

@@ -1,9 +1,9 @@
-// A communicator of the host engine, and what its parts hand to one another.
+// Communicator of the cpu engine, and the types shared by its parts.
 //
-// The engine has no thread: the calling thread drives all links of its rank, first spinning for some microseconds, then
-// asleep until a peer, a socket or abort wakes it (waiter.cpp). A call is a Flow: for each peer a list of what goes
-// there and what is to come from there, made by its algorithm (exchange.cpp, reduce.cpp) and carried out by one loop
-// for shared memory and TCP alike (flow.cpp).
+// The engine has no thread: the calling thread drives all links of its rank. First the thread spins for some
+// microseconds. Then it sleeps until a peer, a socket or abort wakes the thread (waiter.cpp). A call is a Flow: for
+// each peer, a list of sends and a list of receives. The algorithm of the call makes the lists (exchange.cpp,
+// reduce.cpp). A single loop carries out the lists, for shared memory and TCP alike (flow.cpp).
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@
 
 namespace yoke::cpu::comm {
 
-// Which ranks stand on one node. Nodes are in the order of their lowest ranks, ranks within one in theirs.
+// Ranks by node. Nodes are ordered by the lowest rank, and the ranks of a node by number.
 struct Layout {
     std::vector<std::vector<int>> nodes;
     std::vector<int> node_of;   // by rank
-    std::vector<int> index_of;  // by rank: its place in its node
+    std::vector<int> index_of;  // by rank: place in the node
 
     size_t fewest() const;  // ranks on a node
     size_t most() const;
@@ -40,20 +40,20 @@ struct Comm {
     int rank = 0;
     int size = 1;
     Layout layout;
-    double patience_s = -1;  // of calls that bring no time of their own
+    double patience_s = -1;  // timeout of calls without an own timeout
     CombineFn combine = nullptr;
 
-    // What wakes this rank; `bell` lies in its block of shared memory, where it has one.
+    // Objects to wake this rank. If the rank has shared memory, `bell` lies in the rank's block.
     Descriptor event;
     Descriptor block;
     Mapping block_head;
     Bell *bell = nullptr;
-    std::vector<std::unique_ptr<Link>> links;  // by rank; null for this one
-    std::string address;                       // as describe tells it
+    std::vector<std::unique_ptr<Link>> links;  // by rank; null for this rank
+    std::string address;                       // address for describe
 
     std::atomic<bool> aborted{false};
     bool has_failed = false;
-    int64_t most_spin_ns = 0;  // of a wait, before it sleeps
+    int64_t most_spin_ns = 0;  // longest spin before a sleep
 
     Regions regions;
     std::unique_ptr<Flow> flow;
@@ -61,7 +61,7 @@ struct Comm {
     kernels::CallGroup group;
 
     bool shares_with(int peer) const { return links[peer] && links[peer]->is_shared_memory(); }
-    // Whether all ranks stand on one node and share memory.
+    // Returns whether all ranks are on the same node and share memory.
     bool is_all_shared() const;
 };
 
@@ -75,13 +75,13 @@ inline uint64_t dtype_bytes(yoke_dtype dtype)
 // connect.cpp: finds the peers and opens the links.
 yoke_status connect(Comm &comm, const yoke_comm_member &init);
 
-// One call's part of a communicator, by op.
+// Run a call by its op.
 yoke_status run_exchange(Comm &comm, const yoke_collective &call);
 yoke_status run_reduction(Comm &comm, const yoke_collective &call);
-// Sends and receives of a group: none waits for another.
+// Runs the sends and receives of a group together, so no message waits for another.
 yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count);
-// all_reduce where all ranks' tensors lie in memory that each of them reaches. *done is false where they do not;
-// *greeted is true if the ranks have exchanged their headers then.
+// Runs all_reduce on tensors in memory reached by all ranks. If a tensor lies elsewhere, *done is false. *greeted is
+// true if the ranks have exchanged headers.
 yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *greeted, bool *done);
 
 }  // namespace yoke::cpu::comm

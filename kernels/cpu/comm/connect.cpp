@@ -1,5 +1,5 @@
-// How a communicator begins: every rank tells where it stands and which doors it has opened, then they connect, and
-// those that share memory hand each other their blocks.
+// Start of a communicator. Every rank publishes its node and open sockets. Then the ranks connect, and ranks with
+// shared memory pass their blocks to each other.
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -18,7 +18,8 @@ namespace yoke::cpu::comm {
 
 namespace {
 
-// Ranks that must share processors do not spin on one that another of them needs.
+// Returns the longest spin. If ranks share processors, a spinning rank takes time from the others, so the result is
+// 0.
 int64_t most_spin(const Place *places, const std::vector<int> &neighbours)
 {
     constexpr int64_t kMostSpin = 50'000;
@@ -31,7 +32,7 @@ bool is_neighbour(const Comm &comm, int peer)
     return comm.layout.node_of[peer] == comm.layout.node_of[comm.rank];
 }
 
-// What a rank keeps open until all have come.
+// Objects kept open until all ranks have connected.
 struct Entry {
     Doors doors = {};
     Descriptor tcp, local;
@@ -49,14 +50,15 @@ const std::vector<int> &neighbours(const Comm &comm)
         .nodes[static_cast<size_t>(comm.layout.node_of[static_cast<size_t>(comm.rank)])];
 }
 
-// In the block of rank `owner`, the number of the ring in which `writer` writes.
+// Returns the number of the ring in which `writer` writes, in the block of rank `owner`.
 int ring_of(const Comm &comm, int owner, int writer)
 {
     const int index = comm.layout.index_of[writer];
     return index - (index > comm.layout.index_of[owner]);
 }
 
-// On the address by which the peers know this host, or where that is another's (behind a translation), on all.
+// Listens on the address by which peers know this machine. If the address belongs to another machine (behind a
+// translation), listens on all addresses.
 yoke_status open_tcp(const yoke_comm_member &init, Entry *entry)
 {
     Name name;
@@ -93,7 +95,8 @@ yoke_status open_local(Comm &comm, Entry *entry)
     return YOKE_OK;
 }
 
-// What all ranks of the host are to take, against what was free before any of them took it: all see the same.
+// Compares the memory wanted by all ranks of this machine with the memory free before. All ranks see the same
+// numbers.
 yoke_status check_memory(const Comm &comm, const std::vector<Place> &places)
 {
     uint64_t wanted = 0, free_mib = UINT64_MAX;
@@ -136,7 +139,7 @@ yoke_status blame(const yoke_comm_member &init, yoke_status status, int32_t kind
     return status;
 }
 
-// Who is waited for, and who is gone to.
+// Decides for each peer whether this rank waits for a connection or connects.
 yoke_status plan(const Comm &comm, const std::vector<Place> &places,
                  const std::vector<Doors> &doors, const yoke_comm_member &init,
                  Connector &connector)
@@ -219,7 +222,7 @@ yoke_status open_links(Comm &comm, const std::vector<Place> &places,
     return YOKE_OK;
 }
 
-// Where all ranks stand, and what follows from it.
+// Gathers the places of all ranks, then sets the layout and the longest spin.
 yoke_status tell_places(Comm &comm, const yoke_comm_member &init, std::vector<Place> *places)
 {
     const Place place = this_place();
@@ -230,7 +233,8 @@ yoke_status tell_places(Comm &comm, const yoke_comm_member &init, std::vector<Pl
     return YOKE_OK;
 }
 
-// Opens this rank's doors and learns those of all. Who cannot open his tells the others at once.
+// Opens this rank's listening sockets and learns the sockets of all ranks. If a rank cannot open a socket, all ranks
+// learn of the failure at once.
 yoke_status tell_doors(Comm &comm, const std::vector<Place> &places, const yoke_comm_member &init,
                        Entry *entry, std::vector<Doors> *doors)
 {

@@ -12,7 +12,7 @@ namespace yoke::cpu::comm {
 
 constexpr int64_t kMilli = 1'000'000;
 constexpr int64_t kPause = 50 * kMilli;       // before a connection is tried again
-constexpr int64_t kToGreet = 5'000 * kMilli;  // with whoever connects and says nothing
+constexpr int64_t kToGreet = 5'000 * kMilli;  // time for the Hello of an accepted connection
 constexpr size_t kMostUnproved = 256;
 
 // ---- proofs ---------------------------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ Hello Connector::hello_to(int peer) const
     return hello;
 }
 
-// Looks at all bytes of the cookie, wherever the first wrong one is.
+// Looks at all bytes of the cookie, wherever the first wrong byte is.
 bool Connector::is_ours(const Hello &hello, int from) const
 {
     unsigned wrong = 0;
@@ -47,7 +47,7 @@ Got Connector::read_hello(int socket, Reading *reading)
     return reading->bytes == sizeof(Hello) ? Got::kAll : Got::kNothingNow;
 }
 
-// ---- those we go to -------------------------------------------------------------------------------------------------
+// ---- connections that this rank makes -------------------------------------------------------------------------------
 
 void Connector::seek(int peer, const Name &name)
 {
@@ -75,7 +75,7 @@ yoke_status Connector::connect_to(Peer &peer, int64_t now)
     return YOKE_OK;
 }
 
-// One step with a peer that we connect to, if its socket is ready for it.
+// Takes a step with a peer to which this rank connects, if the peer's socket is ready.
 yoke_status Connector::go_on(int number, int64_t now)
 {
     Peer &peer = peers_[static_cast<size_t>(number)];
@@ -106,7 +106,7 @@ void Connector::greet(int number, int64_t now)
     }
 }
 
-// ---- connections that others make -----------------------------------------------------------------------------------
+// ---- connections that other ranks make ------------------------------------------------------------------------------
 
 void Connector::drop(const Unproved &unproved, int rank, const char *why)
 {
@@ -144,7 +144,7 @@ yoke_status Connector::admit(const Descriptor &door, int64_t now)
     }
 }
 
-// Returns whether nothing is known of the connection yet.
+// Returns whether the connection's peer is still unknown.
 bool Connector::hear(Unproved &unproved, int64_t now)
 {
     const Got got = read_hello(unproved.socket.get(), &unproved.reading);

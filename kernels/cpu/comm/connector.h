@@ -1,12 +1,12 @@
-// How a rank finds its peers: one proved connection to each of them.
+// Search of a rank for its peers. The result is a proved connection to each peer.
 //
 // Contract
-//  * Of two ranks the higher one connects and the lower one listens. Each end sends a Hello with the communicator's
-//    cookie, and neither believes the other before it has read it.
-//  * Whoever else comes to a door is dropped and logged: one who sends something else, one who says nothing for some
-//    seconds, one who leaves. None of them costs a rank its start, and no thread waits for them.
-//  * A connection that fails before it is proved is tried again until the time is up. Only a lack of descriptors or
-//    memory, which no waiting ends, fails the start at once.
+//  * Of two ranks, the higher rank connects and the lower rank listens. Each end sends a Hello with the
+//    communicator's cookie. Neither end trusts the other end before it has read this Hello.
+//  * Other connections are dropped and logged: connections with other bytes, without bytes for some seconds, or with
+//    an early end. Such connections neither fail the start nor block a thread.
+//  * If a connection fails before it is proved, the rank tries again until the timeout. Missing descriptors or
+//    missing memory do not pass by waiting, so the start fails at once.
 #pragma once
 
 #include <poll.h>
@@ -27,13 +27,13 @@ public:
     {
     }
 
-    // A listening socket, of which the peers have been told.
+    // Adds a listening socket. The peers know the socket's name.
     void listen(Descriptor door) { doors_.push_back(static_cast<Descriptor &&>(door)); }
-    // What is to come about with each peer.
+    // Set the first state of the search for a peer.
     void expect(int peer) { peers_[static_cast<size_t>(peer)].state = State::kExpected; }
     void seek(int peer, const Name &name);
 
-    // YOKE_OK, or YOKE_E_TIMEOUT with the lowest rank that is missing.
+    // Returns YOKE_OK, or YOKE_E_TIMEOUT with the lowest missing rank.
     yoke_status run(const Deadline &deadline, const yoke_comm_member &init, int *missing);
     Descriptor take(int peer)
     {
@@ -43,7 +43,7 @@ public:
 private:
     enum class State { kDone, kExpected, kPausing, kConnecting, kGreeting };
 
-    // The first bytes of a connection, as far as they have come.
+    // First bytes of a connection, as far as received.
     struct Reading {
         Hello hello;
         size_t bytes = 0;
@@ -53,9 +53,9 @@ private:
         Name name;
         Descriptor socket;
         Reading reading;
-        int64_t again = 0;  // when it is tried once more
+        int64_t again = 0;  // time of the next attempt
     };
-    // A connection that was accepted, and has not said yet whose it is.
+    // Accepted connection with an unknown peer.
     struct Unproved {
         Descriptor socket;
         Reading reading;

@@ -9,8 +9,8 @@
 
 namespace yoke::cpu::comm {
 
-// A bit for each descriptor, in memory that the system gives where it is touched. No lock, which a fork could catch
-// another thread holding. Linux hands out no number above the default of fs.nr_open, which is 2^20.
+// Bit for each descriptor, in memory that the system gives at the first touch. A lock would not do: a fork may happen
+// while another thread holds the lock. Linux hands out no number above 2^20, the default of fs.nr_open.
 constexpr int kMostDescriptors = 1 << 20;
 static std::atomic<uint64_t> g_ours[kMostDescriptors / 64];
 static std::atomic<uint32_t> g_generation{0};
@@ -25,8 +25,8 @@ static void mark(int fd, bool is_ours)
         g_ours[fd / 64].fetch_and(~bit);
 }
 
-// A fork waits for it, and gives it to the child free. Not a recursive one, which only the thread that locked it may
-// unlock: in a child that thread has another number.
+// Mutex held during a fork; in the child, the mutex is free again. A recursive mutex would not do: only the locking
+// thread may unlock such a mutex, and in a child this thread has another number.
 static pthread_mutex_t g_unforked = PTHREAD_MUTEX_INITIALIZER;
 static thread_local int g_depth = 0;
 
@@ -80,7 +80,7 @@ Descriptor &Descriptor::operator=(Descriptor &&other) noexcept
     return *this;
 }
 
-// What the program prints to a stream that it has closed is not to go to a peer.
+// Moves a descriptor above the standard streams. Otherwise output to a closed standard stream would go to a peer.
 static int above_standard(int fd)
 {
     if (fd < 0 || fd > STDERR_FILENO) return fd;

@@ -1,24 +1,24 @@
-// A file descriptor of a communicator, closed with its owner, and closed at once in a forked child.
+// File descriptor of a communicator, closed with its owner, and closed at once in a forked child.
 //
 // Contract
-//  * A child that kept a copy of a rank's connection would make the rank look alive after its death. So every
-//    descriptor here is known to close_in_child, which ends all of them in the child; they close on exec by their
-//    flags.
-//  * None has the number of a standard stream.
-//  * What a child inherits it never touches again: objects made before a fork let go of nothing there, neither
-//    descriptors, whose numbers may be others' by then, nor mappings, which no child gets (MADV_DONTFORK), or as copies
-//    of its own (Inherited).
+//  * If a child kept a copy of a rank's connection, the rank would look alive after its death. So close_in_child
+//    knows every descriptor of this class and closes all descriptors in the child. On exec, close-on-exec flags close
+//    the descriptors.
+//  * No descriptor has the number of a standard stream.
+//  * A child never touches inherited objects. Objects made before a fork release neither descriptors nor mappings in
+//    the child: the descriptors' numbers may belong to other files by then. A child does not get mappings
+//    (MADV_DONTFORK), or gets private copies (Inherited).
 #pragma once
 
 #include <cstdint>
 
 namespace yoke::cpu::comm {
 
-// How many forks lie between this process and the one that loaded the library.
+// Returns the number of forks since the library was loaded.
 uint32_t generation();
 void close_in_child();
 
-// In its scope no fork comes between a descriptor and its place among those that close_in_child knows.
+// Scope without forks, in which a descriptor is opened and registered for close_in_child.
 class Unforked {
 public:
     Unforked();
@@ -31,7 +31,7 @@ class Descriptor {
 public:
     Descriptor() = default;
     explicit Descriptor(int fd) { reset(fd); }
-    // `make` returns it, or -1, and takes no time.
+    // Returns the descriptor opened by `make`. `make` takes no time; it returns -1 on a failure.
     template <class Make>
     static Descriptor made(Make &&make)
     {

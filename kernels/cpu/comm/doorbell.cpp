@@ -19,7 +19,7 @@ static void futex(std::atomic<uint32_t> &word, int call, uint32_t value, const t
 void wake_event(int event)
 {
     const uint64_t one = 1;
-    // Full means that it is awake already.
+    // If the counter is full, the rank is already awake.
     while (write(event, &one, sizeof one) < 0 && errno == EINTR) {
     }
 }

@@ -1,12 +1,13 @@
-// How ranks that share memory wake one another.
+// Doorbells, with which ranks wake each other over shared memory.
 //
 // Contract
-//  * Each rank has one doorbell, in its own shared memory. It sleeps by it when it has found nothing to do; a peer that
-//    has written or taken something rings it if it sleeps for that.
-//  * Nobody misses a ring: the sleeper says that it will sleep, and then looks once more; the ringer makes its bytes
-//    known, and then asks whether somebody sleeps. Both sides' steps are sequentially consistent, so one of the two
-//    sees the other.
-//  * A rank that waits for sockets as well sleeps in poll, where an eventfd is rung; else in a futex, which is quicker.
+//  * Each rank has a doorbell in its own shared memory. If a rank finds no work, it sleeps by its doorbell. After a
+//    peer has written or taken bytes, the peer rings the doorbell if the rank sleeps for this event.
+//  * No ring is lost. The sleeper first announces its sleep and then looks once more. The ringer first publishes its
+//    bytes and then asks for sleepers. Both sides' steps are sequentially consistent, so at least one side sees the
+//    other.
+//  * If a rank also waits for sockets, the rank sleeps in poll, and the peer rings an eventfd. Otherwise the rank
+//    sleeps in a futex, which is quicker.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@
 
 namespace yoke::cpu::comm {
 
-// What a sleeper waits for, and how it is woken.
+// Events for which a rank sleeps, and the kind of the sleep.
 constexpr uint32_t kForData = 1, kForRoom = 2, kByEvent = 4;
 
 // Lies in shared memory.
@@ -24,12 +25,12 @@ struct Bell {
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-// Wakes the owner if it sleeps for that. `event` is its eventfd.
+// Wakes the owner if the owner sleeps for event `what`. `event` is the owner's eventfd.
 void ring(Bell &bell, uint32_t what, int event);
-// Wakes it whatever it does; from its own process.
+// Wakes the owner in any state. Only the owner's process may call this.
 void ring_always(Bell &bell);
 
-// Between these two the owner looks once more, and sleeps if there is still nothing.
+// Begin and end a sleep. Between both calls the owner looks once more, and sleeps if there is still no work.
 uint32_t lie_down(Bell &bell, uint32_t what);
 void get_up(Bell &bell);
 void sleep_in_futex(Bell &bell, uint32_t rings, int64_t nanoseconds);

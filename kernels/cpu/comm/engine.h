@@ -7,7 +7,7 @@
 
 namespace yoke::cpu::comm {
 
-// `combine` is that of the instruction set in use.
+// Returns the engine's table. `combine` belongs to the instruction set in use.
 const yoke_backend_comm *engine(CombineFn combine);
 
 }  // namespace yoke::cpu::comm

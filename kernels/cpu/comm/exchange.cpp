@@ -1,7 +1,8 @@
-// The calls that move elements as they are.
+// Calls that move elements unchanged.
 //
-// A part that must reach every rank of other nodes crosses to each node once, to one rank there (its carrier), which
-// hands it on to its neighbours as it comes. What is of different content for every pair goes straight.
+// A part for all ranks of other nodes crosses to each node once, to a single rank there (the carrier). The carrier
+// forwards the part to its neighbours as bytes arrive. Calls with different content for every pair of ranks send
+// directly.
 #include <algorithm>
 #include <cstring>
 
@@ -11,12 +12,12 @@ namespace yoke::cpu::comm {
 
 namespace {
 
-// One call with the sizes that its algorithm asks for.
+// Call with the sizes for its algorithm.
 struct Exchange {
     Comm &comm;
     Flow &flow;
     const yoke_collective &call;
-    uint64_t bytes = static_cast<uint64_t>(call.count) * dtype_bytes(call.dtype);  // of one part
+    uint64_t bytes = static_cast<uint64_t>(call.count) * dtype_bytes(call.dtype);  // size of a part
     const char *in = static_cast<const char *>(call.in);
     char *out = static_cast<char *>(call.out);
     int rank = comm.rank;
@@ -28,7 +29,7 @@ struct Exchange {
     {
         for (int i = 1; i < comm.size; ++i) f((rank + i) % comm.size);
     }
-    // Of a part that comes from `source`, what has arrived goes on to `peer`.
+    // Sends a part from `source` on to `peer`, chunk by chunk as the part arrives.
     void forward(int peer, int source, const char *data, uint64_t size) const
     {
         for (uint64_t at = 0; at < size; at += kChunkBytes) {
@@ -43,7 +44,7 @@ void move_part(void *to, const void *from, uint64_t bytes)
     if (bytes && to != from) memmove(to, from, bytes);
 }
 
-// The rank on `node` that takes part `source` for it.
+// Returns the rank of `node` that receives part `source` for the node.
 int carrier(const Layout &layout, size_t node, int source)
 {
     const auto &ranks = layout.nodes[node];
@@ -52,7 +53,7 @@ int carrier(const Layout &layout, size_t node, int source)
 
 // ---- all_gather -----------------------------------------------------------------------------------------------------
 
-// Whether `sender` is the one from which `receiver` gets the part of `source`.
+// Returns whether `receiver` gets the part of `source` from `sender`.
 bool brings(const Layout &layout, int sender, int receiver, int source)
 {
     if (source == receiver) return false;
@@ -62,7 +63,8 @@ bool brings(const Layout &layout, int sender, int receiver, int source)
     return taker == receiver ? sender == source : sender == taker;
 }
 
-// The steps of one link, in the order of the parts, a rank's own first: others wait for theirs to come.
+// Adds the steps of a link, in the order of the parts. A rank's own part comes first, because other ranks wait for
+// this part.
 void all_gather_steps(const Exchange &x, int sender, int receiver, int peer)
 {
     const Layout &layout = x.comm.layout;
@@ -90,8 +92,8 @@ yoke_status all_gather(const Exchange &x)
 
 // ---- broadcast ------------------------------------------------------------------------------------------------------
 
-// The root gives each of the others one slice, and these give it to one another, so that the root sends every byte
-// once.
+// Slices of a broadcast. The root sends a slice to each other rank, and these ranks exchange the slices. So the root
+// sends every byte once.
 struct Slices {
     uint64_t bytes, each;
     Slices(uint64_t whole, size_t others)
@@ -143,7 +145,7 @@ yoke_status broadcast_small(const Exchange &x)
     return x.flow.run();
 }
 
-// To one rank of each node, then inside.
+// Broadcasts to a single rank of each node, then within each node.
 yoke_status broadcast(const Exchange &x)
 {
     if (x.bytes <= kChunkBytes) return broadcast_small(x);
@@ -162,7 +164,7 @@ yoke_status broadcast(const Exchange &x)
     return x.flow.run();
 }
 
-// ---- what goes straight ---------------------------------------------------------------------------------------------
+// ---- calls that send directly ---------------------------------------------------------------------------------------
 
 yoke_status gather(const Exchange &x)
 {
@@ -185,11 +187,11 @@ yoke_status scatter(const Exchange &x)
     }
     x.each_peer([&](int peer) { x.flow.send(peer, x.in_part(peer), x.bytes); });
     if (yoke_status status = x.flow.run()) return status;
-    move_part(x.out, x.in_part(root), x.bytes);  // last: it may take the place of another's part
+    move_part(x.out, x.in_part(root), x.bytes);  // last, since it may overwrite another part
     return YOKE_OK;
 }
 
-// In place what comes would take the place of what has not gone.
+// In place, received parts would overwrite parts not sent yet. So the call sends from a copy.
 yoke_status all_to_all(Exchange &x)
 {
     if (x.in == x.out && x.bytes) {

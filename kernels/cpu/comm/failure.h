@@ -1,4 +1,4 @@
-// Failures that name what was tried.
+// Failures whose messages name the failed step.
 #pragma once
 
 #include "kernels/cpu/cpu.h"
@@ -9,7 +9,7 @@ namespace yoke::cpu::comm {
 yoke_status fail_system(yoke_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// A line for whoever runs the program.
+// Warns the user of the program.
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace yoke::cpu::comm

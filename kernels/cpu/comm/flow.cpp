@@ -99,7 +99,8 @@ void Flow::combine_from(std::vector<int> team, const Combination &how)
 
 // ---- moving ---------------------------------------------------------------------------------------------------------
 
-// Gives the link what may go: steps one behind the other in one write, so that a small message is one system call.
+// Writes all ready bytes to the link. Consecutive steps go in a single write, so a small message takes a single
+// system call.
 bool Flow::push(Lane &lane)
 {
     constexpr int kMostParts = 8;
@@ -175,7 +176,7 @@ bool Flow::pull(int peer, Lane &lane)
     return moved;
 }
 
-// Combines the next chunk, once that of every rank is there. It is read where the link has it.
+// Combines the next chunk if the chunks of all ranks have arrived. The inputs are read in the link's own memory.
 bool Flow::combine_next()
 {
     if (combined_ == chunks_.size()) return false;
@@ -210,7 +211,7 @@ bool Flow::move()
         if (lane(peer).awaits()) moved |= pull(peer, lane(peer));
     while (mismatched_ < 0 && combine_next()) {
         moved = true;
-        for (int peer : used_) {  // what this has let go, while it lies in the cache
+        for (int peer : used_) {  // moves steps with open gates while the chunk is in the cache
             if (lane(peer).sends()) push(lane(peer));
             if (lane(peer).awaits()) pull(peer, lane(peer));
         }
@@ -245,10 +246,10 @@ yoke_status Flow::run()
     return YOKE_OK;
 }
 
-// ---- what ends a call before it is done, and whom it blames ---------------------------------------------------------
+// ---- early ends of a call, and the ranks to blame -------------------------------------------------------------------
 
-// The lowest of the ranks that have not begun the call, or do not go on with a message to or from this one. Amid the
-// elements of a collective the others wait for one another, too, and who is the cause is not seen from here: -1.
+// Returns the lowest rank that has not begun the call, or that does not continue a message with this rank. Within a
+// collective, other ranks also wait for each other. So this rank cannot see the cause, and returns -1.
 int Flow::late_rank()
 {
     int not_begun = comm_.size, open = comm_.size;
@@ -270,7 +271,7 @@ yoke_status Flow::check()
     return YOKE_OK;
 }
 
-// Called after a look that found nothing more of them to read.
+// Returns the failure if a peer's link has ended. Called after a look that found no more bytes to read.
 yoke_status Flow::blame_ended()
 {
     int ended = comm_.size;
@@ -308,7 +309,7 @@ yoke_status Flow::fail_with(int32_t kind, int peer)
     }
 }
 
-// The header that was expected next of that peer, beside the one that came.
+// Reports the header expected next from the peer, and the header received.
 yoke_status Flow::fail_mismatch(int peer)
 {
     const Lane &from = lane(peer);

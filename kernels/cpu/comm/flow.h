@@ -1,12 +1,12 @@
-// The bytes of one call on their way: what each peer is to get and what is to come from it, and the loop that moves it.
+// Bytes of a call on their way: the sends and receives of each peer, and the loop over them.
 //
 // Contract
-//  * An algorithm fills in steps, in the order in which they shall pass each link, which is the order in which the peer
-//    has its own steps for that link; run() returns when all are done, or with the first failure.
-//  * A step may wait for progress elsewhere in the same flow (a gate): a forwarded chunk for its arrival, a result for
-//    its being combined. Steps of one link follow each other, so the algorithm sees to it that gates make no circle.
-//  * The header of a peer's message is compared before any byte behind it is used. What differs ends the flow with the
-//    peer's signature; nothing of that peer's data has been written by then.
+//  * An algorithm adds the steps of each link in order. The peer adds its own steps for the link in the same order.
+//    run() returns when all steps are done, or with the first failure.
+//  * A step may have a gate: progress elsewhere in the same flow. A forwarded chunk waits for its arrival, a result
+//    for its combination. Steps of a link follow each other, so the algorithm must not make a circle of gates.
+//  * The flow compares the header of a peer's message before it uses any following byte. If the header differs, the
+//    flow ends with the peer's signature. At this point no data of the peer has been written.
 #pragma once
 
 #include <deque>
@@ -21,33 +21,33 @@ struct OutStep {
     const char *data;
     uint64_t bytes;
     const uint64_t *gate;  // null: may go at once
-    uint64_t at_least;     // what the gate must have reached
+    uint64_t at_least;     // progress needed at the gate
 };
 
 enum class Take { kHeader, kStore, kCombine };
 
 struct InStep {
-    char *data;  // where it goes; of a header, what is expected
+    char *data;  // destination; for a header: the expected header
     uint64_t bytes;
     Take take;
 };
 
-// Both ways to one peer.
+// Both directions between this rank and a peer.
 struct Lane {
     Link *link = nullptr;
     std::vector<OutStep> out;
     std::vector<InStep> in;
     size_t out_at = 0, in_at = 0;        // the current step
-    uint64_t out_done = 0, in_done = 0;  // of it, filling included
-    uint64_t stored = 0;                 // bytes of data that have come: a gate
-    Header header;                       // the last that came
+    uint64_t out_done = 0, in_done = 0;  // done bytes of the step, including filling
+    uint64_t stored = 0;                 // received bytes of data: a gate
+    Header header;                       // the last received header
 
     bool sends() const { return out_at < out.size(); }
     bool awaits() const { return in_at < in.size(); }
     bool is_open() const { return sends() || awaits(); }
 };
 
-// What this rank combines: its own elements with those of the peers' kCombine steps.
+// Elements of this rank, combined with the elements of the peers' kCombine steps.
 struct Chunk {
     const char *own;
     char *out;
@@ -60,7 +60,7 @@ public:
     {
     }
 
-    // A new call: its time begins, and what it says of itself is kept for all its messages.
+    // Begins a new call. The time of the call starts, and all messages of the call use its signature.
     void begin(const yoke_collective &call);
     // A further stage of the same call.
     void next();
@@ -69,8 +69,8 @@ public:
     void expect_header(int peer) { expect_header(peer, *headers_.begin()); }
     void send_header(int peer, Header &header);
     void expect_header(int peer, Header &header);
-    // Headers both ways with everyone, as every collective begins: who does not come, or calls something else, such as
-    // one with another root, is known to each rank by itself, before the call returns.
+    // Exchanges headers with all ranks, as every collective begins. So each rank finds by itself a rank that is
+    // missing or makes another call, for example with another root, before the call returns.
     void greet_all();
     Header &add_header(const yoke_comm_signature &signature);
     Header &header() { return headers_.front(); }
@@ -80,19 +80,19 @@ public:
     void receive(int peer, void *data, uint64_t bytes);
     void combine(int peer, uint64_t bytes);
     void add_chunk(const Chunk &chunk) { chunks_.push_back(chunk); }
-    // The ranks whose elements are combined, in that order, and how.
+    // Sets the combined ranks, in their order, and the combination.
     void combine_from(std::vector<int> team, const Combination &how);
 
     Lane &lane(int peer) { return lanes_[static_cast<size_t>(peer)]; }
     const uint64_t *combined() const { return &combined_; }
     yoke_status run();
-    // A stage without messages that takes time asks whether it must end.
+    // Returns whether the call must end. A long stage without messages asks this.
     yoke_status check();
 
     // ---- for Waiter ----
-    // Moves what can be moved. Returns whether something was, or a peer's header differs: the wait is over then.
+    // Moves all ready bytes. Returns true if bytes moved or a peer's header differs: then the wait is over.
     bool look();
-    // Calls f(lane) for each peer to which or from which something is still to go.
+    // Calls f(lane) for each peer with steps left in either direction.
     template <class F>
     void each_open(const F &f)
     {
@@ -117,7 +117,7 @@ private:
 
     Comm &comm_;
     std::vector<Lane> lanes_;
-    std::vector<int> used_;  // peers that have steps
+    std::vector<int> used_;  // peers with steps
     std::deque<Header> headers_;
     std::vector<Chunk> chunks_;
     std::vector<int> team_;

@@ -16,7 +16,7 @@
 
 namespace yoke::cpu::comm {
 
-// The number that the kernel has drawn when it started, or false.
+// Reads the random number drawn by the kernel at boot. Returns false if there is none.
 static bool read_boot_id(char (&text)[37])
 {
     const Descriptor file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
@@ -52,7 +52,7 @@ Place this_place()
         snprintf(place.node, sizeof place.node, "%s %llu:%llu", boot,
                  static_cast<unsigned long long>(space.st_dev),
                  static_cast<unsigned long long>(space.st_ino));
-    } else {  // without /proc each process is a node of its own
+    } else {  // without /proc each process is a separate node
         uint64_t drawn[2] = {};
         getrandom(drawn, sizeof drawn, 0);
         snprintf(place.node, sizeof place.node, "%d %016llx%016llx", static_cast<int>(getpid()),

@@ -1,16 +1,16 @@
-// Which ranks can share memory: those of one running system and one network namespace, in which their Unix sockets
-// meet. Never by the name of the host, which clones and containers share.
+// Nodes: groups of ranks with common memory. Such ranks run on the same system and in the same network namespace, so
+// their Unix sockets can connect. Machine names do not decide, because clones and containers share names.
 #pragma once
 
 #include "kernels/cpu/comm/comm.h"
 
 namespace yoke::cpu::comm {
 
-// Where this process stands. The setting YOKE_COMM_TEST_NODE, which is for tests alone, makes ranks of one machine look
-// like ranks of several.
+// Returns the place of this process. The setting YOKE_COMM_TEST_NODE (for tests only) makes ranks of a single machine
+// look like ranks of several machines.
 Place this_place();
 
-// How many processors these ranks have together; 0 where that is not known.
+// Returns the number of processors of these ranks together; 0 if unknown.
 size_t processors_of(const Place *places, const std::vector<int> &ranks);
 
 Layout layout_of(const Place *places, int size);

@@ -1,10 +1,10 @@
-// The calls that combine elements.
+// Calls that combine elements.
 //
-// A small tensor goes from each rank to each other one, and every rank adds all of them up by itself: one exchange. A
-// large one is cut into slices, one for each rank of a node: it gets that slice from all of its node, combines it in
-// the order of ranks, and where there are several nodes combines it with its like on the other ones, in the order of
-// nodes. What is finished goes back the same way, chunk by chunk as it becomes ready. Either way the additions are the
-// same.
+// A small tensor goes from each rank to every other rank, and every rank adds all tensors by itself: a single
+// exchange. A large tensor is cut into slices, a slice for each rank of a node. A rank gets its slice from all ranks
+// of the node and combines the slice in the order of ranks. With several nodes, the rank then combines the slice with
+// the same slice of the other nodes, in the order of nodes. Results go back the same way, chunk by chunk. Both ways
+// make the same additions.
 #include <cstring>
 
 #include "kernels/cpu/comm/reduction.h"
@@ -13,7 +13,7 @@ namespace yoke::cpu::comm {
 
 namespace {
 
-// What goes to every rank whole, all of it together.
+// Largest total size of a call if tensors go to every rank whole.
 constexpr uint64_t kSmallBytes = 32 << 10;
 
 yoke_status all_reduce_flat(Reduction &r)
@@ -21,7 +21,7 @@ yoke_status all_reduce_flat(Reduction &r)
     Stage stage{r, r.everyone(), r.how(false, false), r.unit, r.unit, {}, {}};
     const Cut cut(r.call.count, stage.team.size());
     const bool has_root = r.call.op == YOKE_COMM_REDUCE, is_root = r.rank == r.call.peer;
-    char *kept = r.out;  // what another rank's root gets passes through here
+    char *kept = r.out;  // buffer for a slice of the root's result
     if (has_root && !is_root)
         kept = r.comm.partials.reserve(static_cast<uint64_t>(cut.size(stage.me()) * r.unit));
     for (size_t i = 0; i < stage.team.size(); ++i) {
@@ -38,7 +38,7 @@ yoke_status reduce_scatter_flat(Reduction &r)
     Stage stage{r, r.everyone(), r.how(false, false), r.unit, r.unit, {}, {}};
     const int64_t bytes = r.call.count * r.unit;
     const char *own = r.in + r.rank * bytes;
-    // Where the result would take the place of what has not gone yet, it waits aside.
+    // If the result would overwrite parts not sent yet, the result goes to a buffer first.
     const bool lies_within =
         r.out != own && r.out < r.in + r.comm.size * bytes && r.out + bytes > r.in;
     char *out = lies_within ? r.comm.partials.reserve(static_cast<uint64_t>(bytes)) : r.out;

@@ -1,4 +1,4 @@
-// all_reduce in memory that peers reach without a copy.
+// all_reduce in memory reached by peers without a copy.
 #include <algorithm>
 #include <cstring>
 
@@ -7,10 +7,10 @@
 
 namespace yoke::cpu::comm {
 
-// Elements that are combined, and copied from the first-level cache to the peers, at a time.
+// Bytes combined at a time, and then copied from the first-level cache to the peers.
 constexpr uint64_t kBlockBytes = 16 << 10;
 
-// This rank's slice, straight out of everybody's memory and into it.
+// Combines this rank's slice directly in the memory of all ranks.
 static yoke_status combine_slice(Comm &comm, const yoke_collective &call, const Region &region,
                                  uint64_t offset)
 {
@@ -67,7 +67,7 @@ yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *g
     *done = true;
     if (yoke_status status = combine_slice(comm, call, *region, mine.offset)) return status;
     if (yoke_status status = flow.check()) return status;
-    flow.greet_all();  // nobody goes on before all have written
+    flow.greet_all();  // every rank waits until all ranks have written
     return flow.run();
 }
 

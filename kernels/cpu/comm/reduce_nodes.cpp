@@ -5,8 +5,8 @@ namespace yoke::cpu::comm {
 
 namespace {
 
-// The slices of one round of all_reduce and reduce: as many as the node with the fewest ranks has. The first ranks of
-// every node have one each.
+// Slices of a round of all_reduce and reduce: as many as the smallest node has ranks. The first ranks of every node
+// have a slice each.
 struct Round {
     Reduction &r;
     int64_t begin, count;  // elements of the tensor
@@ -113,20 +113,20 @@ yoke_status reduce_nodes(Reduction &r)
 
 namespace {
 
-// Elements [begin, begin + count) of every rank's part. The part of a rank elsewhere is combined in this node by the
-// rank here that has its place, or shares it.
+// Elements [begin, begin + count) of every rank's part. The part of a rank of another node is combined here by the
+// rank with the same index in its node; if this node has fewer ranks, indices wrap.
 struct ScatterRound {
     Reduction &r;
     int64_t begin, count;
-    uint64_t bytes = static_cast<uint64_t>(count * r.partial_unit());  // of a partial result
+    uint64_t bytes = static_cast<uint64_t>(count * r.partial_unit());  // size of a partial result
     int node = r.comm.layout.node_of[r.rank];
     char *next = nullptr;       // room for the next partial result
-    const char *own = nullptr;  // that of this rank's part
+    const char *own = nullptr;  // partial result of this rank's part
     struct Slot {
         int rank;
         const char *data;
     };
-    std::vector<Slot> slots = {};  // what goes to ranks elsewhere
+    std::vector<Slot> slots = {};  // partial results for ranks of other nodes
 
     yoke_status run();
 
@@ -142,7 +142,7 @@ int ScatterRound::combiner(int at, int part) const
     return ranks[static_cast<size_t>(r.comm.layout.index_of[part]) % ranks.size()];
 }
 
-// The parts of `ranks` from place `first` on, one for each rank of this node.
+// Combines the parts of `ranks` from place `first` on, a part for each rank of this node.
 yoke_status ScatterRound::inside(const std::vector<int> &ranks, size_t first)
 {
     Stage stage{r, r.home(), r.how(false, true), r.unit, r.partial_unit(), {}, {}};

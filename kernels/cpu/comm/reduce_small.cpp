@@ -1,4 +1,4 @@
-// Small tensors: one exchange, after which each rank adds everything up by itself, in the same order.
+// Small tensors: after one exchange, each rank adds all tensors by itself, in the same order.
 #include "kernels/cpu/comm/reduction.h"
 
 namespace yoke::cpu::comm {
@@ -7,7 +7,7 @@ namespace {
 
 using Inputs = std::vector<const void *>;
 
-// What all ranks have sent: rank i's elements stand at `from` + i * count, this one's at `own`.
+// Elements sent by all ranks: rank i's elements are at `from` + i * count, this rank's elements at `own`.
 struct Sent {
     const Reduction &r;
     const char *from, *own;

@@ -1,4 +1,4 @@
-// One call that combines elements, and the stage of which all its large cases are made.
+// Call that combines elements, and the stage from which all large cases are built.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 
 namespace yoke::cpu::comm {
 
-// How many chunks a rank sends to be combined before it sends a result: both ways then stay full.
+// Chunks sent to be combined before the first result is sent: both directions stay full.
 constexpr int64_t kAhead = 2;
-// Partial results of one round, a rank.
+// Bytes of a rank's partial results in a round.
 constexpr uint64_t kRoundBytes = 2 << 20;
 
 struct Reduction {
@@ -25,7 +25,7 @@ struct Reduction {
     {
         return call.reduction != YOKE_REDUCE_MIN && call.reduction != YOKE_REDUCE_MAX;
     }
-    // Bytes of an element that is on its way from a node to another.
+    // Returns the bytes of an element in transit between nodes.
     int64_t partial_unit() const
     {
         return is_sum() && (call.dtype == YOKE_F16 || call.dtype == YOKE_BF16) ? 4 : unit;
@@ -42,7 +42,7 @@ struct Reduction {
     }
     const std::vector<int> &home() const { return comm.layout.nodes[comm.layout.node_of[rank]]; }
     bool is_flat() const { return comm.layout.nodes.size() == 1 || comm.layout.most() == 1; }
-    // All ranks in the order in which they are combined.
+    // Returns all ranks in the order of their combination.
     std::vector<int> everyone() const
     {
         std::vector<int> all;
@@ -51,7 +51,7 @@ struct Reduction {
     }
 };
 
-// Part i of `parts` of so many elements; ends lie at multiples of 64 elements, which every dtype's vectors like.
+// Cut of elements into parts; ends lie at multiples of 64 elements, so vectors of every dtype are whole.
 struct Cut {
     int64_t count, each;
     Cut(int64_t whole, size_t parts)
@@ -64,21 +64,21 @@ struct Cut {
     int64_t size(size_t i) const { return begin(i + 1) - begin(i); }
 };
 
-// A run of elements that one rank of a team combines.
+// Run of elements combined by a single rank of a team.
 struct Piece {
-    const char *in;  // this rank's elements of it
-    char *out;       // where its result lands here, or null: nowhere
+    const char *in;  // this rank's elements of the run
+    char *out;       // place of the result here, or null
     int64_t count;
 };
 
-// One stage of a reduction among the ranks of a team, of which this is one.
+// Stage of a reduction among the ranks of a team. This rank is in the team.
 struct Stage {
     Reduction &r;
     std::vector<int> team;
     Combination how;
     int64_t in_unit, out_unit;
-    std::vector<Piece> pieces;    // by place in the team: what that rank combines
-    std::vector<bool> gets_mine;  // by place: whether it gets this rank's result
+    std::vector<Piece> pieces;    // by place in the team: the piece combined by this rank
+    std::vector<bool> gets_mine;  // by place: whether the rank gets this rank's result
     int64_t chunk = static_cast<int64_t>(kChunkBytes) / std::max(in_unit, out_unit);
 
     size_t me() const
@@ -97,9 +97,9 @@ private:
     void add_steps(size_t other, int64_t round);
 };
 
-// A tensor that goes from everyone to everyone whole; of reduce_scatter each one's part.
+// Reduces a tensor that every rank sends whole to every rank. In reduce_scatter, each rank sends the receiver's part.
 yoke_status reduce_small(Reduction &r);
-// A tensor over several nodes of which some have several ranks.
+// Reduces a tensor over several nodes, if a node has several ranks.
 yoke_status reduce_nodes(Reduction &r);
 yoke_status reduce_scatter_nodes(Reduction &r);
 

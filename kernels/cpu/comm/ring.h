@@ -1,10 +1,10 @@
-// A stream of bytes through shared memory, from one writer to one reader.
+// Stream of bytes through shared memory, from one writer to one reader.
 //
 // Contract
-//  * The control words lie in shared memory, and the bytes behind them; each side maps the bytes twice, one behind the
-//    other, so that any run of them up to the capacity is in one piece.
-//  * `written` and `taken` count bytes for ever; each is changed by one side alone and kept from the other's by a cache
-//    line. A peer that has gone mad can make counts nonsense, never make us read or write outside.
+//  * The control words and the bytes lie in shared memory. Each side maps the bytes twice, end to end, so any run of
+//    bytes up to the capacity is contiguous.
+//  * `written` and `taken` count bytes and never wrap. Each counter has its own cache line and is changed by a single
+//    side. A faulty peer can write wrong counters, but this side never reads or writes outside the ring.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace yoke::cpu::comm {
 
-// Of each ring on a host with so many ranks, which has one for each pair both ways: 512 KiB up to 8 ranks, then less,
-// but more than a chunk.
+// Returns the bytes of each ring on a machine with so many ranks. Each pair has a ring in each direction. A ring has
+// 512 KiB up to 8 ranks, then less, but always more than a chunk.
 constexpr size_t ring_bytes(size_t ranks)
 {
     constexpr size_t kUnit = 64 << 10;  // as large as pages may be
@@ -44,7 +44,7 @@ public:
         const uint64_t used = written_ - taken_;
         return used <= capacity_ ? capacity_ - used : 0;
     }
-    // At most room() in all. Nothing is seen by the reader before publish.
+    // Puts at most room() bytes in all. Before publish, the reader sees none of the bytes.
     void put(const void *from, size_t bytes)
     {
         if (from) memcpy(bytes_.data() + written_ % capacity_, from, bytes);
@@ -57,7 +57,7 @@ private:
     Mapping bytes_;
     uint64_t capacity_;
     uint64_t written_ = 0;
-    uint64_t taken_ = 0;  // as far as we have looked
+    uint64_t taken_ = 0;  // as far as known
 };
 
 class RingReader {
@@ -67,7 +67,7 @@ public:
     {
     }
 
-    // Bytes that lie there; looks anew where fewer than `wanted` are known of.
+    // Returns the bytes ready to read. Looks again if fewer than `wanted` are known.
     size_t available(size_t wanted)
     {
         if (written_ - taken_ < wanted) written_ = words_->written.load();

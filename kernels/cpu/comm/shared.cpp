@@ -38,7 +38,8 @@ static Descriptor make_file()
         [] { return memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
 }
 
-// Beyond it the system would not only refuse the bytes, but end the process by SIGXFSZ.
+// Checks the limit on files. Beyond the limit, the system does not only refuse the bytes, but ends the process with
+// SIGXFSZ.
 static yoke_status check_file_limit(size_t bytes)
 {
     struct rlimit limit;
@@ -125,7 +126,7 @@ void Inherited::keep(Descriptor file, const Mapping &mapping)
     first_ = this;
 }
 
-// No mapping there: what touches it then ends the child, as it does of what is not kept.
+// Without a mapping, an access ends the child, as for memory that is not kept.
 void Inherited::map_in_child()
 {
     for (const Inherited *each = first_; each; each = each->next_)

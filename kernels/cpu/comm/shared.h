@@ -1,4 +1,4 @@
-// Memory that several processes share: a memfd, which no path names, so that nothing is left when a process is killed.
+// Memory shared by several processes: a memfd. It has no path, so killed processes leave no file behind.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace yoke::cpu::comm {
 
-// Addresses, given back with their owner.
+// Addresses, unmapped with the owner.
 class Mapping {
 public:
     Mapping() = default;
@@ -29,20 +29,21 @@ private:
     uint32_t generation_ = 0;
 };
 
-// A page, which sizes and offsets here are multiples of.
+// Returns the size of a page. Sizes and offsets are multiples of the size.
 size_t page_bytes();
 
-// Memory for others to map. All of it is there when this returns: a shortage is a status here, not a fault at a touch.
-// Its size is sealed, so that none who has it can take it from under the others.
+// Makes memory for other ranks to map. The system commits all bytes before the return, so missing memory gives a
+// status here instead of a fault at a later access. The size is sealed, so no rank can shrink the memory under the
+// other ranks.
 yoke_status make_shared(size_t bytes, Descriptor *out);
 
-// Whether this system can: asked before a peer counts on it.
+// Returns whether this system can share memory. Asked before a peer relies on sharing.
 bool can_share();
 
 yoke_status map_shared(int fd, size_t offset, size_t bytes, Mapping *out);
 
-// A mapping that a forked child finds at its place as a private copy: what it writes there nobody else sees, and pages
-// that it has not written may show what ranks write after the fork. Its file stays open for that.
+// Mapping that a forked child finds at the same address as a private copy. Other processes do not see the child's
+// writes. Pages not written by the child may show later writes of the ranks. For this, the file stays open.
 class Inherited {
 public:
     Inherited() = default;
@@ -51,7 +52,7 @@ public:
     Inherited &operator=(const Inherited &) = delete;
 
     void keep(Descriptor file, const Mapping &mapping);
-    // Of all that the parent kept; before close_in_child.
+    // Maps all kept memory in the child. Must run before close_in_child.
     static void map_in_child();
 
 private:
@@ -63,7 +64,7 @@ private:
     Inherited *next_ = nullptr;
 };
 
-// Twice, one behind the other, so that what runs over the end goes on at the beginning.
+// Maps the bytes twice, end to end, so an access beyond the end continues at the beginning.
 yoke_status map_mirrored(int fd, size_t offset, size_t bytes, Mapping *out);
 
 }  // namespace yoke::cpu::comm

@@ -4,7 +4,8 @@
 
 namespace yoke::cpu::comm {
 
-// What is written between two looks of the reader: it works on the first part while the second is being written.
+// Bytes written between two looks of the reader. The reader works on the first bytes while the writer writes the next
+// bytes.
 constexpr size_t kPublishBytes = 64 << 10;
 
 yoke_status Block::map(int fd, int ring)

@@ -1,8 +1,8 @@
-// Links through shared memory: to ranks of the same node.
+// Links through shared memory, to ranks of the same node.
 //
-// Each rank owns one block of shared memory, which all its local peers map: its doorbell, and for each of them a ring
-// in which that one writes to it. A Unix socket stands beside each link: it has carried the descriptors, and its end
-// tells that the peer is dead.
+// Each rank owns a block of shared memory, mapped by all local peers. The block has the rank's doorbell, and for each
+// peer a ring in which the peer writes to the rank. Beside each link is a Unix socket: the socket carried the
+// descriptors, and its end shows the peer's death.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@
 
 namespace yoke::cpu::comm {
 
-// The block of one rank, as it is mapped here.
+// Block of a rank, as mapped in this process.
 class Block {
 public:
-    // Of a rank among so many on its host.
+    // Returns the bytes of a block on a machine with so many ranks.
     static size_t bytes(size_t ranks)
     {
         return page_bytes() + (ranks - 1) * (page_bytes() + ring_bytes(ranks));
@@ -36,7 +36,7 @@ private:
     Mapping head_, words_;
 };
 
-// Sends through a ring in the peer's block, receives from one in this rank's.
+// Link that sends through a ring in the peer's block and receives from a ring in this rank's block.
 class ShmLink final : public Link {
 public:
     // `mine` and `theirs` are the two blocks, with the words of the two rings.

@@ -127,7 +127,7 @@ bool send_descriptors(int socket, const void *data, size_t bytes, const int *des
     return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
 }
 
-// Takes over what the message brought, also where it is not what was expected.
+// Takes ownership of all received descriptors, also of an unexpected message.
 static int take_descriptors(msghdr &message, Descriptor *descriptors, int count)
 {
     int taken = 0;

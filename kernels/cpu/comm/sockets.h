@@ -1,6 +1,6 @@
-// Sockets by name: what connect.cpp needs of them.
+// Sockets by name, for connect.cpp.
 //
-// Contract: every socket here neither blocks nor outlives an exec.
+// Contract: no socket blocks, and every socket closes on exec.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,33 +18,34 @@ struct Name {
     const sockaddr *address() const { return reinterpret_cast<const sockaddr *>(&storage); }
 };
 
-// "10.0.0.7", "::1", "fe80::1%eth0"; false where it is no numeric address.
+// Makes a name of "10.0.0.7", "::1" or "fe80::1%eth0". Returns false if the address is not numeric.
 bool tcp_name(const char *address, uint16_t port, Name *out);
-// An abstract name: no file, nothing left when all who have it are gone.
+// Makes an abstract name: there is no file, so the name disappears with its last socket.
 Name local_name(const char *text);
 
-// Whether errno, as it is, tells of a lack that waiting does not end: of descriptors or of memory.
+// Returns whether errno reports missing descriptors or missing memory. Waiting does not help then.
 bool is_shortage();
-// The failure of what met with one.
+// Returns the failure for such a shortage.
 yoke_status fail_shortage(const char *what, int rank);
 
 // False with errno.
 bool listen_at(const Name &name, Descriptor *out);
 uint16_t port_of(int socket);
-// The connection may be under way still; with errno where it cannot be.
+// Starts to connect; the connection may still be in progress. Returns false, with errno, if connecting is impossible.
 bool start_connect(const Name &name, Descriptor *out);
-// Between ranks of one node nothing is congested. There it does without the pace of BBR, where that is the system's
-// choice, whose guess at the bandwidth the pauses between calls spoil: 1 MiB then takes twice its time.
+// Prepares a socket for small latencies. Ranks of one node have no congestion. So a local socket avoids the pacing of
+// BBR, in case BBR is the system's choice: pauses between calls spoil BBR's estimate of the bandwidth, and 1 MiB then
+// takes twice the time.
 void prepare_stream(int socket, bool is_local);
 
-// Whether all of it was sent: of the first bytes of a connection, which fit its buffer.
+// Returns whether all bytes were sent. For the first bytes of a connection: they fit the socket's buffer.
 bool send_whole(int socket, const void *data, size_t bytes);
-// A message with descriptors beside it.
+// Sends a message with descriptors.
 bool send_descriptors(int socket, const void *data, size_t bytes, const int *descriptors,
                       int count);
 enum class Got { kAll, kNothingNow, kEnd, kShortage };
-// The whole message, which one call of send_descriptors has sent, with its descriptors; kShortage, with errno, where
-// this process may have no more of them.
+// Receives the whole message of a send_descriptors call, with the descriptors. If this process may have no more
+// descriptors, returns kShortage, with errno.
 Got receive_descriptors(int socket, void *data, size_t bytes, Descriptor *descriptors, int count);
 
 }  // namespace yoke::cpu::comm

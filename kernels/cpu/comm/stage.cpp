@@ -2,8 +2,8 @@
 
 namespace yoke::cpu::comm {
 
-// In round k the chunks k of each one's piece go to be combined, and then the results of some rounds ago. All links
-// have that order, so none waits for what stands behind it.
+// Adds the steps of round k: first chunk k of each rank's piece, then the results of an earlier round. All links use
+// this order, so no step waits for a later step.
 void Stage::add_steps(size_t other, int64_t k)
 {
     const Piece &theirs = pieces[other], &mine = pieces[me()];

@@ -30,7 +30,8 @@ yoke_status Swap::send(int peer, const SwapNote &note, const Pair &ours, int cou
     Side &side = sides_[static_cast<size_t>(peer)];
     const int both[2] = {ours.first, ours.second};
     side.has_sent = send_descriptors(side.socket, &note, sizeof note, both, count);
-    // Of a user's processes no more may be on their way than one may have open: the peers take theirs, and it goes on.
+    // The limit of open descriptors of a single process also bounds the descriptors in flight of all the user's
+    // processes. When peers take their descriptors, sending works again.
     side.must_pause = !side.has_sent && errno == ETOOMANYREFS;
     if (side.has_sent || side.must_pause || errno == EAGAIN || errno == EINTR) return YOKE_OK;
     if (is_end(errno)) return blame(fail_ended(peer), YOKE_COMM_FAULT_DIED, peer);
@@ -71,7 +72,7 @@ yoke_status Swap::step(int peer, const SwapNote &note, const Pair &ours, bool *o
     return YOKE_OK;
 }
 
-// What ends the wait for `late` and others.
+// Returns the failure that ends the wait for `late` and other ranks, if any.
 yoke_status Swap::must_end(int late)
 {
     if (comm_.aborted.load())

@@ -1,4 +1,4 @@
-// Hands descriptors to the ranks that share memory with this one, and takes theirs: at the beginning, and by mem_alloc.
+// Exchange of descriptors with the ranks that share memory with this rank: at the start, and in mem_alloc.
 #pragma once
 
 #include "kernels/cpu/comm/clock.h"
@@ -7,7 +7,7 @@
 
 namespace yoke::cpu::comm {
 
-// What goes with them, alike on all ranks.
+// Numbers sent with the descriptors. They are equal on all ranks.
 struct SwapNote {
     uint64_t number;
     uint64_t bytes;
@@ -15,7 +15,8 @@ struct SwapNote {
 
 class Swap {
 public:
-    // `init`: what a start asks whether it is over; null once the communicator is there, which abort ends.
+    // `init` reports to a starting communicator whether the start is over. `init` is null for a finished
+    // communicator, because abort ends such a communicator.
     Swap(Comm &comm, const Deadline &deadline, double timeout_s, const yoke_comm_member *init)
         : comm_(comm),
           deadline_(deadline),
@@ -27,7 +28,7 @@ public:
     }
 
     void with(int peer, int socket) { sides_[static_cast<size_t>(peer)].socket = socket; }
-    // Ours to each peer, and as many of theirs; the second may be -1.
+    // Descriptors sent to each peer, and as many received; the second may be -1.
     struct Pair {
         int first, second;
     };

@@ -11,8 +11,8 @@ namespace yoke::cpu::comm {
 constexpr size_t kMostAtOnce = size_t{1} << 30;  // a system call takes no more than 2 GiB
 static const char kFilling[16] = {};
 
-// A socket closed with unread bytes in it is reset, and takes with it what the peer has not read yet, such as a header
-// that would tell it why the call fails. So what has come is read first.
+// If a socket is closed with unread bytes, the system resets the connection and drops bytes not yet read by the peer.
+// Such bytes may include a header with the reason why the call fails. So the link reads all received bytes first.
 TcpLink::~TcpLink()
 {
     if (socket_ && !is_closed()) shutdown(socket_.get(), SHUT_WR);
@@ -55,7 +55,7 @@ size_t TcpLink::receive(char *to, size_t bytes)
     return 0;
 }
 
-// Whether `wanted` bytes lie in the buffer, after one try to get them there.
+// Returns whether `wanted` bytes are in the buffer, after a single attempt to receive bytes.
 bool TcpLink::fill(size_t wanted)
 {
     if (buffered() >= wanted) return true;
@@ -64,7 +64,8 @@ bool TcpLink::fill(size_t wanted)
         end_ -= begin_;
         begin_ = 0;
     }
-    // Of a large part no byte more than that: what is behind it goes straight to its place.
+    // For a large part, the buffer receives no further bytes, so the following bytes go directly to their
+    // destination.
     const size_t most = wanted > kAheadBytes ? wanted : kAheadBytes;
     end_ += receive(buffer_.get() + end_, most - buffered());
     return buffered() >= wanted;

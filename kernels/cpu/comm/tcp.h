@@ -1,4 +1,4 @@
-// Links over TCP: to ranks of other nodes, and of this one where shared memory is off.
+// Links over TCP: to ranks of other nodes, and to ranks of this node if shared memory is off.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace yoke::cpu::comm {
 
 class TcpLink final : public Link {
 public:
-    // A connected socket that does not block.
+    // Takes a connected, non-blocking socket.
     explicit TcpLink(Descriptor socket)
         : socket_(static_cast<Descriptor &&>(socket)), buffer_(new char[kBufferBytes])
     {
@@ -26,7 +26,7 @@ public:
     bool is_shared_memory() const override { return false; }
 
 private:
-    // What is received ahead of being asked for: a header with a small message behind it.
+    // Bytes received ahead of a request: a header with a small message after it.
     static constexpr size_t kAheadBytes = 8 << 10;
     static constexpr size_t kBufferBytes = kChunkBytes + kAheadBytes;
 

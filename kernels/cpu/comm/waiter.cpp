@@ -9,10 +9,10 @@ namespace yoke::cpu::comm {
 
 constexpr int64_t kNap = 50'000'000;
 constexpr int64_t kLongestPoll = 10'000'000'000;
-// As long as it takes to wake a sleeper: two ranks that sleep in turn would never come out of it with less.
+// Time to wake a sleeper. If two ranks sleep in turn, a shorter spin would never end this.
 constexpr int64_t kLeastSpin = 10'000;
 
-// What the peers' memory must bring; 0 where no link in use is of shared memory.
+// Returns the events to wait for in the peers' memory; 0 if no link in use is through shared memory.
 static uint32_t wanted(Flow &flow)
 {
     uint32_t wants = 0;
@@ -40,7 +40,7 @@ bool Waiter::spin(Flow &flow) const
     return false;
 }
 
-// Notes which peers' sockets have ended, and sleeps until there is something about one, `nanoseconds` at most.
+// Sleeps until a socket has an event, `nanoseconds` at most. Then closes the links whose sockets have ended.
 void Waiter::sleep_in_poll(Flow &flow, int64_t nanoseconds, bool looks_at_ends_alone)
 {
     polled_.clear();
@@ -58,7 +58,7 @@ void Waiter::sleep_in_poll(Flow &flow, int64_t nanoseconds, bool looks_at_ends_a
     if (ppoll(polled_.data(), polled_.size(), &most, nullptr) <= 0) return;
     size_t at = 0;
     flow.each_open([&](const Lane &lane) {
-        // Of a socket that is read the end shows there, behind what came before it.
+        // If the rank reads a socket, the read finds the end, after the bytes before it.
         const bool is_read = lane.awaits() && !lane.link->is_shared_memory();
         if (!is_read && polled_[at].revents & (POLLRDHUP | POLLHUP | POLLERR)) lane.link->close();
         ++at;
@@ -66,7 +66,7 @@ void Waiter::sleep_in_poll(Flow &flow, int64_t nanoseconds, bool looks_at_ends_a
     if (polled_.size() > sockets && polled_[sockets].revents) drain_event(comm_.event.get());
 }
 
-// Returns at once where a last look found something to do.
+// Sleeps. Returns at once if a last look found work.
 void Waiter::sleep(Flow &flow, uint32_t wants)
 {
     bool has_sockets = false;

@@ -1,10 +1,11 @@
-// How a call waits: a short spin, then asleep until there is something to do.
+// Wait of a call: a short spin, then sleep until there is work.
 //
 // Contract
-//  * Whoever waits for sockets alone spins where little is to come: a sleep would take longer than that does.
-//  * Beside peers that share memory alone a rank sleeps in a futex, for a twentieth of a second at most, and looks as
-//    often for peers that have died.
-//  * Where sockets matter a rank sleeps in poll, which tells of everything.
+//  * If a rank waits for sockets only, it spins only for calls with few bytes: a sleep would take longer than such a
+//    call.
+//  * If all peers share memory, the rank sleeps in a futex, for a twentieth of a second at most. After each such
+//    sleep, it looks for dead peers.
+//  * If a rank waits for sockets, it sleeps in poll, which reports all events.
 #pragma once
 
 #include <poll.h>
@@ -15,12 +16,12 @@ namespace yoke::cpu::comm {
 
 class Flow;
 
-// Waits of one communicator. After a spin in vain the next spin is shorter, after another one longer.
+// Waits of one communicator. After a spin without success, the next spin is shorter; after a successful spin, longer.
 class Waiter {
 public:
     explicit Waiter(Comm &comm) : comm_(comm), spin_ns_(comm.most_spin_ns) {}
 
-    // Waits until something of the flow may be moved. Called when nothing can be.
+    // Waits until bytes of the flow may move. Called when no byte can move.
     void wait(Flow &flow);
 
 private:

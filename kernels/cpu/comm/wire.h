@@ -1,10 +1,10 @@
-// What ranks write to each other: the one place that says it.
+// Messages between ranks. All their formats are defined here.
 //
 // Contract
-//  * Numbers lie as in memory; Hello's mark tells a host of the other byte order from one of ours.
-//  * Each way between two ranks is a stream of bytes in which messages follow one another: a Header, then the bytes of
-//    the call, whose number both sides know from the signature. Each part of a message is filled up to kPad bytes, so
-//    that elements lie aligned wherever they are read in place.
+//  * Numbers have the machine's byte order. By Hello's mark, a rank detects a machine of the other byte order.
+//  * Each direction between two ranks is a stream of bytes. In it, messages follow each other: a Header, then the
+//    bytes of the call. Both sides know the number of bytes from the signature. Each part of a message is padded to
+//    kPad bytes, so elements read in place are aligned.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ constexpr uint32_t kNoSegment = 0xffffffffu;
 struct Header {
     uint32_t mark = kHeaderMark;
     uint32_t segment =
-        kNoSegment;  // of mem_alloc, in which the caller's tensor lies, in and out alike
+        kNoSegment;  // mem_alloc region of the caller's tensor, in and out alike
     yoke_comm_signature signature = {};
     uint64_t offset = 0;  // there
 };
 static_assert(sizeof(Header) == 64 && sizeof(Header) % kPad == 0);
 
-// The secret of a communicator: who knows it was told by one of its ranks.
+// Secret of a communicator. A process with the secret got it from a rank.
 struct Cookie {
     uint8_t bytes[32];
 };
@@ -46,22 +46,22 @@ struct Hello {
     Cookie cookie = {};
     int32_t from = 0;
     int32_t to = 0;
-    int32_t lane = 0;  // of several connections to one peer
+    int32_t lane = 0;  // number among several connections to a peer
     int32_t reserved = 0;
 };
 static_assert(sizeof(Hello) == 56);
 
-// What each rank publishes before any connects. First where it stands; then, since who must listen where follows from
-// that, the doors that it has opened.
+// Data published by each rank before ranks connect: first the place, which decides where ranks must listen; then the
+// open sockets.
 struct Place {
     char node[120];
     int32_t shares_memory;
     int32_t free_mib;         // memory of the host; 0: not known
-    uint64_t processors[16];  // a bit for each that this rank may run on; none: they are not known
+    uint64_t processors[16];  // bit for each processor of this rank; all 0: unknown
 };
 
 struct Doors {
-    char address[64];  // of the TCP port
+    char address[64];  // address of the TCP port
     char local[40];    // an abstract Unix socket; "": none
     uint16_t port;     // 0: none
     uint16_t failed;   // this rank cannot go on
