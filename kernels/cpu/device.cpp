@@ -1,4 +1,4 @@
-// The one CPU device: its name, its memory, and what the backend was built with.
+// The CPU device: its name, its memory, and the build's description.
 #include <sched.h>
 #include <unistd.h>
 
@@ -77,7 +77,7 @@ uint64_t available_memory()
     return read_kib("MemAvailable");
 }
 
-// The machine's; the core knows what the process may have of it.
+// Returns the machine's numbers. The core knows the process's limits.
 yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     if (yoke_status status = check_device(device, "mem_info")) return status;

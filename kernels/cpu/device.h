@@ -6,7 +6,7 @@
 
 namespace yoke::cpu {
 
-// What device_open gives: the one CPU device. Its address is the handle.
+// CPU device, returned by device_open. Its address is the handle.
 struct Device {
     int32_t index;
 };

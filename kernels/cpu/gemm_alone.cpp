@@ -1,4 +1,4 @@
-// One product, by the calling thread.
+// Product computed by the calling thread.
 #include "kernels/cpu/gemm_cache.h"
 #include "kernels/cpu/onednn_cache.h"
 
@@ -47,7 +47,8 @@ dnnl_status_t compute_alone(const Product &product, bool *done)
     return status;
 }
 
-// The smallest that its kernels take as any other. What fails here fails, and is told, at the first product.
+// Runs the smallest product that uses oneDNN's normal kernels. A failure here occurs again at the first product, and
+// is reported there.
 void prepare_onednn()
 {
     constexpr int64_t kSize = 32;

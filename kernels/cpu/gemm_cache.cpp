@@ -1,4 +1,4 @@
-// What a product's primitive and its operands are to oneDNN.
+// Primitive of a product and its operands, as oneDNN describes them.
 #include "kernels/cpu/gemm_cache.h"
 
 #include <initializer_list>
@@ -20,7 +20,7 @@ static dnnl_data_type_t onednn_type(yoke_dtype dtype)
     }
 }
 
-// One operand's description: two axes, or three in a batch, along which a stride of 0 means broadcast.
+// Describes an operand with two axes, or three in a batch. Along the batch axis, a stride of 0 means broadcast.
 static dnnl_status_t describe(dnnl_memory_desc_t *out, const GemmKey &key, int64_t rows,
                               int64_t columns, const int64_t *strides)
 {

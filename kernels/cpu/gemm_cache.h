@@ -6,7 +6,7 @@
 
 namespace yoke::cpu {
 
-// What a primitive is made for. No padding, so that it can be hashed and compared as bytes.
+// Key of a primitive, without padding, so the key can be hashed and compared as bytes.
 struct GemmKey {
     int64_t batch, m, n, k;
     int64_t a[3], b[3], c[3];  // strides: batch, row, column
@@ -25,14 +25,14 @@ struct GemmEntry {
     uint64_t used;               // when, for eviction; 0: empty
     dnnl_primitive_t primitive;  // null: oneDNN cannot do it
     dnnl_memory_t a, b, c, bias;
-    bool settled;  // it was run: what oneDNN makes at that is made
+    bool settled;  // has run once, so oneDNN's lazy setup is done
 
     void clear();
     dnnl_status_t make(const GemmKey &wanted);
 };
 
-// Computes a product in the calling thread, with what stands here. *done is false where oneDNN cannot do it; `product`
-// has strides that it takes.
+// Computes a product in the calling thread, with the primitives above. If oneDNN does not support the product, *done
+// is false. oneDNN supports the strides of `product`.
 dnnl_status_t compute_alone(const Product &product, bool *done);
 
 }  // namespace yoke::cpu

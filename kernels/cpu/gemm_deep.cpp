@@ -1,4 +1,4 @@
-// Products cut along their depth, whose parts are added up.
+// Products cut along their depth. The parts are added up.
 #include "kernels/cpu/gemm_deep.h"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace yoke::cpu {
 
-// Depths of a part, and those from which on a product is cut at all: with few parts a cut costs little.
+// Depth of a part. A product is cut if its depth is more than twice this depth, because a cut into few parts costs
+// little.
 constexpr int64_t kVectorDepth = 8192, kMatrixDepth = 65536;
 
 static int64_t part_depth(const Product &p)
@@ -53,7 +54,7 @@ yoke_status compute_deep(const yoke_launch *launch, const Product &product, Comp
             if (product.batch == 1) part.c.batch_stride = 0;
         }
         if (yoke_status status = compute(launch, part, done)) return status;
-        if (!*done) return YOKE_OK;  // and neither are the rest
+        if (!*done) return YOKE_OK;  // the remaining parts fail alike
         if (first > 0) add_part(product, scratch.as<float>());
     }
     return YOKE_OK;

@@ -18,7 +18,7 @@ bool is_broken_depth(const Product &product)
            onednn_has_amx();
 }
 
-// What a copy of rows x columns is made of: `lines`, each dense, of so many elements.
+// Lines of a copy of rows x columns: `lines` dense lines of `length` elements.
 struct Lines {
     int64_t lines, length, step;
     bool by_rows;
@@ -37,7 +37,7 @@ static int64_t copies_of(const Matrix &m, int64_t batch)
     return m.batch_stride == 0 ? 1 : batch;
 }
 
-// Copies of rows x columns of each matrix. They have one column more, or one row more, of zeros.
+// Copies rows x columns of each matrix, and adds a column or a row of zeros.
 static Matrix copy_deeper(const Matrix &m, int64_t batch, int64_t rows, int64_t columns,
                           bool more_columns, char *to)
 {
@@ -61,7 +61,7 @@ static Matrix copy_deeper(const Matrix &m, int64_t batch, int64_t rows, int64_t 
             from.by_rows ? 1 : length};
 }
 
-// What is copied at a time: so many matrices, and of each so many rows of a and columns of b.
+// Sizes of a piece copied at a time: matrices, rows of a and columns of b.
 struct EvenPiece {
     int64_t batch, rows, columns;
 
@@ -77,7 +77,8 @@ struct EvenPiece {
     }
 };
 
-// Of a product the matrices from one on, and of these the rows and columns from some on, as a piece has them.
+// Returns a piece of a product: some matrices from `matrix` on, with some rows from `row` on and some columns from
+// `column` on.
 static Product piece_of(const Product &whole, const EvenPiece &piece, int64_t matrix, int64_t row,
                         int64_t column)
 {
@@ -126,7 +127,7 @@ yoke_status compute_even(const yoke_launch *launch, const Product &product, Comp
                 part.a = copied_a;
                 part.b = copied_b;
                 if (yoke_status status = compute(launch, part, done)) return status;
-                if (!*done) return YOKE_OK;  // and neither are the rest
+                if (!*done) return YOKE_OK;  // the remaining pieces fail alike
             }
     return YOKE_OK;
 }

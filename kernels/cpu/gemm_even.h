@@ -1,4 +1,4 @@
-// Products whose depth oneDNN's kernels do not bear, made one deeper.
+// Products with a depth where oneDNN's kernels fail, computed with a depth greater by 1.
 #pragma once
 
 #include "kernels/cpu/gemm.h"

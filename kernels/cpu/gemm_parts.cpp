@@ -1,11 +1,11 @@
 // Products through oneDNN, bias fused, cut into parts for the team: by matrices, or by rows or columns of the result.
 //
-// Each part is a product of its own that oneDNN computes in one thread, with dense operands: what is not is copied
-// first. Two rules keep the bits apart from the number of threads.
-//  * oneDNN's kernels for AVX-512 take dense operands all alike: an element of the result is the same sum in the same
-//    order wherever the cut lies. So one thread cuts nothing, and a team as suits it.
-//  * Its other kernels (before AVX-512, and AMX but for small depths) do not: the order depends on the extents. There
-//    the cut follows from the shape alone, and one thread computes the same parts one after the other.
+// Each part is a separate product, computed by oneDNN in one thread, with dense operands: other operands are copied
+// first. Two rules keep the bits independent of the number of threads.
+//  * oneDNN's kernels for AVX-512 treat all dense operands alike: an element of the result is the same sum in the
+//    same order, wherever the cut lies. So a single thread makes no cut, and a team may cut freely.
+//  * The other kernels (before AVX-512, and AMX except for small depths) do not: the order depends on the extents.
+//    For them the cut depends on the shape only, and a single thread computes the same parts in sequence.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +18,7 @@
 
 namespace yoke::cpu {
 
-// Multiplications that are worth a thread, and those that are worth a part which one thread computes as well.
+// Multiplications worth a thread, and multiplications worth a fixed part, which a single thread also computes.
 constexpr double kPartWork = 1 << 19, kFixedWork = 1 << 22, kFixedAmxWork = 1 << 28;
 constexpr int64_t kMostFixedParts = 64;
 // Rows or columns between two cuts: what kernels take at once.
@@ -34,8 +34,9 @@ static yoke_status fail_product(dnnl_status_t status, const Product &product)
 
 // ---- operands -----------------------------------------------------------------------------------------------------
 
-// Strides that oneDNN takes: one axis dense, the other at least as far apart as the dense one is long. An axis of
-// length 1 has no stride of its own and gets one that fits.
+// Changes strides so that oneDNN supports them: one axis is dense, and the step of the other axis is at least the
+// dense axis's length. An axis of length 1 has no real stride and gets a fitting stride. Returns false if this is
+// impossible.
 static bool normalise(Matrix &matrix, int64_t batch, int64_t rows, int64_t columns)
 {
     if (batch == 1) matrix.batch_stride = 0;
@@ -74,7 +75,7 @@ static void copy_matrix(const Matrix &from, const Matrix &to, int64_t rows, int6
         memcpy(target, source, (size_t)bytes);
 }
 
-// The same matrix in `room`, without gaps.
+// Returns the matrix's layout in `room`, without gaps.
 static Matrix dense_in(void *room, const Matrix &m, int64_t rows, int64_t columns)
 {
     bool by_rows = m.column_stride == 1;
@@ -83,7 +84,7 @@ static Matrix dense_in(void *room, const Matrix &m, int64_t rows, int64_t column
 
 // ---- the cut of one matrix ----------------------------------------------------------------------------------------
 
-// oneDNN's kernels by what a cut does to their bits; see the head of this file.
+// oneDNN's kernels by the effect of a cut on bits; see the head of this file.
 enum class Kernels { kAlike, kAmx, kOther };
 
 static Kernels kernels_for(yoke_dtype dtype)
@@ -95,8 +96,8 @@ static Kernels kernels_for(yoke_dtype dtype)
     return (isa & kBf16) == kBf16 ? Kernels::kAmx : Kernels::kOther;
 }
 
-// Those of AMX give an element the same bits for depths up to 512 that fill their tiles, in parts that keep to AMX:
-// each of 1657 such cuts that were tried, and not all of 1680 up to 1024.
+// Largest depth with free cuts under AMX. Up to this depth, AMX kernels with full tiles give an element the same bits
+// in all parts that use AMX: true for all of 1657 tried cuts, but not for all of 1680 cuts up to depth 1024.
 constexpr int64_t kAmxDepth = 512;
 
 static bool may_cut_anywhere(const Product &p)
@@ -115,7 +116,7 @@ public:
     dnnl_status_t run(const Product &whole, int64_t part, char *room, bool *done) const;
 
 private:
-    // What a product costs one thread in `parts` parts along an axis, in multiplications.
+    // Returns the cost for a single thread of a product in `parts` parts along an axis, in multiplications.
     double cost(bool along_rows, int64_t parts) const;
     void choose_fixed();
     void choose_for_team(int64_t batch);
@@ -128,7 +129,7 @@ private:
     int64_t room_a_ = 0, room_b_ = 0, room_c_ = 0;
 };
 
-// Each part reorders what it has of b for its kernel, and copies what is not one piece of memory; a is read as it is.
+// Each part reorders its share of b for the kernel, and copies operands with gaps. It reads a in place.
 double Cut::cost(bool along_rows, int64_t parts) const
 {
     const Product &p = whole_;
@@ -166,7 +167,7 @@ void Cut::choose_fixed()
             }
 }
 
-// The axis along which the team is done first, if that is sooner than one thread.
+// Chooses the axis along which the team is done first, if the team is faster than a single thread.
 void Cut::choose_for_team(int64_t batch)
 {
     const Product &p = whole_;
@@ -267,7 +268,7 @@ static yoke_status run_large(const yoke_launch *launch, const Product &product, 
     return YOKE_OK;
 }
 
-// Small matrices: so many at a time as are worth a thread, with the strides that they have.
+// Runs small matrices with their own strides, so many at a time as are worth a thread.
 static void run_small(const Product &product, double work, Outcome &outcome)
 {
     const int64_t size = product.dtype == YOKE_F32 ? 4 : 2;
@@ -301,7 +302,7 @@ static yoke_status run(const yoke_launch *launch, const Product &p, bool *done)
 yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool *done)
 {
     *done = false;
-    // Without instructions for bf16 oneDNN emulates them, or refuses; our loops multiply floats then.
+    // Without bf16 instructions, oneDNN emulates or refuses bf16. Yoke's own loops then multiply floats.
     if (product.dtype != YOKE_F32 && (product.dtype != YOKE_BF16 || !onednn_has_bf16()))
         return YOKE_OK;
     Product p = product;

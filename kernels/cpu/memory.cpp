@@ -1,5 +1,5 @@
-// Plain memory of the CPU: blocks of 64-byte alignment, large ones straight from the system in huge pages; copies and
-// fills by the whole team once they are worth it.
+// Plain memory of the CPU: blocks of 64-byte alignment, large blocks straight from the system in huge pages. The
+// whole team copies and fills large blocks.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -11,7 +11,8 @@ namespace yoke::cpu {
 
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kHugePage = 2u << 20;
-// From here a block is mapped by itself at a huge page's boundary. First touch is then one fault for 2 MiB, not 512.
+// Smallest size mapped separately, at a huge page's boundary. Then the first touch of 2 MiB is a single fault instead
+// of 512.
 constexpr uint64_t kMapped = 2 * kHugePage;
 constexpr uint64_t kCopyChunk = 1u << 20;
 
@@ -39,7 +40,7 @@ yoke_status alloc(void *device, uint64_t bytes, void **pointer)
     if (bytes == 0) return fail(YOKE_E_VALUE, "cpu: alloc of 0 bytes");
     void *block = nullptr;
     if (bytes <= UINT64_MAX / 2) {
-        // What is not mapped has the very size: see core/memory/memory.h.
+        // Unmapped blocks have the exact size: see core/memory/memory.h.
         if (bytes >= kMapped)
             block = map_aligned(round_up(bytes, kHugePage));
         else if (posix_memalign(&block, kAlignment, bytes))

@@ -1,4 +1,4 @@
-// What oneDNN is told for the whole process, and what it says.
+// Settings of oneDNN for the whole process, and its properties.
 #include "kernels/cpu/onednn.h"
 
 #include <oneapi/dnnl/dnnl.h>

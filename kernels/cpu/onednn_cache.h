@@ -1,12 +1,13 @@
-// oneDNN primitives that are ready to run, found by what they were made for.
+// oneDNN primitives, ready to run, found by their keys.
 //
 // Contract
-//  * A cache belongs to one thread: a primitive with its memory objects is never used by two threads at once. All is
-//    called where a OneThread lives. Looking up an entry costs a hash and a comparison or two; making one some 100
-//    microseconds.
-//  * An Entry has a `key` without padding, of whole words, which is hashed and compared as bytes; `used`, 0 where it is
-//    empty; clear(), after which it is all zeros; make(key), after which it is made or clear; and key.room(), the bytes
-//    of operands that oneDNN may pack as it makes it. What oneDNN cannot do is an entry whose `primitive` is null.
+//  * A cache belongs to a thread: two threads never use the same primitive with its memory objects at once. All
+//    functions are called where a OneThread lives. A lookup costs a hash and a comparison or two; a new entry costs
+//    some 100 microseconds.
+//  * An Entry has these members. `key` has no padding and consists of whole words; the cache hashes and compares its
+//    bytes. `used` is 0 if the entry is empty. clear() sets all to zeros. make(key) leaves the entry made or clear.
+//    key.room() returns the bytes of operands that oneDNN may pack during make. If oneDNN does not support a case,
+//    the entry's `primitive` is null.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 
 namespace yoke::cpu {
 
-// 64 sets of 4 entries; in a full set the one that was not used for longest goes.
+// 64 sets of 4 entries. A full set drops the least recently used entry.
 template <class Entry>
 class PrimitiveCache : ThreadKept {
 public:
@@ -70,7 +71,7 @@ private:
         cache->destroy = [](ThreadKept *self) {
             PrimitiveCache *ended = static_cast<PrimitiveCache *>(self);
             for (auto &set : ended->entries_)
-                for (Entry &entry : set) entry.clear();  // one whose making was cut short, too
+                for (Entry &entry : set) entry.clear();  // also an entry that was not finished
             delete ended;
             t_cache = nullptr;
         };
@@ -96,8 +97,8 @@ template <class Entry>
 thread_local PrimitiveCache<Entry> *PrimitiveCache<Entry>::t_cache
     __attribute__((tls_model("initial-exec")));
 
-// use(entry) with the calling thread's entry for the key; it sets entry.settled where it ran the primitive. What fails
-// before, or is thrown by oneDNN's allocations, is the status.
+// Calls use(entry) with the calling thread's entry for the key. `use` sets entry.settled after it ran the primitive.
+// An earlier failure, or an exception of oneDNN's allocations, gives the status.
 template <class Entry, class Key, class Use>
 dnnl_status_t use_onednn(const Key &key, const Use &use)
 {

@@ -10,19 +10,19 @@
 #include <bit>
 #include <new>
 
-// Of the C++ ABI, as atexit() for one library; a library is known by any address that is its own. glibc keeps the same
-// list for all, and __cxa_finalize calls and takes out the handlers of one.
+// Functions of the C++ ABI, like atexit() for a single library. Any address in a library identifies the library.
+// glibc keeps a common list for all libraries; __cxa_finalize calls and removes a library's handlers.
 extern "C" int __cxa_atexit(void (*handler)(void *), void *argument, void *library);
 extern "C" void __cxa_finalize(void *library);
 extern "C" int __cxa_thread_atexit_impl(void (*handler)(void *), void *argument, void *library);
 
 namespace yoke::cpu {
 
-// Seconds for the threads that are inside: a product of 8192 x 8192 takes one thread no longer.
+// Seconds to wait for the threads inside: no product of 8192 x 8192 takes a single thread longer.
 constexpr int64_t kInsideTimeout = 10;
 
-// One for each thread that has used oneDNN. Never freed, since the handler may look at any time; another thread gets
-// it.
+// Record of a thread that has used oneDNN. A record is never freed, because the handler may read it at any time.
+// After its thread has ended, another thread reuses it.
 struct Record {
     std::atomic<bool> taken{true}, inside{false};
     Record *next = nullptr;
@@ -32,7 +32,7 @@ static std::atomic<Record *> g_records{nullptr};
 static std::atomic<bool> g_ending{false};
 static thread_local Record *t_record __attribute__((tls_model("initial-exec")));
 
-// Whether the first products are done, and the thread that was about to end last before they were.
+// Whether the first products are done, and the thread that last began to end before then.
 static std::atomic<bool> g_prepared{false};
 static std::atomic<pid_t> g_leaving{0};
 static char g_names[2];
@@ -51,7 +51,8 @@ static Record *find_record()
     return made;
 }
 
-// Whether another thread is inside; the one that calls exit() may be, from a signal handler of the host's.
+// Returns whether another thread is inside. The thread that calls exit() may be inside, if a signal handler of the
+// host program calls exit().
 static bool is_used()
 {
     for (Record *record = g_records.load(); record; record = record->next)
@@ -84,7 +85,7 @@ static bool has_ended(pid_t thread)
     return !read || !state || state[1] != ' ' || state[2] == 'Z' || state[2] == 'X';
 }
 
-// Whether a thread that is about to end does so because the process does. One that ends by itself is gone soon.
+// Returns whether a thread ends because the process ends. A thread that ends alone is gone soon.
 static bool may_be_exiting()
 {
     const pid_t thread = g_leaving.load();
@@ -150,12 +151,12 @@ static void end_products()
     if (!g_ending.exchange(true)) wait_for_others();
 }
 
-// Two names by turns, so that there is no moment without a handler. What is taken out below others leaves a place of 32
-// bytes empty for good; so there is an end to it.
+// Two names in turn, so a handler is registered at any moment. Each handler removed from the middle of the list
+// leaves an unused place of 32 bytes. So after kOften handlers, registrations become rare.
 constexpr uint64_t kOften = 1024;
 static uint64_t g_registered;  // how often; under the lock
 static pthread_mutex_t g_registering = PTHREAD_MUTEX_INITIALIZER;
-// This thread takes the old handler out, which calls it.
+// Set while this thread removes the old handler, because the removal calls the handler.
 static thread_local bool t_replaces __attribute__((tls_model("initial-exec")));
 
 static void on_exit_begins(void *)
@@ -163,10 +164,11 @@ static void on_exit_begins(void *)
     if (!t_replaces) end_products();
 }
 
-// While the library is loaded, after oneDNN was: so a process that ends before its first product is known to end.
+// Registers the handlers when the library is loaded, after oneDNN. So a process that ends before its first product is
+// detected.
 static bool watch()
 {
-    // Not for every thread: glibc ends the process where it has no memory for that.
+    // Not called for every thread: glibc ends the process if it has no memory for this.
     __cxa_thread_atexit_impl(on_thread_leaves, nullptr, &g_names[0]);
     return __cxa_atexit(on_exit_begins, nullptr, &g_names[0]) == 0;
 }
@@ -177,8 +179,8 @@ bool watches_exit()
     return g_watched;
 }
 
-// oneDNN makes its statics at its first steps of a kind. So after many products a further one is looked for now and
-// then.
+// Registers the handler anew. oneDNN makes its statics at the first steps of a kind, so after many products a
+// registration is rarely needed.
 void stay_before_statics()
 {
     pthread_mutex_lock(&g_registering);

@@ -1,17 +1,16 @@
-// What becomes of products while the process ends.
+// Products during the end of the process.
 //
-// oneDNN keeps what it has made in statics, and exit() destroys those while other threads go on: a thread inside oneDNN
-// then reads memory that is gone. So each use stands in an Inside. Before the first of these statics is destroyed, a
-// handler
-//   refuses every further use: a product is an error from then on, whoever asks for it;
-//   waits for the threads that are inside, kInsideTimeout seconds at most.
-// Handlers of exit() run from the last that was registered to the first, and statics are among them: each is registered
-// when it is made. So the handler is registered anew behind whatever may have made one.
+// oneDNN keeps objects in statics. exit() destroys the statics while other threads go on, so a thread inside oneDNN
+// reads freed memory. So each use stands in an Inside. Before the first of these statics is destroyed, a handler
+//   refuses every further use: from then on, every product is an error;
+//   waits for the threads inside, kInsideTimeout seconds at most.
+// exit() calls handlers from the last registered to the first. Destructors of statics are among them, registered when
+// a static is made. So the handler is registered again after each step that may have made a static.
 //
-// Until the first products are done, what is in the making stands before the handler. exit() ends the thread-local
-// objects of its thread before anything else, so one of ours waits there, and first products after it wait to see
-// whether that thread is at its end alone. The thread that loaded the library has one; exit() in another is not guarded
-// then.
+// Until the first products are done, unfinished objects are not guarded by the handler. exit() first ends the
+// thread-local objects of its thread. So a thread-local object of Yoke waits there. First products after this wait to
+// see whether only that thread ends. The thread that loaded the library has such an object. exit() in another thread
+// is not guarded during the first products.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -20,7 +19,7 @@
 
 namespace yoke::cpu {
 
-// What a use of oneDNN comes to that is refused. oneDNN itself gives this to nobody who makes or runs a product.
+// Status of a refused use of oneDNN. oneDNN itself never returns this status when a product is made or run.
 constexpr dnnl_status_t kProcessEnds = dnnl_not_required;
 
 // The calling thread uses oneDNN in its scope, if status() is dnnl_success. Costs no lock.
@@ -50,8 +49,8 @@ void stay_before_statics();
 // The first products of each kind are done: what oneDNN makes once for all is there.
 void end_preparation();
 
-// Around a fork: none falls into a registration, in which the C library holds a lock that it gives no child anew. The
-// child has none of the other threads.
+// Calls around a fork. No fork happens during a registration: the C library then holds a lock, which would stay
+// locked in the child. The child has none of the other threads.
 void exit_before_fork();
 void exit_after_fork();
 void exit_after_fork_in_child();

@@ -1,4 +1,4 @@
-// In place of all that calls oneDNN where the build has none: everything is left to our own loops.
+// Functions for a build without oneDNN: all work is left to Yoke's own loops.
 #include "kernels/cpu/onednn.h"
 
 #include <cstdio>

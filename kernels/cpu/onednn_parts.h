@@ -1,4 +1,4 @@
-// What is computed through oneDNN in parts, each by one thread of the team.
+// Work through oneDNN in parts, each by one thread of the team.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace yoke::cpu {
 
-// What parts have come to: the worst of it stays.
+// Joint result of parts: any failure stays.
 struct Outcome {
     std::atomic<int> status{dnnl_success};
     std::atomic<bool> done{true};
@@ -20,7 +20,7 @@ struct Outcome {
     }
 };
 
-// Bytes of one operand before the next one of a scratch block.
+// Returns the bytes of an operand in a scratch block, up to the next operand.
 inline uint64_t aligned(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;

@@ -6,16 +6,15 @@
 
 namespace yoke::cpu {
 
-// oneDNN 2.6 maps a quarter of a MiB for each kernel that it writes, of which a primitive has up to some dozens; the
-// most that it was seen to take by malloc for one, with its packed operands, was 700 KB. Nothing of this is touched
-// here.
+// oneDNN 2.6 maps a quarter of a MiB for each generated kernel, and a primitive has up to some dozens of kernels. The
+// most malloc memory seen for a primitive, with packed operands, was 700 KB. This file does not touch the memory.
 constexpr uint64_t kMapped = 16 << 20, kTaken = 1 << 20;
 constexpr uint64_t kPacked = 2;  // copies of the operands
 
 bool has_room_for_onednn(uint64_t operand_bytes)
 {
     void *volatile taken =
-        malloc(kTaken + kPacked * operand_bytes);  // or the compiler leaves it out
+        malloc(kTaken + kPacked * operand_bytes);  // volatile, else the compiler removes the call
     if (!taken) return false;
     void *mapped = mmap(nullptr, kMapped, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,7 +1,8 @@
-// Whether the host has memory, asked before those are called that do not ask.
+// Check for free memory before calls without their own check.
 //
-// libgomp ends the process where it finds none, and parts of oneDNN write to what they were not given. So as much as
-// they take is taken and given back right before; the allocator then has it, or the system had it a moment ago.
+// If memory is missing, libgomp ends the process, and parts of oneDNN write to memory that they did not get. So Yoke takes as much
+// memory as these calls take and gives the memory back directly before. Then the allocator has the memory, or the
+// system had it a moment ago.
 #pragma once
 
 #include <cstdint>

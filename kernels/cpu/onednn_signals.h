@@ -9,8 +9,8 @@
 
 namespace yoke::cpu {
 
-// Blocks the calling thread's asynchronous signals in its scope. They arrive at its end; those of the process may go to
-// another thread meanwhile.
+// Scope in which the calling thread's asynchronous signals are blocked. The signals arrive at the end of the scope.
+// Signals to the process may go to another thread meanwhile.
 class HeldSignals {
 public:
     HeldSignals();

@@ -7,7 +7,7 @@
 #include "kernels/cpu/onednn_exit.h"
 #include "kernels/cpu/onednn_room.h"
 
-// oneDNN's OpenMP, whichever library of the process it is: nothing else here is built against it.
+// oneDNN's OpenMP, from whichever library of the process. No other code here is built against OpenMP.
 extern "C" {
 __attribute__((weak)) int omp_get_max_threads(void);
 __attribute__((weak)) void omp_set_num_threads(int);
@@ -24,7 +24,7 @@ static pthread_key_t g_key;
 static dnnl_engine_t g_engine;
 static thread_local OnednnThread *t_thread __attribute__((tls_model("initial-exec")));
 
-// ---- what is in the making ------------------------------------------------------------------------------------------
+// ---- unfinished primitives ----------------------------------------------------------------------------------------
 
 static pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
 
@@ -72,7 +72,7 @@ static const bool g_has_handlers =
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 
-// A thread ends. While the process does too, what it keeps stays: oneDNN may be gone.
+// Ends a thread's use of oneDNN. If the process ends too, the thread's objects stay, because oneDNN may be destroyed.
 static void destroy_thread(void *pointer)
 {
     OnednnThread *thread = static_cast<OnednnThread *>(pointer);
@@ -91,7 +91,7 @@ static void destroy_thread(void *pointer)
 // Under the lock, at each thread's first use.
 static dnnl_status_t start_process()
 {
-    // What was done already stays done, so that a start for which there was no memory is tried again.
+    // Finished steps stay, so a start that failed for missing memory can be tried again.
     static bool has_key;
     if (!has_key) has_key = pthread_key_create(&g_key, destroy_thread) == 0;
     if (!has_key || !g_has_handlers || !watches_exit()) return dnnl_out_of_memory;

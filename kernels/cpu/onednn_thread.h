@@ -1,11 +1,11 @@
-// What all uses of oneDNN share: its engine, a stream and caches for each thread, and the lock on what is in the
-// making.
+// State common to all uses of oneDNN: the engine, a stream and caches for each thread, and the lock on unfinished
+// primitives.
 //
 // Contract
-//  * A thread's stream and caches are its own, so there is no lock on them. They are made at its first use of oneDNN
-//    and go with the thread. All functions are called inside (onednn_exit.h), where a OneThread lives.
-//  * oneDNN keeps what it makes in a cache of its own, under a lock that a fork in the midst would leave to the child
-//    locked for ever. So primitives are made where a Making lives, and a fork waits for it.
+//  * A thread's stream and caches belong to this thread, so they need no lock. They are made at the thread's first
+//    use of oneDNN and end with the thread. All functions are called inside (onednn_exit.h), where a OneThread lives.
+//  * oneDNN has its own cache of primitives, under a lock. A fork during a creation would leave the lock locked in
+//    the child. So primitives are made where a Making lives, and a fork waits for its end.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -14,7 +14,7 @@
 
 namespace yoke::cpu {
 
-// Something that a thread keeps until it ends; `destroy` is called inside.
+// Object kept by a thread until the thread ends; `destroy` is called inside.
 struct ThreadKept {
     void (*destroy)(ThreadKept *self);
     ThreadKept *next;
@@ -22,7 +22,7 @@ struct ThreadKept {
 
 // Makes the calling thread's stream, and the engine, if need be.
 dnnl_status_t start_onednn_thread();
-// Both after start_onednn_thread; the engine is one for the process, kept to its end.
+// Both are valid after start_onednn_thread. The process has a single engine, kept to the end.
 dnnl_stream_t onednn_stream();
 dnnl_engine_t onednn_engine();
 // Leaves `kept` to the calling thread, which has started.
@@ -36,14 +36,15 @@ public:
     Making &operator=(const Making &) = delete;
 };
 
-// Keeps oneDNN to the calling thread while it lives, and then gives the program its own number of OpenMP threads back.
+// Scope in which oneDNN uses the calling thread only. At its end, the program gets its own number of OpenMP threads
+// back.
 class OneThread {
 public:
     OneThread();
     ~OneThread();
     OneThread(const OneThread &) = delete;
     OneThread &operator=(const OneThread &) = delete;
-    // dnnl_out_of_memory: there was none for that, and oneDNN must not be called.
+    // Status dnnl_out_of_memory: memory is missing, and the caller must not call oneDNN.
     dnnl_status_t status() const { return status_; }
 
 private:

@@ -9,7 +9,7 @@
 
 namespace yoke::cpu {
 
-// The first word of a live handle; another value there means a handle that was destroyed or never ours.
+// First word of a live handle. Another value means a destroyed or foreign handle.
 constexpr uint64_t kStreamMark = 0x6d61657274732e79u;
 constexpr uint64_t kEventMark = 0x00746e6576652e79u;
 
@@ -20,7 +20,7 @@ struct Stream {
 struct Event {
     uint64_t mark = kEventMark;
     uint32_t flags = 0;
-    std::atomic<int64_t> nanoseconds{-1};  // of the monotonic clock; -1 before the first record
+    std::atomic<int64_t> nanoseconds{-1};  // monotonic clock; -1 before the first record
 };
 
 static yoke_status check_stream(void *device, const void *stream, const char *call)

@@ -1,17 +1,17 @@
-// One word carries the life of a job, and every transition is an atomic operation on it:
+// One word holds the state of a job, and every transition is an atomic operation on it:
 //
-//   open    the holder writes job and ranges, then swaps in the next number with kOpen. What it wrote happens before
-//           whatever a worker does behind its entry, which reads the word with acquire.
-//   enter   a worker counts itself in, by compare-and-swap from a word that has kOpen: into a closed job nobody gets,
-//           and a worker that comes late finds another number and has touched nothing.
-//   leave   it counts itself out, with release: the parts it ran happen before what the holder does when it has read a
-//           count of 0 with acquire.
-//   close   when no part is left to take, the holder drops kOpen, and waits until nobody is inside. Only then does it
-//           write the job again, so that the job needs no atomics.
+//   open    the holder writes the job and ranges, then swaps in the next number with kOpen. A worker reads the word
+//   with acquire when it enters, so it sees these writes.
+//   enter   a worker counts itself in, by compare-and-swap from a word with kOpen. So no worker enters a closed job.
+//   A late worker finds another number and has touched no data.
+//   leave   the worker counts itself out, with release. The holder reads a count of 0 with acquire, so it sees the
+//   results of all parts.
+//   close   when no part is left, the holder drops kOpen and waits until no worker is inside. Only then does the
+//   holder write the job again, so the job needs no atomics.
 //
-// Going to sleep and waking meet in two words. A worker counts itself among the sleepers and then reads the word; the
-// holder swaps the word and then reads the count; all four sequentially consistent, so that one of the two sees the
-// other. That a sleeper reads an old word cannot be: the kernel compares it once more.
+// Sleep and wake use two words. A worker counts itself among the sleepers and then reads the word. The holder swaps
+// the word and then reads the count. All four steps are sequentially consistent, so at least one side sees the other.
+// A sleeper never sleeps on an old word, because the kernel compares the word once more.
 #include "kernels/cpu/team.h"
 
 #include <errno.h>
@@ -34,24 +34,26 @@ constexpr uint32_t kOpen = 1, kHolderSleeps = 2, kOneInside = 4;
 constexpr uint32_t kInside = 0x1FFC;  // up to 2047 workers
 constexpr uint32_t kOneJob = 0x2000;  // the job's number is in the bits from here on, and wraps
 
-// How long to poll, in nanoseconds. A worker that found work before it slept polls longer the next time, one that did
-// not shorter: between two short ops of a training loop lie some 10 to 100 microseconds.
+// Limits of a poll, in nanoseconds. If a worker finds work before it sleeps, its next poll is longer, else shorter:
+// between two short ops of a training loop lie some 10 to 100 microseconds.
 constexpr int64_t kShortPoll = 10'000, kLongPoll = 200'000;
-// What tells of a busy machine: a wait so long for a part that another has taken, or a poll that stood still.
+// Sign of a busy machine: a wait this long for a part of another thread, or a poll that stood still this long.
 constexpr int64_t kLongWait = 300'000;
-// A wait is no longer than the part is, if nobody is put aside: of the holder's own parts, whose last ended some time
-// amid the other's, or, of one alone that began with the other's, by how much processors differ.
+// Longest normal wait, in parts. Without preemption, a wait is no longer than a part. For the holder's own parts: the
+// last part ended in the middle of the other thread's part. For a single part, begun at the same time as the other
+// thread's part: the difference between processors.
 constexpr double kPartsToWait = 1.5, kPartsToWaitOfOne = 0.5;
-// One alone may be the system's own doing; beside a busy process one follows the other.
+// Time between two signs of a busy machine. A single sign may come from the system itself; beside a busy process,
+// signs follow each other.
 constexpr int64_t kSignsWithin = 30'000'000, kBusyFor = 100'000'000;
-// Work that pays for waking somebody who must first take a processor from another.
+// Work worth a wake of a thread that must first take a processor from another thread.
 constexpr int64_t kWorthWaking = 50'000;
 
 constexpr size_t kStackBytes =
     2 << 20;  // whatever the system's default is; kernels keep tiles on the stack
 constexpr int kWakesAtOnce = 4;
 
-// Who waits on the word: a wake reaches only those that it is for.
+// Kind of a sleeper on the word: a wake reaches only sleepers of its kind.
 constexpr uint32_t kForWork = 1, kForEnd = 2;
 
 static long futex(std::atomic<uint32_t> &word, int call, uint32_t value, uint32_t who)
@@ -105,13 +107,13 @@ bool Team::poll(const Worker &worker, int64_t most)
     return true;
 }
 
-// Whether it was woken by somebody, rather than found something to do at once.
+// Sleeps. Returns true if a thread woke this worker, false if there was work at once.
 bool Team::sleep(const Worker &worker)
 {
     sleepers_.fetch_add(1);
     uint32_t word = word_.load();
     bool woken = !has_call(worker, word) && futex(word_, FUTEX_WAIT_BITSET, word, kForWork) == 0;
-    if (!woken) sleepers_.fetch_sub(1);  // who wakes has counted whom it woke
+    if (!woken) sleepers_.fetch_sub(1);  // a waking thread has already counted the woken workers
     return woken;
 }
 
@@ -173,9 +175,9 @@ void *Team::thread_main(void *argument)
 
 // ---- the holder -----------------------------------------------------------------------------------------------------
 
-// The program's signal handlers run in the program's own threads, but for those of faults: a thread's own fault would
-// end the process without them. It may run wherever the process may, not where the thread that first had work is held
-// to.
+// Starts a worker. The program's signal handlers run in the program's own threads, except handlers of faults: without
+// them, a worker's own fault would end the process. The worker may run on all processors of the process, not only on
+// the processors of the thread with the first work.
 bool Team::start(int number, int *error)
 {
     workers_[number].team = this;
@@ -202,7 +204,7 @@ int Team::resize(int threads, int *error)
     threads = std::clamp(threads, 1, kMostThreads);
     wanted_.store(threads);
     if (threads < size_) {
-        word_.fetch_add(kOneJob);  // so that nobody falls asleep on the old word
+        word_.fetch_add(kOneJob);  // no worker falls asleep on the old word
         sleepers_.fetch_sub(static_cast<int>(futex(word_, FUTEX_WAKE_BITSET, INT_MAX, kForWork)));
         for (int number = threads; number < size_; number++)
             pthread_join(workers_[number].thread, nullptr);
@@ -212,8 +214,8 @@ int Team::resize(int threads, int *error)
     return size_;
 }
 
-// Runs the share's next part, if there is one. The first part that a thread takes brings it its slot: threads that find
-// none need no room.
+// Runs the share's next part, if any. A thread gets its slot with its first part, so threads without parts need no
+// memory.
 bool Team::run_next(Share &share, int &slot)
 {
     if (share.next.load(std::memory_order_relaxed) >= share.end) return false;
@@ -232,8 +234,8 @@ int64_t Team::work(int thread, int slot)
     return parts;
 }
 
-// Whoever is inside holds a part. The holder polls for its end and then sleeps, so that its processor is free for the
-// thread that has the part. It has run `parts` since `begin`.
+// Waits for the workers inside: each has a part. The holder polls for the end and then sleeps, so its processor is
+// free for the thread with the part. The holder has run `parts` since `begin`.
 void Team::await_last(int64_t begin, int64_t parts)
 {
     if (!(word_.fetch_and(~kOpen, std::memory_order_acquire) & kInside)) return;

@@ -1,12 +1,13 @@
-// The threads that share out a job's parts, and how they wait for each other.
+// Threads that share a job's parts, and their waits for each other.
 //
 // Contract
-//  * A job is a number of parts. Each thread has a range of them of its own, works that off, and then takes parts out
-//    of the others' ranges; so no part waits for a thread that the machine has put aside before it took the part. Who
-//    runs a part is left to chance: a result must not depend on it.
-//  * One thread at a time holds the team and calls its functions. The holder is the team's thread 0, and works itself.
-//  * A waiting thread polls for a while and then sleeps in the kernel. How long it polls, and into how many parts work
-//    is cut, follow from how the machine behaves: see the waits in team.cpp.
+//  * A job is a number of parts. Each thread works off its own range of parts. Then it takes parts from the ranges of
+//    other threads. So no untaken part waits for a preempted thread. Chance decides which thread runs a part: a
+//    result must not depend on it.
+//  * A single thread at a time holds the team and calls its functions. The holder is the team's thread 0, and also
+//    works.
+//  * A waiting thread polls for a while and then sleeps in the kernel. The length of a poll, and the number of parts,
+//    depend on the machine's behaviour: see the waits in team.cpp.
 #pragma once
 
 #include <pthread.h>
@@ -17,7 +18,7 @@
 
 namespace yoke::cpu {
 
-constexpr int kMostThreads = 1024;  // what the host's settings allow
+constexpr int kMostThreads = 1024;  // limit of the program's setting
 
 class Team {
 public:
@@ -34,20 +35,20 @@ public:
     // Whether somebody else wants the processors, as far as recent waits tell. Any thread may ask.
     bool is_machine_busy() const;
 
-    // In a forked child, which has none of the threads.
+    // Called in a forked child, where the threads are missing.
     void forget();
 
 private:
     struct alignas(64) Share {
         std::atomic<int64_t> next{
-            0};  // the first part that nobody has taken; `end` or more when all are
+            0};  // first untaken part; `end` or more if all are taken
         int64_t end = 0;
     };
     struct Worker {
         pthread_t thread = {};
         Team *team = nullptr;
         int number = 0;     // in the team; the holder's is 0
-        uint32_t seen = 0;  // the number of the last job that it knows of
+        uint32_t seen = 0;  // number of the last known job
     };
 
     static void *thread_main(void *worker);
@@ -64,17 +65,17 @@ private:
     void await_last(int64_t begin, int64_t parts);
     void note_busy(int64_t now);
 
-    // The word that everybody waits on: whether a job is open, whether the holder sleeps until it ends, how many
-    // workers are inside it, and its number.
+    // Word on which all threads wait: whether a job is open, whether the holder sleeps until its end, the number of
+    // workers inside, and the job's number.
     alignas(64) std::atomic<uint32_t> word_{0};
     alignas(64) std::atomic<int> sleepers_{
-        0};                       // workers in the kernel or on their way, whom nobody has woken
+        0};                       // workers asleep or about to sleep, not woken yet
     std::atomic<int> wanted_{1};  // workers of this number and above are to end
     std::atomic<int64_t> busy_until_{0};  // nanoseconds of the monotonic clock
     std::atomic<int64_t> last_sign_{0};   // when there was a sign of that
     int size_ = 1;
 
-    // The job; written while none is open and nobody inside.
+    // The job. The holder writes it only while the job is closed and no worker is inside.
     ChunkFn fn_ = nullptr;
     void *context_ = nullptr;
     bool wakes_on_ = false;  // whether a woken worker wakes further ones

@@ -1,4 +1,4 @@
-// Who gets the team: one host thread at a time, and nobody waits for it.
+// Access to the team: a single thread of the host program at a time, and no thread waits for it.
 #include <algorithm>
 #include <atomic>
 #include <climits>
@@ -9,20 +9,20 @@
 
 namespace yoke::cpu {
 
-// Chunks a thread: of work that costs nothing to cut, since one whose operands lie in another's cache is slower by a
-// third; and of other work on a busy machine, where a thread that is put aside for some milliseconds keeps what it has
-// taken. Of products, whose parts pack operands anew, 2 were better there than 1, 3, 4 and 8.
+// Chunks for each thread. Work that costs no time to cut has 8, because a chunk with operands in another thread's
+// cache is slower by a third. Other work on a busy machine has 2, because a thread preempted for some milliseconds
+// keeps its parts. For products, whose parts pack operands anew, 2 were faster there than 1, 3, 4 and 8.
 constexpr int kFineChunks = 8, kBusyChunks = 2;
 
-// Never destroyed: the workers of a process that ends wait in it.
+// Never destroyed: at the end of the process, workers wait in this object.
 static constinit Team g_team;
 static std::atomic<bool> g_taken{false};
 static std::atomic<bool> g_said{false};
-// What was asked for when the system gave fewer threads, and how many those were. Asked for another number it is tried
-// again.
+// Number of threads wanted when the system gave fewer threads, and the number given. If another number is wanted, the
+// team tries again.
 static std::atomic<int> g_refused{0}, g_given{0};
 
-// Whether this thread's calls run in it alone: it is a worker, or in the midst of a job.
+// Whether this thread's calls run in it alone, because it is a worker or runs a job.
 static thread_local bool t_alone __attribute__((tls_model("initial-exec")));
 
 void enter_team()
@@ -95,7 +95,7 @@ void rest_threads()
     g_taken.store(false, std::memory_order_release);
 }
 
-// The thread that forked is the only one here, and was in no job: a job runs no code of the host's.
+// In the child, only the forking thread exists. It was in no job, because a job runs no code of the host program.
 void threads_after_fork()
 {
     g_team.forget();

@@ -1,6 +1,6 @@
-// Virtual memory of the CPU. A chunk is a private mapping of its own; mapping it moves its pages to the reserved
-// address and unmapping moves them away again. Not a shared file (memfd): its pages would be one and the same in a
-// forked child, whose writes the parent would then see.
+// Virtual memory of the CPU. A chunk is a private mapping. vmm_map moves its pages to the reserved address, and
+// vmm_unmap moves the pages away again. A shared file (memfd) would not do: a forked child would share the pages, and
+// the parent would see the child's writes.
 #include <sys/mman.h>
 
 #include <mutex>
@@ -14,14 +14,14 @@ namespace yoke::cpu {
 constexpr uint64_t kGranularity = 2u << 20;  // a huge page
 
 struct Chunk {
-    kernels::Range id;     // one number
+    kernels::Range id;     // a single number
     kernels::Range place;  // where its pages are now
     bool mapped;
-    Chunk *next;   // of all chunks
-    Chunk **link;  // what points to this one there
+    Chunk *next;   // in the list of all chunks
+    Chunk **link;  // pointer to this chunk in the list
 };
 
-// All chunks by their ids, the mapped ones by their places, and the lock of both.
+// All chunks by their ids, mapped chunks by their places, and the lock of both sets.
 static std::mutex g_mutex;
 static kernels::Ranges g_chunks, g_mapped;
 static Chunk *g_first = nullptr;
@@ -90,7 +90,7 @@ static void *new_pages(void *address, uint64_t bytes, int access)
 // aligns large anonymous maps itself from 6.7 on only.
 static void *new_aligned_pages(uint64_t bytes, int access)
 {
-    // Beside the pages that were made last, which most often is aligned.
+    // The system puts pages beside the last pages, so the address is mostly aligned.
     void *found = new_pages(nullptr, bytes, access);
     if (found == MAP_FAILED || reinterpret_cast<uintptr_t>(found) % kGranularity == 0) return found;
     munmap(found, bytes);
@@ -200,8 +200,8 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t handle
     return YOKE_OK;
 }
 
-// The pages move to addresses of their own. What they leave stays reserved: the kernel keeps the old range
-// (DONTUNMAP, Linux 5.7), so that no other thread's mmap can slip in before it is made inaccessible.
+// Moves the pages to other addresses. The old range stays reserved: the kernel keeps it (DONTUNMAP, Linux 5.7). So no
+// other thread's mmap can take the range before it is inaccessible.
 static yoke_status move_away(Chunk *chunk)
 {
     char *place = pages_of(chunk);

@@ -4,7 +4,7 @@
 
 YOKE_SIMD_BEGIN
 
-// Those with parameters: a functor that holds them, made of the launch's.
+// Activations with parameters: the functor holds the launch's parameters.
 #define YOKE_ACTIVATION(name, F, grain, ...) \
     YOKE_POINTWISE(name, for_float, grain, (unary<T>(launch, grain, kernels::F{__VA_ARGS__})))
 #define YOKE_ACTIVATION_BACKWARD(name, F, grain, ...) \

@@ -16,7 +16,7 @@ static yoke_status best_of_run(const yoke_launch *launch, const T *x, int64_t n,
         int64_t begin = item * kItem;
         best[item] = begin + kernels::extreme_span<Extreme>(x + begin, 1, min(kItem, n - begin));
     });
-    // A later item's best takes the place only if it is better: then it changes what both amount to.
+    // A later item's best element replaces the chosen element only if it is better, so ties keep the earlier element.
     int64_t chosen = best[0];
     for (int64_t item = 1; item < items; item++) {
         compute_type<T> pair[2] = {load<T>(x[chosen]), load<T>(x[best[item]])};

@@ -120,8 +120,8 @@ private:
         for (int64_t i = 0; i < kQueryBlock; i++) room.sum[i] = (C)0;
     }
 
-    // kColumns queries from first + column on, of which `count` exist, against n keys from k on. Returns how many keys
-    // they meet, whose weights are left in room.scores.
+    // Runs kColumns queries from first + column on, of which `count` exist, against n keys from k on. Returns the
+    // number of keys seen by the queries. Their weights are left in room.scores.
     int64_t run_strip(int64_t head, int64_t first, int64_t column, int64_t count, int64_t k,
                       int64_t n, const ForwardRoom<C> &room) const
     {
@@ -165,7 +165,7 @@ private:
         }
     }
 
-    // Scores become weights; the rows' maxima and sums take them in. `factor` is what earlier sums are multiplied by.
+    // Turns scores into weights, and updates the rows' maxima and sums. `factor` is the factor for earlier sums.
     static void weigh(int64_t n, C *scores, C *max, C *sum, C *factor)
     {
         C top[kColumns], total[kColumns];

@@ -1,4 +1,4 @@
-// What attention's forward and backward kernels share: the operands of a launch as heads, blocks of their rows in the
+// Common parts of attention's forward and backward kernels: the operands of a launch as heads, blocks of rows in the
 // computing type, and masks.
 #pragma once
 
@@ -19,7 +19,7 @@ constexpr double kAttentionGrain = 1 << 17;
 using kernels::AttentionParams;
 using kernels::AttentionSizes;
 
-// Where head `head` of an operand begins; its leading axes broadcast to those of `query`.
+// Returns head `head` of an operand. The operand's leading axes broadcast to the leading axes of `query`.
 inline Matrix head_of(const yoke_operand &o, const yoke_operand &query, int64_t head)
 {
     char *data = data_of<char>(o);
@@ -98,7 +98,7 @@ inline void transpose_block(const C *from, int64_t from_step, int64_t rows, int6
             to[d * to_step + r] = from[r * from_step + d] * scale;
 }
 
-// Deals out one piece of memory; without memory it only counts.
+// Divides a block of memory into parts. Without memory, it only counts.
 template <class C>
 struct Dealer {
     C *base;
@@ -114,7 +114,7 @@ struct Dealer {
 
 // ---- masks ------------------------------------------------------------------------------------------------------
 
-// What the mask adds to one score: 0 or -infinity for a bool.
+// Returns the mask's term for a score: 0 or -infinity for a bool.
 template <class C, class M>
 inline C mask_term(M value)
 {
@@ -134,11 +134,11 @@ inline void add_mask_as(const M *mask, int64_t row_stride, int64_t column_stride
             scores[l] = kernels::attention_masked(scores[l], mask_term<C>(mask[l * column_stride]));
 }
 
-// ---- what is not finite -------------------------------------------------------------------------------------------
+// ---- infinite and NaN elements ------------------------------------------------------------------------------------
 //
-// Products of tiles leave such elements out, and only then are they added where a weight is not 0.
+// Products of tiles leave out such elements. They are added afterwards, only where a weight is not 0.
 
-// Whether a launch can forbid pairs; where it cannot, NaN goes its way through the products.
+// Returns whether a launch can forbid pairs. If not, NaN passes normally through the products.
 inline bool forbids_pairs(const yoke_operand &mask, const AttentionParams &params)
 {
     return is_present(mask) || params.causal;
@@ -191,7 +191,8 @@ inline void for_mask(const yoke_operand &mask, const F &f)
         f.template operator()<T>();
 }
 
-// Dropout's factors for `queries` (at most kKeyBlock) from `query` on and one key: 0, or what keeps the mean.
+// Dropout's factors for `queries` (at most kKeyBlock) from `query` on, and a single key: 0, or the factor that
+// preserves the mean.
 template <class C>
 struct AttentionDropout {
     kernels::Keep keep;

@@ -1,9 +1,9 @@
-// The gradients of attention, with probabilities computed anew from the rows' log-sum-exp.
+// Gradients of attention. Probabilities are computed again from the rows' log-sum-exp.
 //
-// A block of keys owns its rows of dK and dV and meets one block of queries after the other; the columns of a vector
-// are keys, so that only the block of keys is transposed. dQ is summed over blocks of keys in their order, in room of
-// its own. Where there are few heads, the blocks of one are dealt out to several such sums, which are added in order:
-// how many depends on the shapes alone, so that the bits do not depend on the number of threads.
+// A block of keys owns its rows of dK and dV, and takes the blocks of queries in turn. The columns of a vector are
+// keys, so only the block of keys is transposed. dQ is summed over blocks of keys in order, in separate memory. With
+// few heads, the blocks of a head are divided among several such sums, which are added in order. Their number depends
+// on the shapes only, so the bits do not depend on the number of threads.
 #include "kernels/cpu/simd/attention.h"
 
 YOKE_SIMD_BEGIN
@@ -17,12 +17,12 @@ template <class C>
 struct BackwardRoom {
     int64_t width, value_width;
     C *keys, *keys_across;  // a block of keys, as it is and transposed
-    C *values_across;       // the same of values, transposed only
+    C *values_across;       // a block of values, only transposed
     C *d_keys, *d_values;   // their gradients
     C *queries, *grads;     // a block of queries, and of the result's gradient
     C *weights, *slopes;    // probabilities, and the gradients of scores: queries x keys
-    C *factors;             // of dropout: keys x queries
-    C *dots;                // one a query of the head
+    C *factors;             // dropout's factors: keys x queries
+    C *dots;                // a dot product for each query of the head
     int64_t size;
 
     static constexpr int64_t kBlockRows = kKeyBlock + kRows;
@@ -154,7 +154,7 @@ private:
         }
     }
 
-    // The product of each row of the result with its gradient: what softmax's gradient subtracts.
+    // Computes the dot product of each row of the result and its gradient: the term subtracted in softmax's gradient.
     void find_dots(int64_t head, const BackwardRoom<C> &room) const
     {
         const Matrix grad = head_of(grad_, query_, head), out = head_of(out_, query_, head);
@@ -213,7 +213,7 @@ private:
             weigh(min(n, ahead + i + 1), room.weights + i * kKeyBlock, room.slopes + i * kKeyBlock,
                   room.factors + i, lse[i], room.dots[q + i]);
         for (int64_t i = count * kKeyBlock; i < round_up(count, kRows) * kKeyBlock; i++)
-            room.slopes[i] = (C)0;  // of the last panel
+            room.slopes[i] = (C)0;  // rest of the last panel
         if (forbids_) add_stray_queries(head, q, count, n, room);
         for (int64_t j = 0; j < n; j += kRows) {
             int64_t skip = max(0, j - ahead);  // queries before the panel's first key
@@ -231,7 +231,7 @@ private:
                                           d_queries + i * room.width, room.width, room.width);
     }
 
-    // To the gradients of keys and values what queries, and gradients of the result, hold that is not finite.
+    // Adds infinite and NaN elements of queries, and of the result's gradients, to the gradients of keys and values.
     void add_stray_queries(int64_t head, int64_t q, int64_t count, int64_t n,
                            const BackwardRoom<C> &room) const
     {
@@ -258,8 +258,8 @@ private:
             dropout_.draw(sizes_, head, k + j, q, count, to + j * kKeyBlock);
     }
 
-    // One query: scores become the probabilities that values were multiplied by, and gradients of those the gradients
-    // of scores. Keys from `seen` on are not for this query.
+    // Handles a single query: turns scores into the factors of values (the probabilities, with dropout), and the
+    // gradients of these factors into gradients of scores. Keys from `seen` on are not for this query.
     void weigh(int64_t seen, C *weights, C *slopes, const C *factors, C lse, C dot) const
     {
         if (params_.dropout > 0) {

@@ -1,5 +1,5 @@
-// Sums of bfloat16 in float32 without a move between lanes: each 32 bits of a vector hold two elements, of which the
-// even one is shifted to the top and the odd one stands there.
+// Sums of bfloat16 in float32 without a move between lanes. Each 32 bits of a vector hold two elements. The even
+// element is shifted to the top; the odd element is at the top already.
 #pragma once
 
 #include "kernels/cpu/simd/load_vector.h"

@@ -1,11 +1,14 @@
-// Maps over x [N, C, ...] with numbers by plane: what follows the sums of batch_norm, group_norm and their gradients.
+// Maps over x [N, C, ...] with numbers by plane: the step after the sums of batch_norm, group_norm and their
+// gradients.
 //
 // Contract
-//  * Operand 0 is written, the last is the first of F::kNumbers arrays of numbers, `planes` apart; those between are
-//    f's inputs. All but the last are of one dtype and of x's shape, the last broadcasts to it.
-//  * Elements pass in runs of kMapRun, where they lie if they are dense and widen at no cost, else through buffers.
-//  * Where channels are neighbours in memory (NHWC), their numbers are repeated until they fill a run, so that a run
-//    is as long whatever the channels.
+//  * Operand 0 is written. The last operand is the first of F::kNumbers arrays of numbers, `planes` apart. The
+//    operands between are f's inputs. All but the last operand have the dtype and shape of x; the last operand
+//    broadcasts to x.
+//  * Elements pass in runs of kMapRun. Dense elements that widen at no cost are used in place, others pass through
+//    buffers.
+//  * If channels are neighbours in memory (NHWC), the channels' numbers are repeated until they fill a run, so a run
+//    is equally long for any number of channels.
 #pragma once
 
 #include <utility>
@@ -20,7 +23,8 @@ YOKE_SIMD_BEGIN
 
 constexpr int64_t kMapRun = 512;
 
-// Numbers of a run, `apart` from one array to the next: one for all elements, or one each.
+// Numbers of a run, `apart` from each array to the next. There is either a number for all elements, or a number for
+// each element.
 template <class C>
 struct RunNumbers {
     const C *first;
@@ -56,7 +60,8 @@ inline void map_values(const F &f, const T *const *in, const RunNumbers<C> &numb
     for (int64_t i = 0; i < n; i++) to[i] = map_one(f, in, i, (const C *)of, 1, kPlaces);
 }
 
-// What a map has beside its operands: their dtype, how far arrays of numbers are apart, and whether it is a long way.
+// Properties of a map besides its operands: the dtype, the distance of the arrays of numbers, and whether the run is
+// long.
 struct MapCall {
     yoke_dtype dtype;
     int64_t planes;
@@ -68,7 +73,7 @@ template <class C, int N, class F>
 inline void map_run(const F &f, const MapCall &call, char *const *data, const int64_t *stride,
                     int64_t n, const RunNumbers<C> &numbers)
 {
-    constexpr int64_t kBytes = kMapRun * (int64_t)sizeof(uint16_t);  // of the narrowest
+    constexpr int64_t kBytes = kMapRun * (int64_t)sizeof(uint16_t);  // bytes of the narrowest dtype
     if (call.far)
         for (int64_t at = 0; at < n * dtype_size(call.dtype); at += kBytes)
             fetch_to_write(data[0] + kFetchAhead + at, kBytes);
@@ -87,7 +92,7 @@ inline void map_run(const F &f, const MapCall &call, char *const *data, const in
     store_elements(call.dtype, buffer[N - 2], data[0], stride[0], n);
 }
 
-// Runs of any strides; where numbers lie neither together nor all in one place, they are gathered.
+// Maps runs of any strides. Numbers that are neither contiguous nor all in one place are gathered.
 template <class C, int N, class F>
 inline void map_strided(const Loop<N> &loop, int64_t begin, int64_t end, const MapCall &call,
                         const F &f)

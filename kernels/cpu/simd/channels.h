@@ -1,15 +1,16 @@
-// Sums over everything but the channels of x [N, C, ...], and maps by channel: the engine of batch_norm and group_norm.
+// Sums over all axes except the channels of x [N, C, ...], and maps by channel: the engine of batch_norm and
+// group_norm.
 //
 // Contract
-//  * A plane is what shares one result: all values of a channel (batch_norm), or those of one sample and channel
-//    (group_norm). Planes are numbered row-major by [N, C] or [C].
-//  * The order in which values are combined depends on shapes and strides alone, never on the number of threads.
-//    Planes whose values lie together are taken in items of a fixed length; where channels are neighbours in memory
-//    (NHWC), columns of them are taken side by side.
+//  * The values of a plane share a result: all values of a channel (batch_norm), or the values of a channel in one
+//    sample (group_norm). Planes are numbered row-major by [N, C] or [C].
+//  * The order in which values are combined depends on shapes and strides only, never on the number of threads. If
+//    the values of a plane lie together, they are taken in items of a fixed length. If channels are neighbours in
+//    memory (NHWC), columns of channels are taken side by side.
 //  * State has static init and combine (a before b).
-//  * A View says what is summed of what is loaded: kLoaded operands are, and prepare(in, data, strides, count, room)
-//    may replace an entry of `in`, using room for that.
-//  * Columns that lie dense are summed where they are, if they widen at no cost; all else is loaded, as C, first.
+//  * A View defines the summed values: its first kLoaded operands are loaded. prepare(in, data, strides, count, room)
+//    may replace an entry of `in`, and use `room` for this.
+//  * Dense columns that widen at no cost are summed in place. All other values are first loaded as C.
 #pragma once
 
 #include "kernels/common/per_plane.h"
@@ -24,7 +25,7 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kPlaneItem = 65536;
 constexpr int64_t kPlaneChunk = 1024;  // values that are loaded at a time
 constexpr int64_t kPlaneColumns = 64;  // channels side by side: a row of them is four lines
-constexpr int64_t kPlaneRows = 64;     // rows of them at a time, so that they stay in a near cache
+constexpr int64_t kPlaneRows = 64;     // rows of channels at a time; they stay in a near cache
 
 template <int N>
 struct Planes {
@@ -48,7 +49,7 @@ struct Planes {
         return along_kept != 0 && along_kept < kernels::stride_size(reduced.stride[0][0]);
     }
 
-    // Whether columns are all channels, and rows of them follow one another in every operand.
+    // Returns whether columns are all channels, and rows of channels follow each other in every operand.
     bool are_rows_together() const
     {
         const int64_t size = dtype_size(dtype);
@@ -62,7 +63,7 @@ struct Planes {
     // Whether columns are neighbours in every operand.
     bool are_columns_dense() const { return are_dense(kept.stride[0], N, dtype_size(dtype)); }
 
-    // Values that one item of a plane (or of a column) covers.
+    // Returns the number of values that an item of a plane (or of a column) covers.
     int64_t item_length() const
     {
         if (!by_columns) return kPlaneItem;
@@ -70,7 +71,7 @@ struct Planes {
     }
 };
 
-// What is loaded, as it is.
+// View of the loaded operands without changes.
 template <int N>
 struct Loaded {
     static constexpr int kLoaded = N;
@@ -80,8 +81,8 @@ struct Loaded {
     }
 };
 
-// `count` elements of each operand, one at data and the next a stride from there: as T where they lie if that is what
-// they are, else widened into the room of their operand, `apart` from that of the one before.
+// Loads `count` elements of each operand, from data on with the operand's stride. Elements of type T are used in
+// place. Other elements are widened into the operand's part of `room`; these parts are `apart` from each other.
 template <class T, int N, class View>
 inline void load_values(yoke_dtype dtype, const View &view, char *const *data,
                         const int64_t *stride, int64_t count, T *room, int64_t apart,
@@ -150,7 +151,7 @@ inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<
     }
 }
 
-// What sum_planes goes through: all planes, each in items of per_item values.
+// Work of sum_planes: all planes, each in items of per_item values.
 struct PlaneItems {
     int64_t count, length, per_item, items;
 

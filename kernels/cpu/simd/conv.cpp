@@ -1,4 +1,4 @@
-// Convolution and its gradients: which way they are computed, and the sweeps that are products of matrices.
+// Convolution and its gradients: the choice of the method, and the sweeps computed as products of matrices.
 #include "kernels/cpu/simd/conv.h"
 
 #include "kernels/cpu/conv.h"
@@ -7,13 +7,13 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of every kRows
-constexpr int64_t kTileBytes = 1024;             // of a row of the result's tile
+constexpr int64_t kTileBytes = 1024;             // length of a row of the result's tile
 constexpr int64_t kSpread = 16;                  // keeps rows of a power of two apart in the cache
 
 // How a sweep is cut into tiles, and how much room they need, in elements.
 template <class C>
 struct SweepTiling {
-    int64_t rows, columns, depth, step;  // of a tile; step is from row to row of what is gathered
+    int64_t rows, columns, depth, step;  // sizes of a tile; step between gathered rows
     int64_t down, across, panels;  // tiles of all rows and of a group's columns; panels of those
     int64_t panel_size, room;
 
@@ -72,13 +72,13 @@ static void write_rows(const Sweep &s, yoke_dtype dtype, int64_t row, int64_t ro
     }
 }
 
-// What all tiles of a sweep read: panels of the weight, and the bias in C.
+// Operands common to all tiles of a sweep: panels of the weight, and the bias in C.
 template <class C>
 struct SweepOperands {
     const C *panels, *bias;
 };
 
-// One tile of the result, wholly: partial sums stay in the room until all terms are in.
+// Computes a whole tile of the result. Partial sums stay in `room` until all terms are added.
 template <class C>
 static void compute_tile(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> &tiling,
                          const SweepOperands<C> &operands, int64_t index, C *room)

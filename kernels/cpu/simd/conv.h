@@ -1,9 +1,8 @@
-// Convolution by own loops: products of matrices whose rows are gathered from pixels as they are needed.
+// Convolution by Yoke's own loops: products of matrices whose rows are gathered from pixels as needed.
 //
 // Contract
-//  * All is computed in C, float or double: halves are widened in runs as they are read, and narrowed as they are
-//    written.
-//  * No bit depends on threads: how sums are cut follows from sizes alone.
+//  * All arithmetic is in C, float or double. Halves are widened in runs when read, and narrowed when written.
+//  * No bit depends on threads: the cut of sums depends on sizes only.
 #pragma once
 
 #include "kernels/common/conv.h"
@@ -18,7 +17,7 @@ using kernels::Pixel;
 using kernels::Sweep;
 using kernels::Tap;
 
-// One sweep, or the gradient by weight, in C; depthwise where each channel has a window of its own.
+// Compute a sweep, or the gradient by weight, in C. The depthwise functions are for channels with a window each.
 template <class C>
 yoke_status sweep_tiles(const yoke_launch *launch, yoke_dtype dtype, const Sweep &sweep);
 template <class C>
@@ -28,15 +27,15 @@ yoke_status weight_tiles(const yoke_launch *launch, const Conv &conv);
 template <class C>
 yoke_status weight_depthwise(const yoke_launch *launch, const Conv &conv);
 
-// Whether taps side by side read pixels that lie side by side, so that a row of them is one run; no product of sizes
-// near their ends overflows then.
+// Returns whether neighbouring taps read neighbouring pixels, so a row of taps is a single run. Also returns false
+// for sizes whose products would overflow.
 inline bool reads_rows(const Sweep &s)
 {
     constexpr int64_t kFar = (int64_t)1 << 30;
     return s.groups == 1 && s.x.tap_step == 1 && s.x.offset > -kFar && s.depth < kFar;
 }
 
-// What gather_terms gives, of such a sweep.
+// Does the work of gather_terms for such a sweep.
 template <class C>
 inline void gather_rows_of_taps(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, int64_t begin,
                                 int64_t end, C *to)
@@ -58,7 +57,7 @@ inline void gather_rows_of_taps(const Sweep &s, yoke_dtype dtype, const Pixel &p
     }
 }
 
-// Terms [begin, end) of the sum for one pixel of a group: the channels that taps read, 0 where that is padding.
+// Gathers terms [begin, end) of the sum for a pixel of a group: the channels read by taps, 0 for padding.
 template <class C>
 inline void gather_terms(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, int64_t group,
                          int64_t begin, int64_t end, C *to)

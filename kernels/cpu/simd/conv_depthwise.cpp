@@ -1,12 +1,12 @@
-// Depthwise convolution: each channel has a window of its own, so that channels are the axis of vectors.
+// Depthwise convolution: each channel has a separate window, so channels are the axis of vectors.
 #include "kernels/cpu/simd/conv.h"
 
 #include "kernels/cpu/simd/tile.h"
 
 YOKE_SIMD_BEGIN
 
-constexpr int64_t kChannels = 256, kTaps = 16;  // that are summed at once
-constexpr int64_t kLeastPositions = 128;        // of a part of a gradient by weight
+constexpr int64_t kChannels = 256, kTaps = 16;  // summed at once
+constexpr int64_t kLeastPositions = 128;        // least positions of a part of a gradient by weight
 
 // sums[i] = first[i] + from[k][i] * by[k][i] over k < count, for each i < n: sums stay in registers.
 template <class C>

@@ -5,15 +5,15 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kTileRows = 96, kTileBytes = 1024;  // kTileRows is a multiple of every kRows
-constexpr int64_t kPositions = 128;                   // that are in the room at once
-constexpr int64_t kLeastPositions = 512;              // of a part
+constexpr int64_t kPositions = 128;                   // gathered at once
+constexpr int64_t kLeastPositions = 512;              // least positions of a part
 
 // How the gradient of a group is cut into tiles of output channels by terms, and positions into parts. Sizes of room
 // are in elements.
 template <class C>
 struct WeightTiling {
-    int64_t rows, columns, depth;         // of a tile
-    int64_t channels, terms, positions;   // of a group, of a group, of all
+    int64_t rows, columns, depth;         // sizes of a tile
+    int64_t channels, terms, positions;   // of a group, of a group, of all groups
     int64_t down, across, parts, length;  // length is of a part, in positions
     int64_t room;
 
@@ -33,8 +33,8 @@ struct WeightTiling {
     }
 };
 
-// The next positions of a tile: what the result's gradient has there, and the terms that it meets, in panels; zeros up
-// to whole rows and columns of the innermost kernel.
+// Gathers the next positions of a tile, in panels: elements of the result's gradient, and their terms. Zeros fill up
+// whole rows and columns of the innermost kernel.
 template <class C>
 static void gather_positions(const Conv &c, const Sweep &s, const WeightTiling<C> &tiling,
                              int64_t group, int64_t row, int64_t column, int64_t first, int64_t n,
@@ -55,7 +55,7 @@ static void gather_positions(const Conv &c, const Sweep &s, const WeightTiling<C
     }
 }
 
-// One tile over one part of the positions, into `sums` of the whole weight, [out, height, width, in / groups].
+// Computes a tile over one part of the positions, into `sums` of the whole weight, [out, height, width, in / groups].
 template <class C>
 static void compute_tile(const Conv &c, const Sweep &s, const WeightTiling<C> &tiling,
                          int64_t index, C *sums, C *room)

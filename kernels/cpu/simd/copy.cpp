@@ -1,5 +1,4 @@
-// Casts, copies and fills over any strides. A copy that transposes goes by tiles, so that neither side wastes the cache
-// lines it touches.
+// Casts, copies and fills over any strides. A transposing copy goes by tiles, so neither side wastes cache lines.
 #include "kernels/cpu/simd/copy.h"
 
 #include <cstring>
@@ -54,7 +53,7 @@ static void copy_transposed(const Loop<2> &loop, int axis)
     });
 }
 
-// The same dtype on both sides: only the size of an element matters.
+// Copies between operands of the same dtype: only the size of an element matters.
 template <class T>
 static yoke_status copy_same(const yoke_operand &dst, const yoke_operand &src)
 {
@@ -75,7 +74,7 @@ static yoke_status copy_same(const yoke_operand &dst, const yoke_operand &src)
 
 // ---- casts ------------------------------------------------------------------------------------------------------
 
-// The float that a narrow dtype is rounded from: one rounding in all, whatever the source.
+// Converts to the float from which a narrow dtype is rounded: a single rounding in all, for any source.
 template <class From>
 struct BeforeNarrow {
     YOKE_HD float operator()(From x) const
@@ -99,7 +98,7 @@ static yoke_status convert_all(const yoke_operand &dst, const yoke_operand &src)
                                     (std::is_same_v<To, float> && std::is_same_v<From, bf16>);
     if constexpr (std::is_same_v<To, From>)
         return YOKE_OK;
-    else if constexpr (between_floats)  // what autocast converts most: no buffer between
+    else if constexpr (between_floats)  // autocast's usual case: no buffer between
         return map<To, From>(Converted<To, From>(), kGrain, dst, src);
     else if constexpr (kernels::is_narrow<To>)
         return map<float, Source>(BeforeNarrow<Source>(), kGrain, dst, src);

@@ -1,4 +1,4 @@
-// Copies between strided tensors, for every kernel that needs one: cat, clone, packing for a matrix product.
+// Copies between strided tensors, for all kernels: cat, clone, packing for a matrix product.
 #pragma once
 
 #include "kernels/cpu/simd/iterate.h"

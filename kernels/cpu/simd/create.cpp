@@ -43,7 +43,7 @@ YOKE_KERNEL(_eye)
     if (x.ndim != 2) return fail(YOKE_E_VALUE, "_eye: x has %d axes; it takes two", x.ndim);
     return for_any(launch, "x", x.dtype, [&]<class T>() {
         int64_t columns = x.shape[1],
-                rows = columns ? x.shape[0] : 0;  // none of 2^40 without an element
+                rows = columns ? x.shape[0] : 0;  // no loop over 2^40 rows without elements
         T one = convert<T>((int64_t)1), zero = convert<T>((int64_t)0);
         parallel_range(rows, max(1, kGrain / max(1, columns)), [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; r++) {

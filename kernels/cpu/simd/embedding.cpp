@@ -1,6 +1,6 @@
-// embedding and its gradient. The gradient goes row by row of the table: positions are sorted by the row that they name
-// (a counting sort, which keeps their order), and each row adds up its own. No two threads write one row, and the order
-// of additions is that of the index.
+// embedding and its gradient. The gradient is computed by rows of the table. A counting sort orders positions by
+// their row and preserves the order within a row. Then each row adds up its positions. Two threads never write the
+// same row, and the order of additions is the order of the index.
 #include <cstring>
 
 #include "kernels/cpu/simd/indices.h"
@@ -9,9 +9,9 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kEmbeddingColumns =
-    128;  // of a row at a time, accumulated in registers and a near cache
+    128;  // columns at a time, accumulated in registers and a near cache
 constexpr int64_t kEmbeddingBlock =
-    64;  // additions one after another before their sum joins the total
+    64;  // additions in sequence before the sum joins the total
 
 // The index as a list, with what lies beside each entry (the rows of the other operand).
 struct Entries {
@@ -115,7 +115,7 @@ static yoke_status sort_entries(const yoke_launch *launch, const yoke_operand &i
     });
 }
 
-// One row of the gradient: the sum of `count` rows of grad, by tiles of columns.
+// Computes a row of the gradient: the sum of `count` rows of grad, by tiles of columns.
 template <class T>
 static void add_row(const Loop<1> &places, const int64_t *entries, int64_t count, int64_t step,
                     int64_t width, T *to)
@@ -143,7 +143,8 @@ static void add_row(const Loop<1> &places, const int64_t *entries, int64_t count
     }
 }
 
-// The first row that is not before `share` of `shares` equal parts of the work: one unit a row, one an entry.
+// Returns the first row at or after share number `share` of `shares` equal shares of work. A row and an entry count
+// as a unit each.
 static int64_t cut(const int64_t *start, int64_t rows, int64_t share, int64_t shares)
 {
     int64_t goal = (rows + start[rows]) / shares * share, low = 0, high = rows;

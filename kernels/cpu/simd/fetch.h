@@ -1,16 +1,15 @@
-// Fetching ahead of a long pass over memory: what it will read and write is asked for while what comes before it is
-// computed.
+// Prefetch for a long pass over memory: the data of later steps is fetched while earlier steps are computed.
 //
-// A store to a line that is far away waits until the line has come, and a core has few such stores on the way at a
-// time: of a pass that reads and writes 16 MiB that was a third of the time. Loads are fetched ahead by the hardware
-// too, but not across pages.
+// A store to a distant line waits until the line has arrived, and a core has few such stores in flight. In a pass
+// that reads and writes 16 MiB, this wait was a third of the time. The hardware prefetches loads too, but not across
+// pages.
 #pragma once
 
 #include "kernels/cpu/simd/simd.h"
 
 YOKE_SIMD_BEGIN
 
-constexpr int64_t kFarBytes = (int64_t)1 << 20;  // what a core's own caches do not hold
+constexpr int64_t kFarBytes = (int64_t)1 << 20;  // more than a core's own caches hold
 constexpr int64_t kLine = 64;
 constexpr int64_t kFetchAhead = 2048;  // bytes: some hundred nanoseconds at the speed of memory
 
@@ -19,8 +18,8 @@ inline bool is_far(int64_t bytes)
     return bytes >= kFarBytes;
 }
 
-// Addresses beyond the end of an array do no harm: a fetch never faults. The loops have a length that the compiler
-// knows, and are unrolled: gcc takes a loop of nothing but fetches for one that does nothing.
+// Fetches bytes to read. Addresses beyond the end of an array do no harm, because a fetch never faults. The loops
+// have a constant length and are unrolled: gcc treats a loop of fetches only as a loop without effect.
 inline __attribute__((always_inline)) void fetch_to_read(const void *from, int64_t bytes)
 {
 #pragma GCC unroll 64
@@ -33,13 +32,13 @@ inline __attribute__((always_inline)) void fetch_to_write(void *to, int64_t byte
     for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch((char *)to + at, 1);
 }
 
-// f(i) for each i below n, in vectors: the last pass over a row of `to`, during which the next row of both is fetched.
-// Rows that do not follow one another lose nothing but the fetches.
+// Calls f(i) for each i below n, in vectors: the last pass over a row of `to`. Meanwhile it fetches the next row of
+// both arrays. If rows do not follow each other, only the fetches are wasted.
 template <class C, class F>
 inline void finish_row(C *to, const C *from, int64_t n, bool far, const F &f)
 {
     constexpr int64_t kStep = 64, kBytes = kStep * (int64_t)sizeof(C);
-    constexpr int64_t kLongest = 65536;  // bytes of a row beyond which the next would push it out
+    constexpr int64_t kLongest = 65536;  // bytes of a row; a longer next row would evict the row
     int64_t i = 0;
     if (far && n * (int64_t)sizeof(C) <= kLongest)
         for (; i + kStep <= n; i += kStep) {

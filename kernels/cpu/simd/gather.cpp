@@ -1,8 +1,8 @@
-// gather and scatter_add: elements by an index along one axis, every other coordinate being their own.
+// gather and scatter_add: elements by an index along one axis; the other coordinates stay the same.
 //
-// Two elements of scatter_add meet only where all their other coordinates agree: along a line of the axis. Lines are
-// shared out among the team, or, where there are too few, the places of a line; either way what meets in one place is
-// added in the order of the index, whatever the number of threads.
+// Two elements of scatter_add meet only if all their other coordinates agree: along a line of the axis. Lines are
+// divided among the team or, if there are too few lines, the places of a line. In both cases, elements of one place
+// are added in the order of the index, for any number of threads.
 #include "kernels/cpu/simd/indices.h"
 
 YOKE_SIMD_BEGIN
@@ -37,7 +37,7 @@ YOKE_KERNEL(gather)
     });
 }
 
-// What is added along lines: operands are sum, index (I) and src (T).
+// Addition along lines. The operands are sum, index (I) and src (T).
 template <class T, class I, class K>
 struct Adder {
     Loop<3> lines;     // all axes but the one of the index
@@ -57,7 +57,7 @@ struct Adder {
             }
     }
 
-    // The same lines abreast: for lines that are neighbours of each other.
+    // Adds lines [begin, end) side by side: for lines that are neighbours of each other.
     void by_planes(int64_t begin, int64_t end) const
     {
         Loop<3> plane = lines;
@@ -72,7 +72,7 @@ struct Adder {
         }
     }
 
-    // The elements of one line that go to places [first, last).
+    // Adds the elements of a line that go to places [first, last).
     void to_places(int64_t index, int64_t first, int64_t last) const
     {
         const Cursor<3> line(lines, index);

@@ -1,4 +1,4 @@
-// What is done to all gradients (or weights) at once: loss scaling, norm and clipping, averages.
+// Work on all gradients (or weights) at once: loss scaling, norm and clipping, averages.
 #include "kernels/common/optim.h"
 #include "kernels/common/vector_norm.h"
 
@@ -53,7 +53,7 @@ YOKE_KERNEL(_update_scale)
 
 // ---- norm and clipping -------------------------------------------------------------------------------------------
 
-// Sizes are compared as bits, so that NaN, whose bits are the largest, wins.
+// Returns the largest size. Sizes are compared as bits, so NaN wins: its bits are the largest.
 static double largest_run(const float *x, int64_t n)
 {
     int32_t best = 0;

@@ -1,4 +1,4 @@
-// Runs of a dense array of floats of any width, as what they are computed in: float, or double.
+// Runs of a dense array of floats of any width, in the computing type: float, or double.
 #pragma once
 
 #include "kernels/cpu/simd/run.h"
@@ -25,7 +25,7 @@ inline void give_run(yoke_dtype dtype, const C *from, int64_t n, void *array, in
     __builtin_memcpy(static_cast<C *>(array) + at, from, (size_t)n * sizeof(C));
 }
 
-// The same n elements where they lie, or in the buffer.
+// Returns n elements in place, or copied to the buffer.
 template <class C>
 inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *buffer)
 {
@@ -64,8 +64,9 @@ inline bool are_dense(const int64_t *stride, int n, int64_t size)
     return true;
 }
 
-// f.operator()<T>() for a stored type that a loop computing in C may read as it goes: C, and bf16, which widens by a
-// shift. What f16 takes is an instruction that no compiler finds in a loop: false, and runs of it are widened first.
+// Calls f.operator()<T>() with the stored type, if a loop in C may read this type directly: C, or bf16, which widens
+// by a shift. For f16 it returns false: compilers do not use the instruction for f16 in a loop, so runs of f16 are
+// widened first.
 template <class C, class F>
 inline bool for_direct(yoke_dtype dtype, const F &f)
 {

@@ -1,8 +1,8 @@
-// index_select, _index and _index_put: what integer tensors name along neighbouring axes of x.
+// index_select, _index and _index_put: elements named by integer tensors along neighbouring axes of x.
 //
-// The axes of x are [before…, indexed…, behind…]; the index tensors, all of one shape, name `places` in the middle,
-// each a block of the axes behind. Places that are named twice are written, or added to, in the order of the indices:
-// the work is shared out so that no two threads ever reach the same element.
+// The axes of x are [before…, indexed…, behind…]. The index tensors, all of one shape, name `places` in the middle;
+// each place is a block of the axes behind. Places named twice are written, or added to, in the order of the indices.
+// The work is divided so that two threads never reach the same element.
 #include "kernels/cpu/simd/indices.h"
 #include "kernels/cpu/simd/run.h"
 
@@ -77,7 +77,7 @@ void Places::add(const yoke_operand &index, const yoke_operand &x, int axis, boo
     });
 }
 
-// Axes [first, last) of x in row-major order; that of `out` beside it are `shift` axes further on.
+// Plans axes [first, last) of x in row-major order, beside the axes of `out`, which are `shift` further on.
 static Loop<2> axes_of(const yoke_operand &out, const yoke_operand &x, int first, int last,
                        int shift)
 {
@@ -99,7 +99,7 @@ static void copy_block(const Loop<2> &block)
     });
 }
 
-// The result is row-major: its rows are the blocks, one for each place of each `before`.
+// Writes a row-major result: its rows are the blocks, a block for each place of each `before`.
 template <class T>
 static void index_rows(const yoke_operand &x, const yoke_operand &out, const Places &places,
                        Middle middle, int index_ndim)
@@ -168,7 +168,7 @@ struct AddTo {
     }
 };
 
-// Operands: what is written, and the values, which broadcast to [before…, indices…, behind…].
+// Writes, by index: the operands are the result and the values. The values broadcast to [before…, indices…, behind…].
 struct Put : kernels::IndexedBlocks {
     const Places &places;
 
@@ -178,7 +178,7 @@ struct Put : kernels::IndexedBlocks {
     {
     }
 
-    // What one thread does: of each block elements [begin, end), at places whose offset is in [low, high).
+    // Work of a thread: elements [begin, end) of each block, at places with an offset in [low, high).
     struct Share {
         int64_t first_before, last_before, begin, end, low, high;
     };

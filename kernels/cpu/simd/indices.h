@@ -1,5 +1,5 @@
-// What the kernels that go by index share: reading indices of either dtype, and refusing those out of range before
-// anything is read or written.
+// Common parts of kernels with indices: reads indices of either dtype, and refuses indices out of range before any
+// access.
 #pragma once
 
 #include "kernels/common/elementwise.h"
@@ -13,11 +13,11 @@ YOKE_SIMD_BEGIN
 #define YOKE_INDEX_DTYPES(CASE) CASE(YOKE_I64, int64_t) CASE(YOKE_I32, int32_t)
 YOKE_DISPATCHER(for_index_dtype, YOKE_INDEX_DTYPES)
 
-// An integer tensor and the axis whose positions it names.
+// Integer tensor, and the axis of its positions.
 struct Indices {
     const yoke_operand &operand;
     const char *name;  // "index", for the error
-    int64_t length;    // of the axis
+    int64_t length;    // length of the axis
     bool wraps;        // negative ones count from the end
 };
 
@@ -30,18 +30,18 @@ using kernels::row_major;
 
 // A sum of this many floats, one after another, loses little more than rounding does.
 constexpr int64_t kFewAdditions = 256;
-// From this many additions for each element of the result on, a float64 copy of it costs little beside them.
+// Additions for each element of the result from which a float64 copy of the result costs little in comparison.
 constexpr int64_t kManyAdditions = 4;
 
-// Counts how often an index names each element, to find whether it names one far more than kFewAdditions times. It
-// looks at one name of each kNames, and elements share counters: a needless alarm is harmless.
+// Counter of how often an index names each element. It detects elements named far more than kFewAdditions times. It
+// looks at one name of each kNames, and elements share counters: a false alarm is harmless.
 class Tally {
 public:
     explicit Tally(const yoke_launch *launch) : scratch_(launch) {}
     // Makes room to count among this many names.
     yoke_status start(int64_t names);
-    // Counts those that it looks at of n names, of which the first is number `first`; any thread may. offset_of(i) is
-    // where the element stands that name i of them names.
+    // Counts a sample of n names, the first of which has number `first`. Any thread may call this. offset_of(i) is
+    // the offset of the element with name i.
     template <class Offset>
     void count(int64_t first, int64_t n, const Offset &offset_of)
     {
@@ -59,7 +59,8 @@ private:
     static constexpr int kOften = kFewAdditions / kNames;
 
     static uint64_t mixed(int64_t number) { return (uint64_t)number * 0x9e3779b97f4a7c15; }
-    // Returns which name of a group counts, whoever counts the group. No period of an index agrees with that of these.
+    // Returns which name of a group is counted; the same for all threads. The choice has no period that an index
+    // could match.
     static int64_t looked_at(int64_t group) { return (int64_t)(mixed(group) >> (64 - kNameBits)); }
     bool add(int64_t offset)
     {
@@ -88,9 +89,10 @@ struct Additions {
     int64_t all, to_one;
 };
 
-// What an op that adds into a copy of x adds into: the result itself, which gets x's values unless it is x; for
-// halves a float32 copy, so that a sum is rounded once. Floats have a float64 copy where one element may be added to
-// far more than kFewAdditions times: a float32 of 2^24 would not grow by ones. finish() brings a copy into the result.
+// Target of an op that adds into a copy of x. For most dtypes this is the result itself, which first gets x's values
+// unless it is x. Halves have a float32 copy, so a sum is rounded once. Floats have a float64 copy if an element may
+// get far more than kFewAdditions additions: a float32 of 2^24 would not grow by ones. finish() converts a copy into
+// the result.
 class Sum {
 public:
     Sum(const yoke_launch *launch, const yoke_operand &out, const Additions &additions)
@@ -102,7 +104,7 @@ public:
         is_wide_ = may_lose && additions.all >= kManyAdditions * out.numel;
         wants_tally_ = may_lose && !is_wide_;
     }
-    // Returns whether the copy costs much beside the additions, and a tally tells whether it is needed.
+    // Returns whether the copy costs much beside the additions. Then a `Tally` decides whether the copy is needed.
     bool wants_tally() const { return wants_tally_; }
     void take(const Tally &tally) { is_wide_ = tally.is_often(); }
     // Calls f.operator()<K>() with what sums of T are kept as.

@@ -1,4 +1,5 @@
-// linear, alone and with an activation, which is applied to a block of rows while the caches still hold it.
+// linear, alone and with an activation. The activation is applied to a block of rows while the block is still in the
+// caches.
 #include "kernels/common/activation.h"
 #include "kernels/common/named.h"
 #include "kernels/cpu/simd/copy.h"
@@ -73,7 +74,7 @@ static yoke_status compute_blocks(const yoke_launch *launch, const Product &prod
     return YOKE_OK;
 }
 
-// linear into `before`, and an activation of that into `out`, which may be the same; both are row-major.
+// Computes linear into `before`, and the activation into `out`; both are row-major, and may be the same tensor.
 template <class T, class F>
 static yoke_status activate(const yoke_launch *launch, const yoke_operand &out,
                             const yoke_operand &before)
@@ -99,7 +100,7 @@ YOKE_KERNEL(_linear_relu)
                      [&]<class T>() { return activate<T, kernels::Relu>(launch, out, out); });
 }
 
-// Where the gradient wants what the activation is applied to, that is the last operand; else it is empty.
+// If the gradient needs the activation's input, it is the last operand; else this operand is empty.
 YOKE_KERNEL(_linear_act)
 {
     const yoke_operand &out = launch->operands[3], &kept = launch->operands[4];

@@ -23,8 +23,8 @@ template <class V>
 inline V load_vector(const bf16 *from)
 {
     using Wide = VectorOf<uint32_t, sizeof(V)>;
-// What GCC makes of __builtin_convertvector takes vectors apart and joins them again; of the unmasked instruction it
-// warns that its result is not initialised.
+// For __builtin_convertvector, GCC splits vectors and joins them again. For the unmasked instruction, GCC warns about
+// an uninitialised result.
 #if defined(__AVX512F__)
     if constexpr (sizeof(V) == 64)
         return (

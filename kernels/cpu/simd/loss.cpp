@@ -1,5 +1,5 @@
-// Cross entropy of logits and class indices, and its gradient: two passes over the logits, none over a softmax that
-// would have to be stored; and the negative log likelihood of log-probabilities.
+// Cross entropy of logits and class indices, and its gradient: two passes over the logits, without a stored softmax.
+// Also the negative log likelihood of log-probabilities.
 #include "kernels/common/loss.h"
 #include "kernels/common/named.h"
 
@@ -37,7 +37,7 @@ struct Classes {
                                         : data_of<int32_t>(target)[place];
     }
 
-    // Refuses what the kernels cannot use, before any of it is used; counts the rows that are not ignored.
+    // Refuses invalid targets before any is used. Counts the rows that are not ignored.
     yoke_status check(const yoke_launch *launch, int64_t *used) const
     {
         if (target.dtype != YOKE_I64 && target.dtype != YOKE_I32)

@@ -1,4 +1,4 @@
-// What all elementwise maps share: the walk, the team, and the buffers of what is no dense run.
+// Common parts of all elementwise maps: the walk, the team, and the buffers for operands that are not dense runs.
 #include "kernels/cpu/simd/map.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 YOKE_SIMD_BEGIN
 
-constexpr int64_t kBufferBytes = 2048;   // of each operand; all of them fit the first-level cache
+constexpr int64_t kBufferBytes = 2048;   // size of each operand's buffer; all fit the first-level cache
 constexpr int64_t kGroupBytes = 64 * 8;  // the largest group
 
 // ---- less than a group: what is left of a dense run, and the whole of a small tensor --------------------------------
@@ -65,19 +65,19 @@ static void run_part(const MapLoop &loop, char *const *data, int64_t n)
     store_part(place[0], n * types.size[0], data[0]);
 }
 
-// ---- what is strided, broadcast or narrow: blocks that pass through buffers -----------------------------------------
+// ---- strided, broadcast or narrow operands: blocks that pass through buffers --------------------------------------
 
-// One operand of a block: `rows` runs of n elements each.
+// Operand of a block: `rows` runs of n elements each.
 struct Rows {
     char *data;
     int64_t stride, n, row_stride, rows;  // strides in bytes
-    int64_t size;                         // of an element as it is stored
+    int64_t size;                         // bytes of a stored element
 
     bool is_dense() const { return stride == size && (rows == 1 || row_stride == n * size); }
     bool is_same_for_all() const { return stride == 0 && (rows == 1 || row_stride == 0); }
 };
 
-// A loop with the dtypes in which its operands are stored.
+// Loop with the stored dtypes of its operands.
 class Mapper {
 public:
     // `total` elements are mapped in all, by whatever threads.
@@ -111,7 +111,7 @@ public:
         run_rest(rest, n - whole);
     }
 
-    // The same for several rows, of no more than a block in all.
+    // Maps several rows, together at most a block.
     void run_rows(char *const *data, const int64_t *stride, int64_t n, const int64_t *row_stride,
                   int64_t rows) const
     {
@@ -143,7 +143,7 @@ private:
         }
     }
 
-    // `again`: what is the same for all elements stands in its buffer already.
+    // Maps a block. With `again`, operands with a single value for all elements are in their buffers already.
     void run_block(const Rows *operands, char (*buffers)[kBufferBytes], bool again) const
     {
         char *place[kMapOperands];
@@ -198,7 +198,7 @@ private:
     const bool far_;
     int64_t block_;
     int64_t stored_[kMapOperands];     // bytes of an element
-    yoke_dtype narrow_[kMapOperands];  // of an operand whose elements are converted, else YOKE_NONE
+    yoke_dtype narrow_[kMapOperands];  // dtype of a converted operand, else YOKE_NONE
 };
 
 void map_run(const MapLoop &loop, const yoke_dtype *dtypes, char *const *data,
@@ -246,8 +246,8 @@ static void map_walk(const Mapper &mapper, const yoke_operand *const *operands, 
     });
 }
 
-// Fewer elements than a group has, in N dense runs of the loop's own types: what small tensors mostly are, so nothing
-// is prepared that is not needed. False if the operands are anything else.
+// Maps fewer elements than a group, in N dense runs of the loop's own types. Most small tensors are like this, so the
+// function prepares as little as possible. Returns false for other operands.
 template <int N>
 static bool map_part(const MapLoop &loop, const yoke_operand *const *operands)
 {
@@ -275,7 +275,7 @@ static void map_any(const Mapper &mapper, int count, const yoke_operand *const *
     return map_walk<5>(mapper, operands, grain);
 }
 
-// Apart from map_operands, whose small launches need none of its registers and stack.
+// Separate from map_operands, so small launches do not pay for its registers and stack.
 static __attribute__((noinline)) void map_whole(const MapLoop &loop,
                                                 const yoke_operand *const *operands, int64_t grain)
 {

@@ -1,16 +1,18 @@
 // Elementwise maps: result = f(inputs), over any strides and by the whole team.
 //
 // Contract
-//  * map<Out, A…>(f, grain, result, inputs…) is compiled to one loop, over dense runs (dense_loop). All that is left is
-//    done once for every functor and dtype, in map.cpp: the walk over strides, threads, and what is no dense run, which
-//    passes through small buffers in the first-level cache, where broadcast, strided and narrow elements become one.
-//  * A loop goes by whole groups of elements, as many as fill the widest vectors, so that it has no remainder to
-//    compute apart. What a run has beyond its groups is padded in a buffer; a functor must bear zeros in any argument
-//    (a quotient of two of them raises the processor's floating-point flags, which nothing here reads).
-//  * f takes and gives stored values (Stored, Converted). f16 has no loop of its own: its elements are converted to a
-//    buffer of floats (instructions do that), and the loop is that of float. Narrow floats (f16, bf16, float8) also
-//    come by a loop of float where the operand's dtype is one and the loop's type is float.
-//  * Each element of an input is read before the same one of the result is written, so the two may be one tensor.
+//  * map<Out, A…>(f, grain, result, inputs…) is compiled to one loop over dense runs (dense_loop). The rest is
+//    written once for all functors and dtypes, in map.cpp: the walk over strides, threads, and operands that are not
+//    dense runs. Such operands pass through small buffers in the first-level cache, which make broadcast, strided and
+//    narrow elements dense.
+//  * A loop goes by whole groups of elements, as many as fill the widest vectors, so there is no remainder loop. The
+//    rest of a run is padded in a buffer, so a functor must accept zeros in any argument. A quotient of two zeros
+//    raises the processor's floating-point flags, which Yoke never reads.
+//  * f takes and gives stored values (Stored, Converted). f16 has no loop: instructions convert f16 to a buffer of
+//    floats, and the loop for float runs. If the loop's type is float, an operand of a narrow float (f16, bf16,
+//    float8) is converted in the same way.
+//  * Each element of an input is read before the same element of the result is written, so input and result may be
+//    the same tensor.
 #pragma once
 
 #include <utility>
@@ -21,16 +23,16 @@ YOKE_SIMD_BEGIN
 
 constexpr int kMapOperands = 5;  // the result and up to four inputs
 
-// One loop over dense runs: what it is compiled to, and for which operands.
+// Loop over dense runs: its compiled function, and its operands.
 struct MapTypes {
     // data: the result, then the inputs. `far` says that all runs together are longer than the caches.
     void (*run)(const void *functor, char *const *data, int64_t groups, bool far);
-    uint8_t count;               // of operands
+    uint8_t count;               // number of operands
     uint8_t group_bits;          // a group has 1 << group_bits elements
     uint8_t size[kMapOperands];  // bytes of an element, as the loop takes it
 };
 
-// A loop and the functor that it calls, which outlives it.
+// Loop and its functor. The functor must outlive the loop.
 struct MapLoop {
     const MapTypes &types;
     const void *functor;
@@ -39,11 +41,11 @@ struct MapLoop {
 // operands[0] is the result, to whose shape the inputs broadcast. Work below `grain` stays in the calling thread.
 yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain);
 
-// The same over one run; dtypes and strides (in bytes) are those of the operands as they are stored.
+// Maps a single run. The dtypes and strides (in bytes) describe the stored operands.
 void map_run(const MapLoop &loop, const yoke_dtype *dtypes, char *const *data,
              const int64_t *stride, int64_t n);
 
-// The types a loop has for those of its operands.
+// Type in a loop for an operand's type.
 template <class T>
 using loop_type = std::conditional_t<std::is_same_v<T, f16>, float, T>;
 
@@ -77,8 +79,8 @@ constexpr uint8_t group_bits()
     return least == 8 ? 3 : least == 4 ? 4 : least == 2 ? 5 : 6;
 }
 
-// Whole groups: a multiple of every vector's length, which the compiler sees, so that no scalar loop follows. A long
-// run goes by steps of a few vectors, each of which fetches what a later step needs.
+// Runs whole groups: a multiple of every vector's length. The compiler knows this, so no scalar loop follows. A long
+// run goes by steps of a few vectors, and each step fetches data of a later step.
 template <uint8_t kGroupBits, class F, class Out, class... A>
 YOKE_HD void dense_loop(const F f, int64_t groups, bool far, Out *out, const A *...in)
 {
@@ -98,7 +100,7 @@ YOKE_HD void dense_loop(const F f, int64_t groups, bool far, Out *out, const A *
     }
 }
 
-// f(in…) for each element: the one piece of code that a functor and its types are compiled to.
+// Computes f(in…) for each element. This is the only code compiled for each functor and its types.
 template <class F, class Out, class... A>
 void run_dense(const void *functor, char *const *data, int64_t groups, bool far)
 {

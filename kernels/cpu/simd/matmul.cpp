@@ -1,4 +1,4 @@
-// matmul: its shapes become products of matrices, which oneDNN or our own loops compute.
+// matmul: its shapes become products of matrices, computed by oneDNN or by Yoke's own loops.
 #include "kernels/cpu/simd/product.h"
 
 YOKE_SIMD_BEGIN

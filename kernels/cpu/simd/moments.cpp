@@ -4,7 +4,7 @@
 
 YOKE_SIMD_BEGIN
 
-// Writes the variance, or its square root; and beside it, in double, the mean, and the root once more.
+// Writes the variance, or its square root. Also writes the mean and the root in double.
 template <bool kRoot>
 static yoke_status reduce_moments(const yoke_launch *launch)
 {

@@ -15,12 +15,13 @@ YOKE_SIMD_BEGIN
 
 constexpr int64_t kTile = 512;  // elements: the buffers of a tile stay in the first-level cache
 
-// Elements [begin, end) of the tensors laid end to end: f(tensor, from, to) for each one that has a part in it.
+// Calls f(tensor, from, to) for each tensor with a part of elements [begin, end), counted over all tensors end to
+// end.
 template <class F>
 inline void for_parts(const yoke_operand *tensors, int64_t count, int64_t begin, int64_t end,
                       const F &f)
 {
-    int64_t first = 0;  // of this tensor, among all elements
+    int64_t first = 0;  // first element of this tensor, counted over all tensors
     for (int64_t i = 0; i < count && first < end; i++) {
         int64_t n = tensors[i].numel, from = max(begin, first), to = min(end, first + n);
         if (from < to) f(i, from - first, to - first);
@@ -30,7 +31,7 @@ inline void for_parts(const yoke_operand *tensors, int64_t count, int64_t begin,
 
 using kernels::total_numel;
 
-// The same for all elements, shared among the threads.
+// Calls f(tensor, from, to) for all elements, shared among the threads.
 template <class F>
 inline void for_tensors(const yoke_operand *tensors, int64_t count, const F &f)
 {
@@ -38,7 +39,7 @@ inline void for_tensors(const yoke_operand *tensors, int64_t count, const F &f)
                    [&](int64_t begin, int64_t end) { for_parts(tensors, count, begin, end, f); });
 }
 
-// ---- one tensor, run by run ---------------------------------------------------------------------------------------
+// ---- runs of a single tensor --------------------------------------------------------------------------------------
 
 template <class C, class T>
 inline void gather(const char *data, int64_t stride, int64_t n, C *out)
@@ -80,9 +81,9 @@ inline void scatter_as(yoke_dtype dtype, const C *from, int64_t n, char *data, i
 #undef YOKE_GATHER_CASE
 #undef YOKE_SCATTER_CASE
 
-// f(arrays, n) over elements [begin, end) of N operands of one shape. Bit i of `reads` and `writes` says whether
-// operand i is read before f and written after it; f may point arrays[i] elsewhere, and that is what is written then.
-// An operand with neither bit only lends its shape.
+// Calls f(arrays, n) over elements [begin, end) of N operands of one shape. Bit i of `reads` and `writes` tells
+// whether operand i is read before f and written after it. f may change arrays[i]; then this array is written. An
+// operand without a bit only defines its shape.
 template <class C, int N, class F>
 inline void for_runs(const yoke_operand *const (&operands)[N], unsigned reads, unsigned writes,
                      int64_t begin, int64_t end, const F &f)

@@ -11,10 +11,10 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of every kRows
-constexpr int64_t kTileBytes = 1024;             // of a row of the result's tile
+constexpr int64_t kTileBytes = 1024;             // length of a row of the result's tile
 constexpr int64_t kStackBytes = 32768;
 
-// What a dtype is multiplied in. Integers wrap, so unsigned ones of at least 32 bits give the right low bits.
+// Accumulator type of a dtype. Integers wrap, so unsigned integers of at least 32 bits give the right low bits.
 template <class T>
 using Accumulator = std::conditional_t<is_float<T>, compute_type<T>,
                                        std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
@@ -73,7 +73,7 @@ static void pack(const T *from, int64_t column_stride, int64_t stride, int64_t c
 // How a product is cut into tiles, and how much room one needs.
 template <class C>
 struct Tiling {
-    int64_t rows, columns, depth;         // of a tile, rounded up to whole panels
+    int64_t rows, columns, depth;         // sizes of a tile, rounded up to whole panels
     int64_t down, across;                 // tiles
     int64_t a_size, b_size, result_size;  // elements
 
@@ -114,7 +114,7 @@ static void write_tile(const Product &product, C *tile, int64_t stride, T *c, co
     }
 }
 
-// One tile of the result, wholly: partial sums stay in the tile until all of k is in.
+// Computes a whole tile of the result. Partial sums stay in the tile until all of k is added.
 template <class T, class C>
 static void compute_tile(const Product &product, const Tiling<C> &tiling, int64_t index, C *room)
 {

@@ -1,5 +1,5 @@
-// Our own matrix product: every dtype, any strides. It serves small products, where oneDNN's set-up would dominate, and
-// the dtypes that oneDNN lacks. f16 and bf16 are widened tile by tile and accumulate in float.
+// Yoke's own matrix product: every dtype, any strides. It serves small products, where oneDNN's setup would dominate,
+// and dtypes without support in oneDNN. f16 and bf16 are widened tile by tile, and sums are float.
 #pragma once
 
 #include "kernels/cpu/gemm.h"

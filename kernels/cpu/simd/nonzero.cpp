@@ -1,7 +1,7 @@
-// _count_nonzero and _nonzero: how many elements are not 0, and where they are.
+// _count_nonzero and _nonzero: the number of elements other than 0, and their places.
 //
-// Elements are counted by chunks of a fixed length in row-major order; what was found before a chunk is where it
-// writes.
+// Elements are counted by chunks of a fixed length in row-major order. The count before a chunk is the chunk's place
+// in the result.
 #include "kernels/cpu/simd/indices.h"
 
 YOKE_SIMD_BEGIN
@@ -60,7 +60,7 @@ YOKE_KERNEL(_count_nonzero)
     });
 }
 
-// The coordinates of what one chunk holds, from row `row` of the result on.
+// Writes the coordinates of a chunk's elements, from row `row` of the result on.
 template <class T>
 static void write_chunk(const Loop<1> &loop, const yoke_operand &out, int64_t begin, int64_t end,
                         int64_t row)

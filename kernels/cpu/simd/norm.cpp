@@ -10,7 +10,7 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kNormGrain = 8192;   // elements below which rows stay in the calling thread
 constexpr int64_t kRowItems = 64;      // at most so many runs of rows
 constexpr int64_t kLeastRowItem = 16;  // rows in each, at least
-// Rows that are added in the computing type before their sum joins the others.
+// Rows added in the computing type before their sum joins the total.
 constexpr int64_t kRowsOfSum = 64;
 
 // A parameter of n elements as a dense row of C, `value` throughout if it is absent.
@@ -49,8 +49,8 @@ static yoke_status row_status(const yoke_launch *launch, bool failed, int64_t le
                 (long long)length);
 }
 
-// Of each row of a block, operand N - 1 becomes what operand N - 2 is, normalised by what statistics(block, mean, rstd)
-// finds. Bias may be absent, weight too.
+// Normalises each row of a block: operand N - 2 is the source, operand N - 1 the result. statistics(block, mean,
+// rstd) finds the numbers. Bias and weight may be absent.
 template <class C, int N, class Statistics>
 static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<N> &rows,
                                   const yoke_operand &weight, const yoke_operand *bias,
@@ -81,14 +81,14 @@ static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<N> &
     return row_status(launch, failed, n);
 }
 
-// Finds the mean and 1 / sqrt(variance + eps) of a row of which the plain sums do not tell them, from values times s.
+// Finds the mean and 1 / sqrt(variance + eps) of a row from its values times s, because the plain sums lost them.
 template <class C>
 [[gnu::noinline]] static void find_carefully(const C *x, int64_t n, bool centred, C eps, C s,
                                              C *mean, C *rstd)
 {
     C centre = (C)0;
     if (centred) {
-        // What the deviations add up to corrects a mean whose sum has been rounded.
+        // The sum of the deviations corrects the rounding of the mean.
         C first = kernels::sum_of<C>(n, [=](int64_t i) { return x[i] * s; }) / (C)n;
         centre = first + kernels::sum_of<C>(n, [=](int64_t i) { return x[i] * s - first; }) / (C)n;
     }
@@ -98,7 +98,7 @@ template <class C>
     *rstd = kernels::inverse_root_of_scaled(squares / (C)n, s, eps);
 }
 
-// What a row's statistics are, whose squares (of deviations from the mean, where it is centred) add up to `*rstd`.
+// Computes a row's statistics from `*rstd`: the sum of squares, or of squared deviations if centred.
 template <class C>
 static void finish_statistics(const C *x, int64_t n, bool centred, C eps, C *mean, C *rstd)
 {
@@ -109,7 +109,7 @@ static void finish_statistics(const C *x, int64_t n, bool centred, C eps, C *mea
         *rstd = kernels::inverse_root(variance, eps);
 }
 
-// The statistics of rows x of a layer_norm, which keeps them.
+// Statistics of rows x for layer_norm, which also stores them.
 template <class C>
 struct LayerStatistics {
     C *means, *rstds;
@@ -142,7 +142,7 @@ YOKE_KERNEL(layer_norm)
     });
 }
 
-// sum = x + residual, rounded to the dtype that it has in memory.
+// Computes sum = x + residual, rounded to the stored dtype.
 template <class C>
 static void add_rows(yoke_dtype dtype, const C *x, const C *residual, C *sum, int64_t n, bool far)
 {
@@ -204,11 +204,11 @@ YOKE_KERNEL(rms_norm)
 
 // ---- gradients --------------------------------------------------------------------------------------------------
 
-// What one row's gradient needs.
+// Numbers for the gradient of a row.
 template <class C>
 struct NormRow {
     C mean, rstd;
-    const C *weight;  // dense; ones if the op had none
+    const C *weight;  // dense; ones if the op had no weight
     bool centred;     // layer_norm, not rms_norm
     int64_t n;
 };
@@ -299,7 +299,8 @@ struct RunSums {
     }
 };
 
-// Rows [begin, end) of grad, x, perhaps what else came to x, and dx: that, and the sums of the weight's gradient.
+// Computes dx and the sums of the weight's gradient for rows [begin, end). The operands are grad, x, perhaps a
+// further gradient of x, and dx.
 template <class C, int N>
 static bool run_gradient(const NormGradient &o, const NormRows<N> &rows, int64_t begin, int64_t end,
                          const C *weight, RunSums<C> *sums)

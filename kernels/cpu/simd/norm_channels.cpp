@@ -1,5 +1,5 @@
-// batch_norm, with or without what follows it, and group_norm, and their gradients: the sums of each plane, then one
-// map over x by channel.
+// batch_norm (also with residual and relu), group_norm, and their gradients: first the sums of each plane, then a map
+// over x by channel.
 #include "kernels/cpu/simd/channel_maps.h"
 #include "kernels/cpu/simd/plane_moments.h"
 
@@ -7,7 +7,7 @@ YOKE_SIMD_BEGIN
 
 // ---- sums of planes ---------------------------------------------------------------------------------------------
 
-// A g that came through a relu (operands: x, g, its result, and what g becomes, if that is to be kept).
+// View of a gradient g through a relu. The operands are x, g, the relu's result, and optionally the masked g.
 struct MaskedByRelu {
     static constexpr int kLoaded = 3;
     yoke_dtype dtype;
@@ -47,7 +47,7 @@ struct PlaneNormals {
     }
 };
 
-// Of kCount vectors of columns from column j on.
+// Sums kCount vectors of columns from column j on.
 template <class V, int kCount, class T, class C>
 static void vector_gradient_sums(const T *const *x, const T *const *g, int64_t count, int64_t j,
                                  const PlaneNormals<C> &of, PlaneGradientSums *states)
@@ -94,7 +94,7 @@ static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> 
     return sum_planes<C>(launch, planes, view, partial, out, by_plane, by_column);
 }
 
-// ---- what is made of sums ---------------------------------------------------------------------------------------
+// ---- numbers computed from sums ---------------------------------------------------------------------------------
 
 template <class State, class C>
 using Room = kernels::PlaneRoom<Scratch, State, C>;
@@ -164,7 +164,7 @@ YOKE_KERNEL(_batch_norm_add_relu)
     return normalize_batch(launch, true);
 }
 
-// The sums of planes, and what the map of the gradient takes of them.
+// Computes the sums of planes, and from them the numbers for the gradient's map.
 template <class C, int N, class View>
 static yoke_status find_gradient_numbers(const yoke_launch *launch, const BatchGradientCall &o,
                                          const Planes<N> &planes, const View &view,

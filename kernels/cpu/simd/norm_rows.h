@@ -1,8 +1,8 @@
-// Rows over the last axes of tensors of any strides, as layer_norm and rms_norm take them.
+// Rows over the last axes of tensors of any strides, for layer_norm and rms_norm.
 //
 // Contract
-//  * Rows are numbered, and elements of a row ordered, row-major by shape, whatever the strides.
-//  * A row that lies densely in the computing type is used where it is; others pass through a buffer.
+//  * Rows are numbered row-major by shape, whatever the strides. So are the elements of a row.
+//  * A dense row of the computing type is used in place; other rows pass through a buffer.
 #pragma once
 
 #include <cstdlib>
@@ -16,10 +16,10 @@ YOKE_SIMD_BEGIN
 
 // Rows that pass through the buffer together where neighbours in memory belong to different rows.
 constexpr int kNormRows = 16;
-// Elements of short rows that are taken together: with a weight and a bias they stay in the first-level cache.
+// Elements of short rows taken together: with a weight and a bias, they fit the first-level cache.
 constexpr int64_t kNormBlockLength = 2048;
 
-// N operands of one shape, each of a dtype of its own, of which the last `written` are written; rows are over the axes
+// N operands of one shape, each with its own dtype. The last `written` operands are written. Rows are over the axes
 // from `axis` on.
 template <int N>
 struct NormRows {
@@ -113,7 +113,8 @@ struct RowBlock {
     C *in[N][kNormRows];
 };
 
-// How many rows are taken at a time. Short ones go together, since what one row waits for (its sums) another can fill.
+// Returns the number of rows taken at a time. Short rows go together: while the sums of a row are pending, other rows
+// use the time.
 template <int N>
 inline int rows_at_once(const NormRows<N> &rows)
 {
@@ -122,8 +123,8 @@ inline int rows_at_once(const NormRows<N> &rows)
     return (int)min(kNormRows, max(1, kNormBlockLength / max(1, rows.length)));
 }
 
-// f(block) for rows [begin, end), which fills the rows of the operands that are written. False: no memory for the
-// buffer.
+// Calls f(block) for rows [begin, end). f fills the rows of the written operands. Returns false if there is no memory
+// for the buffer.
 template <class C, int N, class F>
 inline bool run_norm_rows(const NormRows<N> &rows, int64_t begin, int64_t end, const F &f)
 {

@@ -1,4 +1,4 @@
-// One step of an optimizer over all tensors of a group in one pass. Nothing changes where found_inf is not 0.
+// Step of an optimizer over all tensors of a group in one pass. If found_inf is not 0, no value changes.
 #include "kernels/common/optim.h"
 
 #include "kernels/cpu/simd/multi_tensor.h"

@@ -13,7 +13,7 @@
 
 YOKE_SIMD_BEGIN
 
-constexpr int64_t kLossItem = 65536;  // elements that one thread adds up
+constexpr int64_t kLossItem = 65536;  // elements added by a single thread
 constexpr int64_t kLossChunk = 1024;  // elements made at a time
 constexpr int64_t kLossGrain = kGrain / 2;
 
@@ -43,7 +43,7 @@ struct LossValue {
 template <class C>
 using LossSum = typename kernels::Sum<C>::State;
 
-// Returns the sum over elements [begin, end): fills a buffer, whatever the runs are, and then adds it up.
+// Returns the sum over elements [begin, end). Fills a buffer, independent of the runs, and then adds up the buffer.
 template <class C>
 static LossSum<C> sum_losses(const MapLoop &value, const yoke_dtype *dtypes, const Loop<3> &loop,
                              int64_t begin, int64_t end)
@@ -101,7 +101,7 @@ static yoke_status reduced_loss(const yoke_launch *launch, const MapLoop &value,
     return YOKE_OK;
 }
 
-// Refuses what is no probability, NaN included, before a logarithm makes something of it.
+// Refuses values outside [0, 1], and NaN, before a logarithm uses them.
 static yoke_status check_probabilities(const yoke_launch *launch, const yoke_operand &x)
 {
     return for_float(launch, "x", x.dtype, [&]<class T>() {

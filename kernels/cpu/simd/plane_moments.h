@@ -35,8 +35,8 @@ inline PlaneState<C> plane_moments(const C *const (&in)[1], int64_t n)
     return plain_state(found);
 }
 
-// Mean and squared deviations of kCount vectors of columns from column j on. The second pass corrects the mean by that
-// of the deviations from it, which the plain sum of the first may owe it.
+// Computes the mean and squared deviations of kCount vectors of columns from column j on. The second pass adds the
+// mean of the deviations to the mean, because the plain sum of the first pass is rounded.
 template <class V, int kCount, class T, class C>
 inline void vector_moments(const T *const *rows, int64_t count, int64_t j, C *mean, C *squares)
 {
@@ -61,7 +61,7 @@ inline void vector_moments(const T *const *rows, int64_t count, int64_t j, C *me
     }
 }
 
-// Replaces the states of columns that are in doubt. A column of one number is told by a pass over all of them.
+// Replaces doubtful states of columns. A pass over all columns finds columns with a single value.
 template <class C, class T>
 [[gnu::noinline]] void mend_columns(const T *const *rows, int64_t count, int64_t columns,
                                     const C *mean, const C *squares, PlaneState<C> *states)

@@ -37,7 +37,7 @@ YOKE_POINTWISE(_maximum_backward, for_float, kGrain,
 YOKE_POINTWISE(_minimum_backward, for_float, kGrain,
                (ternary<T, kernels::MinimumBackward>(launch, kGrain)))
 
-// The one exponent of all elements if it is 2 or 3, which are products; else 0.
+// Returns the exponent common to all elements if it is 2 or 3, because these powers are products; else 0.
 template <class T>
 static int small_power(const yoke_operand &y)
 {

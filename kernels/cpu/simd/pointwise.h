@@ -33,7 +33,7 @@ inline yoke_status ternary(const yoke_launch *launch, int64_t grain, F f = F())
     return map<T, T, T, T>(Stored<T, F>{f}, grain, x[3], x[0], x[1], x[2]);
 }
 
-// A functor that tells something of stored values.
+// Functor that gives a bool for stored values.
 template <class L, class F>
 struct ToldAs {
     F f;

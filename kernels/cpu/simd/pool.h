@@ -1,8 +1,8 @@
-// What poolings share: the lanes in which they are computed, and how they are shared out.
+// Common parts of poolings: the lanes of the computation, and their division.
 //
-// Lanes are the channels of a pixel where x lies NHWC, the pixels of a row of the result elsewhere. Halves are widened
-// in runs as they are read, and narrowed as they are written. A gradient gathers: each pixel, or row, of it is written
-// once, with the sum over the windows that hold it.
+// If x is NHWC, lanes are the channels of a pixel; else lanes are the pixels of a row of the result. Halves are
+// widened in runs when read, and narrowed when written. A gradient gathers: each pixel, or row, of the gradient is
+// written once, with the sum over the windows around it.
 #pragma once
 
 #include "kernels/common/pool.h"
@@ -16,12 +16,12 @@ using kernels::PoolAxis;
 using kernels::Taps;
 using kernels::Windows;
 
-constexpr int64_t kLanes = 256;  // that are computed at a time
+constexpr int64_t kLanes = 256;  // computed at a time
 
-// The lanes of a row of the result whose tap at `offset` from their first stands within x.
+// Returns the lanes of a row of the result whose tap at `offset` lies within x.
 inline Windows lanes_of(const PoolAxis &a, int64_t offset, int64_t first, int64_t n)
 {
-    const int64_t at = offset - a.padding,  // of lane 0 of the whole row
+    const int64_t at = offset - a.padding,  // position of lane 0 of the whole row
         begin = at < 0 ? divide_up(-at, a.stride) : 0,
                   end = at < a.in ? (a.in - 1 - at) / a.stride + 1 : 0;
     const int64_t from = min(max(begin - first, 0), n);
@@ -60,7 +60,7 @@ inline void each_run(const Pool &p, int64_t row, int64_t width, int64_t c, int64
     for (int64_t x = 0; x < width; x++) run(x * n, n, (row * width + x) * p.c + c);
 }
 
-// Those channels of a row of x, or of the result, in C.
+// Returns the channels of each_run of a row of x, or of the result, in C.
 template <class C>
 inline const C *see_pixels(const Pool &p, const void *array, int64_t row, int64_t width, int64_t c,
                            int64_t n, C *buffer)

@@ -6,7 +6,7 @@ YOKE_SIMD_BEGIN
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
-// What n lanes have found so far: places below 0 are none.
+// Maxima of n lanes so far. A place below 0 means no value yet.
 template <class C>
 struct Best {
     C *value;
@@ -45,7 +45,8 @@ static void write_best(const Pool &p, const Best<C> &best, int64_t n, int64_t at
 {
     give_run(p.dtype, best.value, n, p.out, at);
     if (!p.places) return;
-    // What has found nothing has place 0. Bytes may be anything's, so that the pointer is read but once.
+    // A lane without a value gets place 0. A byte pointer may alias other pointers, so a local copy makes the
+    // compiler read best.place once.
     const int32_t *place = best.place;
     if (p.has_wide_places) {
         int32_t *to = static_cast<int32_t *>(p.places) + at;
@@ -77,7 +78,7 @@ struct SeenTaps {
     int64_t count = 0;
 };
 
-// The best of the first lanes of n, vectors of them, which stay in registers meanwhile. Returns how many.
+// Finds the maxima of the first lanes of n, in vectors kept in registers. Returns the number of lanes.
 template <class C, class T>
 static int64_t take_vectors(const SeenTaps<T> &taps, int64_t n, const Best<C> &best)
 {
@@ -171,7 +172,7 @@ static void add_where(const C *from, const int32_t *places, int32_t tap, int64_t
     }
 }
 
-// Some of the windows that hold a pixel: n gradients and places each, and where the pixel stands among its taps.
+// Some of the windows around a pixel: n gradients and places each, and the pixel's place among the window's taps.
 template <class T, class P>
 struct SeenWindows {
     static constexpr int64_t kMost = 64;
@@ -228,7 +229,7 @@ static int64_t give_pairs(const SeenWindows<bf16, uint8_t> &windows, int64_t n, 
     return i;
 }
 
-// The windows that may hold the next position: nothing is divided.
+// Returns the windows that may hold the next position, without a division.
 static Windows next_windows(const PoolAxis &a, const Windows &windows, int64_t i)
 {
     const int64_t last = i + a.padding, first = last - (a.kernel - 1) * a.dilation;
@@ -236,7 +237,7 @@ static Windows next_windows(const PoolAxis &a, const Windows &windows, int64_t i
             windows.end + (windows.end < a.out && windows.end * a.stride <= last)};
 }
 
-// From one window that holds a position to the next that does.
+// Returns the distance between two windows that hold the same position.
 static int64_t windows_apart(const PoolAxis &a)
 {
     int64_t divisor = a.stride;
@@ -247,7 +248,7 @@ static int64_t windows_apart(const PoolAxis &a)
     return a.dilation / divisor;
 }
 
-// The first of these windows that holds i, or one behind them.
+// Returns the first of these windows that holds i, or the end of the windows.
 static int64_t first_holding(const PoolAxis &a, const Windows &windows, int64_t i)
 {
     int64_t o = windows.begin;
@@ -270,7 +271,7 @@ static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n
     for (int64_t x = 0; x < p.x.in; x++) {
         if (x > 0) across = next_windows(p.x, across, x);
         C sums[kLanes];
-        double totals[kLanes];  // of windows before the last ones
+        double totals[kLanes];  // of all windows before the last batch
         SeenWindows<T, P> windows;
         bool is_first = true;
         const int64_t first_x = first_holding(p.x, across, x);

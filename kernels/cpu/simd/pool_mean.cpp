@@ -28,7 +28,7 @@ static void add_run(const C *from, int64_t step, int64_t begin, int64_t end, Poo
     }
 }
 
-// Divides sums; false where one of them is no number, or none that C holds.
+// Divides sums. Returns false if a mean is not finite.
 template <Adding kHow, class C, class Divisor>
 static bool divide_sums(const PoolSum<C, kHow> *sums, int64_t n, const Divisor &divisor, C *means)
 {
@@ -40,8 +40,8 @@ static bool divide_sums(const PoolSum<C, kHow> *sums, int64_t n, const Divisor &
     return !lost;
 }
 
-// Finds the means of n lanes by run.operator()<how>(means), which returns false where one is lost. Only the lost ones
-// are replaced: another way of adding may lose small numbers that stand beside them.
+// Finds the means of n lanes by run.operator()<how>(means). If a mean is lost, run returns false. Then only lost
+// means are replaced: another way to add may lose small numbers in other lanes.
 template <Adding kHow, class C, class Run>
 static void find_means(int64_t n, C *means, const Run &run)
 {
@@ -73,7 +73,7 @@ static void mean_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
     give_run(p.dtype, means, n, p.out, pixel * p.c + c);
 }
 
-// What a row of x adds to n lanes of the result from the first on.
+// Adds a row of x to n lanes of the result from lane `first` on.
 template <Adding kHow, class C>
 static void add_windows(const Pool &p, const C *from, int64_t first, int64_t n,
                         PoolSum<C, kHow> *sums)
@@ -133,7 +133,7 @@ static void mean_gradient_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t
     give_run(p.dtype, buffer, n, p.in, pixel * p.c + c);
 }
 
-// What a row of the result's gradient, which is divided, adds to a row of x's.
+// Adds a row of the result's gradient, after the division, to a row of x's gradient.
 template <class C, class Sum>
 static void spread_windows(const Pool &p, const C *grads, Sum *sums)
 {

@@ -1,4 +1,4 @@
-// What matmul and linear share: from operands to products of matrices.
+// Common parts of matmul and linear: from operands to products of matrices.
 #pragma once
 
 #include "kernels/cpu/gemm.h"

@@ -10,7 +10,7 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kRandomGrain = 8192;
 constexpr int64_t kBlock = 256;  // elements of a mask made at once; a multiple of its columns
 
-// A row-major tensor to fill in x's place: x itself, or scratch that finish() copies into x.
+// Row-major tensor to fill in place of x: x itself, or scratch that finish() copies into x.
 class Filled {
 public:
     Filled(const yoke_launch *launch, const yoke_operand &x)
@@ -45,7 +45,7 @@ private:
     int64_t strides_[YOKE_MAX_NDIM];
 };
 
-// make(row_major) fills it; it ends up in x.
+// Calls make(row_major), which fills a row-major tensor, and moves the result to x.
 template <class F>
 static yoke_status fill_row_major(const yoke_launch *launch, const yoke_operand &x, const F &make)
 {

@@ -14,7 +14,7 @@ using kernels::mark_axes;
 
 // ---- rows: each result from its own run of elements ------------------------------------------------------------
 
-// What load_elements gives of elements of T.
+// Type of the elements returned by load_elements for T.
 template <class T>
 using run_type = std::conditional_t<kernels::is_narrow<T>, float, T>;
 
@@ -25,7 +25,8 @@ template <class Op, class C>
     return kernels::reduce_chunk(op, x, 1, 0, n);
 }
 
-// n elements of x, `stride` bytes apart: those that are no dense run of C pass through a buffer, a chunk at a time.
+// Reduces n elements of x, `stride` bytes apart. Elements that are not a dense run of C pass through a buffer, chunk
+// by chunk.
 template <class Op, class C>
 [[gnu::noinline]] inline typename Op::State reduce_run(const Op &op, yoke_dtype dtype,
                                                        const char *x, int64_t stride, int64_t n)
@@ -43,7 +44,7 @@ template <class Op, class C>
     return total.finish();
 }
 
-// Elements [begin, end) of one result, whose first element is at `x`.
+// Reduces elements [begin, end) of a result, with the first element at `x`.
 template <class T, class Op>
 inline typename Op::State reduce_row(const Op &op, const Loop<1> &reduced, const char *x,
                                      int64_t begin, int64_t end)

@@ -9,7 +9,7 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kItem =
-    65536;  // elements of one result that one thread reduces; a power of two of chunks
+    65536;  // elements of a result reduced by a single thread; a power of two of chunks
 
 // States combined in order by pairs, like the digits of a binary counter.
 template <class Op>

@@ -1,6 +1,6 @@
 // Gradients of reductions: of amax and amin, prod, var, norm and logsumexp.
 //
-// In all of them grad (and out, or mean) have x's axes, of which the reduced ones are of length 1.
+// grad (and out, or mean) have x's axes; the reduced axes have length 1.
 #include "kernels/common/axes.h"
 #include "kernels/common/moments.h"
 #include "kernels/common/ties.h"
@@ -9,7 +9,7 @@
 
 YOKE_SIMD_BEGIN
 
-// ---- elementwise ones: from x, the gradient and one more value a result -----------------------------------------
+// ---- elementwise gradients: from x, the gradient and another value for each result ------------------------------
 
 // f(g, x, y) by element; g and y are in the computing type, and so is x on its way.
 template <class T, class F>
@@ -37,9 +37,9 @@ YOKE_KERNEL(_logsumexp_backward)
     });
 }
 
-// ---- those that look at all elements of a result first ----------------------------------------------------------
+// ---- gradients with a pass over all elements of a result first --------------------------------------------------
 
-// The axes that `top` keeps and those it does not: N operands of the first kind, out and x of the second.
+// Axes kept by `top`, with N operands, and the reduced axes, with out and x.
 template <int N>
 struct KeptAndReduced {
     Loop<N> kept = {};
@@ -118,7 +118,7 @@ YOKE_KERNEL(_amax_backward)
     });
 }
 
-// The same by magnitude, for norms of infinite order.
+// Divides the gradient by magnitude, for norms of infinite order.
 template <class T>
 static void share_magnitude(const Loop<2> &row, compute_type<T> g, compute_type<T> top)
 {

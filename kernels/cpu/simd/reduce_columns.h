@@ -276,7 +276,7 @@ inline void reduce_columns(const Op &op, const Axes &axes, const char *x, int64_
                         min(end, begin + kBlockRows<Op>), states);
 }
 
-// One tile of results: where it begins, and how many.
+// Tile of results: its start and its size.
 struct Tile {
     const char *x;
     char *out;
@@ -294,7 +294,7 @@ struct Tile {
     }
 };
 
-// states[0] of `items` rows of states becomes what all of them amount to, by pairs of neighbours.
+// Combines `items` rows of states into states[0], by pairs of neighbours.
 template <class Op>
 inline void join_items(const Op &op, typename Op::State *states, int64_t items, int64_t width)
 {

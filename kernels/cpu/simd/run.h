@@ -1,7 +1,7 @@
-// Runs of elements of which only the size, or the narrow dtype, is known: moved, repeated, converted.
+// Runs of elements with a known size or a narrow dtype: moved, repeated, converted.
 //
-// Contract: strides are in bytes and may be negative or 0; sizes are 1, 2, 4 or 8. Each function is compiled once: what
-// moves elements need not know what they are.
+// Contract: strides are in bytes and may be negative or 0; sizes are 1, 2, 4 or 8. Each function is compiled once,
+// because moves need no dtype.
 #pragma once
 
 #include "kernels/cpu/simd/simd.h"
@@ -12,7 +12,8 @@ YOKE_SIMD_BEGIN
 void gather_run(const char *from, int64_t stride, int64_t n, int64_t size, char *to);
 // The element at to + i * stride = from[i].
 void scatter_run(const char *from, char *to, int64_t stride, int64_t n, int64_t size);
-// Both sides strided; data and stride: the result, then what is copied. A stride of 0 repeats one element.
+// Copies between strided runs. data and stride have the result first, then the source. A stride of 0 repeats an
+// element.
 void copy_run(char *const *data, const int64_t *stride, int64_t n, int64_t size);
 // to[1 .. n) = to[0].
 void repeat_element(char *to, int64_t size, int64_t n);
@@ -35,7 +36,7 @@ inline void convert_run(const From *from, int64_t n, To *to)
         for (int64_t i = 0; i < n; i++) to[i] = convert<To>(from[i]);
 }
 
-constexpr int64_t kMostElements = 1024;  // of the next two
+constexpr int64_t kMostElements = 1024;  // limit of the next two functions
 
 // Elements of a dtype as a dense run: where they lie, or in the buffer; narrow floats as floats, all else as stored.
 const void *load_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,

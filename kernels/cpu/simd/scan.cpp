@@ -5,7 +5,7 @@
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kScanColumns = 256;  // columns whose sums run side by side
-constexpr int64_t kScanItem = 65536;   // elements of one row that one thread scans
+constexpr int64_t kScanItem = 65536;   // elements of a row scanned by a single thread
 
 using kernels::scan_result;
 using kernels::scan_sum;
@@ -13,8 +13,8 @@ using kernels::scan_term;
 using kernels::scan_type;
 using Scan = kernels::ScanRows;
 
-// One row, n elements from x: out[i] = before + x[0] + … + x[i]. Four at a time: one addition in four waits for the one
-// before it.
+// Scans a row of n elements from x: out[i] = before + x[0] + … + x[i]. It takes four elements at a time, so only one
+// addition in four waits for the previous addition.
 template <class T>
 static scan_type<T> scan_row(const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n,
                              scan_type<T> before)
@@ -72,7 +72,7 @@ static yoke_status scan_columns(const Scan &scan)
     return YOKE_OK;
 }
 
-// One long row: its items are added up first, then each is scanned from the sum of those before it.
+// Scans a long row: first adds up the items, then scans each item from the sum of the earlier items.
 template <class T>
 static yoke_status scan_long_row(const yoke_launch *launch, const Scan &scan, char *out,
                                  const char *x)

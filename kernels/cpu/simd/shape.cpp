@@ -1,4 +1,4 @@
-// cat and one_hot: tensors put together from others.
+// cat and one_hot: tensors put together from other tensors.
 #include "kernels/common/cat.h"
 #include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/copy.h"

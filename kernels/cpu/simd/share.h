@@ -1,4 +1,4 @@
-// Shares of rows: work whose units are large, so that few of them are worth a team.
+// Shares of rows: for large units of work, of which a few are already worth a team.
 #pragma once
 
 #include "kernels/cpu/simd/simd.h"
@@ -15,7 +15,7 @@ inline void parallel_shares(int64_t n, int64_t grain, const F &f)
     parallel_items(divide_up(n, share), [&](int64_t i) { f(i * share, min(n, (i + 1) * share)); });
 }
 
-// The same as f(begin, end, slot), with room that goes by the slot; see parallel_slots.
+// Calls f(begin, end, slot), for memory that belongs to a slot; see parallel_slots.
 template <class F>
 inline void parallel_shares(int64_t n, int64_t grain, int64_t slots, const F &f)
 {

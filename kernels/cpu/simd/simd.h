@@ -1,10 +1,10 @@
-// What every file of this folder begins with. The folder is compiled once per instruction set.
+// Common beginning of all files of this folder. The folder is compiled once per instruction set.
 //
 // Contract
-//  * All code stands in yoke::cpu::YOKE_ISA. Nothing here instantiates a template of the C++ library: the linker keeps
-//    one copy of such a function, perhaps the one with AVX-512 in it, and calls it everywhere.
-//  * A kernel is YOKE_KERNEL(<op>) { … }; one that the op table has and this folder lacks is a link error.
-//  * Kernels rely on what backend.h promises of a launch: shapes and parameters are settled.
+//  * All code stands in yoke::cpu::YOKE_ISA. This folder must not instantiate a template of the C++ library: the
+//    linker keeps a single copy of such a function, perhaps with AVX-512 instructions, and calls it everywhere.
+//  * A kernel is YOKE_KERNEL(<op>) { … }. If the op table has an op without a kernel in this folder, linking fails.
+//  * Kernels rely on backend.h: shapes and parameters of a launch are checked before.
 #pragma once
 
 #include "kernels/common/kernel.h"

@@ -5,8 +5,8 @@ YOKE_SIMD_BEGIN
 
 // Each row is gone over while it is in the first-level cache; rows may be changed in place.
 
-// For the pass of exps, which has much to compute: meanwhile the next row of `out` is fetched. All that is left for the
-// last pass, which computes next to nothing, is the next row of x.
+// Prefetch during the pass of exps, which computes much: meanwhile it fetches the next row of `out`. So the last
+// pass, which computes little, only fetches the next row of x.
 template <class C>
 struct FetchNext {
     char *out;
@@ -33,12 +33,12 @@ static void scale_row(C *out, C scale, int64_t n, const FetchNext<C> &next, cons
     for (int64_t k = i; k < n; k++) out[k] *= scale;
 }
 
-// out = exp(x - max) in the pass that sums, then one pass of products: one exp an element. Where all are -infinity, or
-// one is infinity, the differences are NaN and so is the row.
+// Computes out = exp(x - max) in the summing pass, then multiplies in another pass: a single exp for each element. If
+// all elements are -infinity, or an element is infinity, the differences are NaN, and so is the row.
 template <class C>
 static void softmax_row(const C *x, C *out, int64_t n, bool far)
 {
-    constexpr int64_t kLongest = 65536;  // bytes of a row beyond which the next would push it out
+    constexpr int64_t kLongest = 65536;  // bytes of a row; a longer next row would evict the row
     const int64_t row = n * (int64_t)sizeof(C);
     const FetchNext<C> next{(char *)out, far && row <= kLongest ? row : 0};
     const C top = kernels::row_max(x, n), sum = kernels::row_sum_exp<true>(x, n, top, out, next);

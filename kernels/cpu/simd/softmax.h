@@ -1,5 +1,5 @@
-// Rows along one axis of any tensor, as softmax and cross entropy take them: each row as a dense run of the computing
-// type, whatever the dtype and strides.
+// Rows along one axis of any tensor, for softmax and cross entropy: each row is a dense run of the computing type,
+// for any dtype and strides.
 #pragma once
 
 #include <cstdlib>
@@ -47,8 +47,8 @@ inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t 
             *(T *)(to[r] + i * step) = store<T>(from[r * length + i]);
 }
 
-// f(in[N - 1] rows, out row, length, far) for every row, in the computing type; `far` if the tensor is no cache's. Rows
-// that lie densely in that type are used where they are; others pass through a buffer.
+// Calls f(in[N - 1] rows, out row, length, far) for every row, in the computing type. `far` is true if the tensor
+// does not fit the caches. Dense rows of this type are used in place; other rows pass through a buffer.
 template <class T, int N, class F>
 inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, const F &f)
 {

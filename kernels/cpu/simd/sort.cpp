@@ -8,7 +8,7 @@ YOKE_SIMD_BEGIN
 
 constexpr int64_t kSortGrain = 4096;
 
-// The rows of x along `axis`, with the rows of results beside them; a result that an op does not have is null.
+// Rows of x along `axis`, and the rows of results beside them. A result that the op does not have is null.
 struct SortRows : kernels::AxisRows<3> {  // x, values, indices
     int64_t taken = 1;
     int64_t size;  // bytes of an element
@@ -41,7 +41,7 @@ static void fill_keys(kernels::sort_key_type<T> *key, const char *x, int64_t ste
     }
 }
 
-// The elements themselves are moved, not made of their keys: -0 and every NaN stay what they are.
+// Moves the elements themselves instead of converting keys back, so -0 and every NaN keep their bits.
 template <class K, class I>
 static void put_row(const SortRows &s, char *const *data, const I *index)
 {

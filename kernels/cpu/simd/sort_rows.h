@@ -1,7 +1,7 @@
-// Stable sorting and selection of one row, as keys (kernels/common/sort_key.h) with the indices they came from.
+// Stable sort and selection of a row, as keys (kernels/common/sort_key.h) with their indices.
 //
-// Contract: ascending by key; equal keys keep the order of their indices. K is the unsigned type of a key, I that of an
-// index. Rows lie densely in memory of the caller.
+// Contract: ascending by key; equal keys keep the order of their indices. K is the unsigned type of a key, I the type
+// of an index. Rows lie densely in the caller's memory.
 #pragma once
 
 #include "kernels/common/sort_key.h"
@@ -103,7 +103,7 @@ inline KeyedRow<K, I> sort_row(KeyedRow<K, I> row, KeyedRow<K, I> spare, int64_t
 
 // ---- selection --------------------------------------------------------------------------------------------------
 
-// Lets entry `at` of a heap of n sink to its place; the root is the entry that sorts last.
+// Moves entry `at` of a heap of n down to its place. The root is the last entry in sort order.
 template <class K, class I>
 inline void sink(KeyedRow<K, I> heap, int64_t at, int64_t n)
 {
@@ -123,7 +123,7 @@ inline void sink(KeyedRow<K, I> heap, int64_t at, int64_t n)
     heap.index[at] = index;
 }
 
-// The first k of the row as it would be sorted, in that order, into `heap`.
+// Writes the first k elements of the sorted row into `heap`, in order.
 template <class K, class I>
 inline void select_row(const K *key, int64_t n, KeyedRow<K, I> heap, int64_t k)
 {

@@ -62,7 +62,7 @@ YOKE_HD void tile(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_
     }
 }
 
-// The same for kRows rows of c, `columns` (a multiple of kWidth) wide.
+// Computes kRows rows of c, `columns` (a multiple of kWidth) wide.
 template <Panel kPanel, bool kAdd, class C>
 inline void tile_row(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_t depth, C *c,
                      int64_t c_step, int64_t columns)
