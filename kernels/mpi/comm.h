@@ -1,8 +1,8 @@
-// A communicator of the MPI engine, and what its parts hand to one another.
+// Communicator of the MPI engine, and the types shared by its parts.
 //
-// A call runs in the thread that makes it: it greets the other ranks with what it is going to do (greet.cpp), and once
-// all have said the same it starts MPI's non-blocking operations and tests them until they are done (flow.cpp). Nothing
-// of MPI that blocks is called, so that a deadline or an abort can end the wait; what was begun then stays begun.
+// A call runs in the calling thread. First it sends its signature to all ranks (greet.cpp). When all signatures
+// agree, it starts MPI's non-blocking operations and tests them until they are done (flow.cpp). It never calls a
+// blocking function of MPI, so a deadline or an abort can end the wait. Started operations then go on.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ namespace yoke::mpi {
 
 using Signature = yoke_comm_signature;
 
-// By rank, in bytes: how long its slice of a tensor is and where that begins; of this rank's slice the same of all
-// ranks' elements, one behind the other.
+// Slices by rank, in bytes: length and start of each rank's slice of a tensor. `mine` and `places`: the same for all
+// ranks' elements of this rank's slice, in sequence.
 struct Slices {
     std::vector<int> bytes, begins, mine, places;
     int64_t count_of_mine = 0;
@@ -28,9 +28,9 @@ struct Slices {
 // Memory that MPI's operations read and write beside the caller's tensors. Operations that were given up may go on with
 // this memory, so the memory ends with the communicator alone.
 struct Buffers {
-    // Signatures that a greeting has told: this rank's first, then those of the next ranks in a circle.
+    // Signatures received in a greeting: this rank's first, then the next ranks' in a circle.
     std::vector<Signature> board;
-    std::deque<Signature> headers;               // of messages that are sent
+    std::deque<Signature> headers;               // headers of sent messages
     std::deque<kernels::ReusedBuffer> received;  // headers of messages that are to come
     kernels::ReusedBuffer staging, partials, result;
     std::deque<Slices> slices;
@@ -40,12 +40,13 @@ struct Comm {
     int rank = 0;
     int size = 1;
     MPI_Comm ranks = MPI_COMM_NULL;
-    std::vector<std::vector<int>> nodes;  // in the order of their lowest ranks, ranks in theirs
+    std::vector<std::vector<int>> nodes;  // by lowest rank; each in the order of ranks
     size_t my_node = 0, my_place = 0;     // this rank's node, and its place there
-    // Where there are several nodes of equally many ranks, several: those of this one's node, and those of its place.
+    // Communicators of this node's ranks, and of the ranks with this rank's place in each node. Only made if there
+    // are several nodes with equally many ranks, more than 1.
     MPI_Comm within = MPI_COMM_NULL, across = MPI_COMM_NULL;
     CombineFn combine = nullptr;
-    // Of one operation of MPI, whose counts are ints.
+    // Most bytes of a single MPI operation, because MPI's counts are ints.
     int64_t most_bytes = 1 << 30;
 
     std::atomic<bool> aborted{false};
@@ -58,11 +59,11 @@ struct Comm {
     Memory memory;
 };
 
-// connect.cpp: a communicator of the ranks that call it together.
+// connect.cpp: makes a communicator of all calling ranks.
 yoke_status connect(Comm &comm, const yoke_comm_member &member);
 void disconnect(Comm &comm);
 
-// One call, by op; of messages several, none of which waits for another.
+// Run a call, by its op. run_messages takes several messages, and no message waits for another.
 yoke_status run_exchange(Comm &comm, const yoke_collective &call);
 yoke_status run_reduction(Comm &comm, const yoke_collective &call);
 yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count);

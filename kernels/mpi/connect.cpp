@@ -1,4 +1,4 @@
-// How ranks become a communicator: each is a process of one MPI job, and says which.
+// Start of a communicator: each rank is a process of the same MPI job, and publishes its process.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace yoke::mpi {
 
 namespace {
 
-// What every rank tells all others of itself.
+// Data that every rank publishes.
 struct Place {
-    int32_t is_told;             // 1; of a rank that told nothing, 0
+    int32_t is_told;             // 1; 0 if the rank published no data
     int32_t process, processes;  // in MPI_COMM_WORLD
     int32_t pid;
     char job[160], node[MPI_MAX_PROCESSOR_NAME + 64];
@@ -80,7 +80,7 @@ std::vector<std::vector<int>> nodes_of(const std::vector<Place> &places)
 
 // ---- MPI's own communicator -----------------------------------------------------------------------------------------
 
-// What was given, and when.
+// Arguments of connect, and the start time.
 struct Member {
     const yoke_comm_member &given;
     DetachedCall::Clock::time_point since = DetachedCall::Clock::now();
@@ -118,7 +118,7 @@ int tag_of(const void *id)
     return static_cast<int>(hash % bound);
 }
 
-// Of the processes of these ranks, which all call it, in their order.
+// Makes an MPI communicator of the ranks' processes, in order. All these ranks call this function.
 yoke_status make_part(const std::vector<int> &ranks, const std::vector<Place> &places, int tag,
                       const Member &member, MPI_Comm *out)
 {
@@ -177,8 +177,9 @@ yoke_status connect(Comm &comm, const yoke_comm_member &member)
     return make_parts(comm, places, joining);
 }
 
-// MPI gives the number of a communicator that has been freed to the next one, and with it what has been sent and never
-// received. So only one goes back of which nothing can be on its way: whose collectives have all come to their end.
+// Frees MPI's communicators. MPI reuses the number of a freed communicator, so messages sent but never received would
+// reach the next communicator. So the function frees communicators only if all collectives have ended and no message
+// can be in transit.
 void disconnect(Comm &comm)
 {
     const bool may_hold_more = comm.has_failed || comm.has_messages || comm.aborted.load();

@@ -14,12 +14,12 @@ namespace yoke::mpi {
 
 class DetachedCall {
 public:
-    // `run` gives MPI's code; what it uses it owns.
+    // Starts `run` in a detached thread. `run` returns MPI's code and owns all its data.
     static std::shared_ptr<DetachedCall> begin(std::function<int()> run);
 
     using Clock = std::chrono::steady_clock;
-    // Until it has ended; `call` and `why_late` are for the message. Fails where the member's time, which began at
-    // `since`, is over, or the others are not waited for any more.
+    // Waits until the call has ended; `call` and `why_late` are for the message. Fails if the member's time, counted
+    // from `since`, is over, or if the group has failed.
     yoke_status wait(const yoke_comm_member &member, Clock::time_point since, const char *call,
                      const char *why_late);
 

@@ -16,7 +16,7 @@ namespace {
 using kernels::is_message;
 using kernels::reduces;
 
-// Allocations of the C++ library and its threads are all that can throw here.
+// Runs f. Only allocations and threads of the C++ library can throw in f.
 template <class F>
 yoke_status guarded(const char *call, const F &f)
 {
@@ -87,14 +87,14 @@ yoke_status check_call(const Comm &comm, const yoke_collective &call)
     return status ? status : check_state(comm, call);
 }
 
-// Runs one call, or messages that pass together.
+// Runs a call, or several messages together.
 yoke_status run_calls(Comm &comm, const yoke_collective *calls, size_t count)
 {
     if (is_message(calls->op)) return run_messages(comm, calls, count);
     return reduces(calls->op) ? run_reduction(comm, *calls) : run_exchange(comm, *calls);
 }
 
-// A call that ends for want of memory has left its peers in the middle of it, and perhaps MPI.
+// Runs a call. If memory is missing, the call has left its peers, and perhaps MPI, in the middle of the call.
 template <class F>
 yoke_status guarded_call(Comm &comm, yoke_comm_fault *fault, const F &f)
 {
@@ -149,7 +149,8 @@ yoke_status abort(void *handle)
     return YOKE_OK;
 }
 
-// One that MPI still has operations of stays, known here so that it counts as no leak.
+// Destroys a communicator. If MPI still has operations of the communicator, it stays in a list, so it is not reported
+// as a leak.
 void destroy(void *handle)
 {
     static std::mutex &mutex = *new std::mutex;

@@ -1,4 +1,4 @@
-// The calls that move elements and combine none.
+// Calls that move elements without combining them.
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +8,7 @@ namespace yoke::mpi {
 
 namespace {
 
-// A call, and the bytes [at, at + run) of each part, which one operation of MPI moves.
+// Call, and the bytes [at, at + run) of each part, moved by a single MPI operation.
 struct Exchange {
     Comm &comm;
     Flow &flow;
@@ -20,7 +20,7 @@ struct Exchange {
 
     bool is_root() const { return comm.rank == call.peer; }
     char *own_of_out() const { return out + comm.rank * part; }
-    // This rank's part to its place among all, from where MPI takes it.
+    // Moves this rank's part to its place among all parts, where MPI reads it.
     void place_own() const
     {
         if (in != own_of_out()) memmove(own_of_out(), in, static_cast<size_t>(part));

@@ -16,12 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// MPI does not tell of ranks that have gone, but the host knows. Between two looks, which ask another process.
+// Time between two looks for ranks that have gone. MPI does not report such ranks, but the core does. Each look asks
+// another process.
 constexpr auto kBetween = 200ms;
-// Elements that a rank has sent may come after the news that it has gone; what it died amid comes no more, but others
-// may take long over theirs.
+// Time until a gone rank is a failure. Elements sent before may arrive after the report that the rank has gone. If a
+// rank died in the middle of a transfer, its elements never arrive, but transfers of other ranks may take long.
 constexpr auto kToCome = 300ms, kAmid = 1000ms;
-// Where MPI itself fails since a peer has ended, the host is about to hear of that.
+// If MPI itself fails because a peer has ended, the core soon reports this peer.
 constexpr auto kToBeHeard = 500ms, kALittle = 10ms;
 
 }  // namespace
@@ -31,7 +32,7 @@ Flow::Flow(Comm &comm, const yoke_collective &call)
 {
 }
 
-// In pieces that an int can count; of one tag they arrive in their order.
+// Sends data in pieces that an int can count. Pieces of one tag arrive in order.
 void Flow::send(const void *data, int64_t bytes, int to, int tag, int blamed)
 {
     const char *from = static_cast<const char *>(data);
@@ -75,8 +76,8 @@ yoke_status Flow::look(bool *is_done)
     return give_up(fail_broken());
 }
 
-// At first without a pause, then a step behind whoever wants the processor; a wait that is long sleeps, a
-// thousandth of a second at most, since MPI moves nothing while nobody looks.
+// Pauses: at first not at all, then yields the processor. A long wait sleeps, a thousandth of a second at most,
+// because MPI moves data only during tests.
 static void pause_after(std::chrono::nanoseconds waited)
 {
     if (waited < 50us) return;
@@ -117,7 +118,7 @@ yoke_status Flow::wait()
 
 // ---- failure --------------------------------------------------------------------------------------------------------
 
-// What MPI has begun it goes on with: the memory of it must stay.
+// Ends the call with a failure. MPI goes on with started operations, so their memory must stay.
 yoke_status Flow::give_up(yoke_status status)
 {
     comm_.has_failed = true;
@@ -130,7 +131,7 @@ yoke_status Flow::give_up(yoke_status status)
     return status;
 }
 
-// The lowest of those that are waited for, or -1 where MPI does not tell.
+// Returns the lowest rank that the call waits for, or -1 if MPI does not report the rank.
 int Flow::missing_rank() const
 {
     int lowest = comm_.size;
@@ -169,7 +170,8 @@ yoke_status Flow::fail_mismatch(int rank, const Signature &mine, const Signature
 
 // ---- ranks that have let the group go, or died ----------------------------------------------------------------------
 
-// Ranks that have not come yet, and ranks whose elements are on their way: who has let the group go had sent them.
+// Finds ranks that have not begun the call, and ranks with elements in transit. A rank that released the group had
+// sent its elements before.
 void Flow::find_awaited(std::vector<int> &to_come, std::vector<int> &amid) const
 {
     for (const Operation &one : operations_) {

@@ -1,5 +1,6 @@
-// Operations of MPI that are under way for one call, and how they are waited for: tested in turn, at first without a
-// pause, then between naps, until all are done, one has failed, the call's time is over or the communicator is aborted.
+// MPI operations of a call, and the wait for them. The operations are tested in turn, at first without a pause, then
+// between naps. The wait ends when all are done, an operation has failed, the call's time is over, or the
+// communicator is aborted.
 #pragma once
 
 #include <chrono>
@@ -8,17 +9,17 @@
 
 namespace yoke::mpi {
 
-// Tags. What a rank says ahead of a call has one, so that whoever expects another call sees it; of data each message
-// has its own, by its number.
+// Tags. All headers of calls have the same tag, so a rank that expects another call sees the header. Each message's
+// data has a tag from the message's number.
 constexpr int kHeaderTag = 1;
 constexpr int kFirstDataTag = 2, kDataTags = 30000;
 
 struct Operation {
     MPI_Request request = MPI_REQUEST_NULL;
-    int peer = -1;  // the rank that it waits for
-    int bytes = 0;  // of what has been received
+    int peer = -1;  // rank awaited by the operation
+    int bytes = 0;  // received bytes
     bool is_data =
-        false;  // elements of a call that the peer has made, or of one that all have made
+        false;  // elements of a call begun by the peer, or by all ranks
     bool is_done = false;
 };
 
@@ -34,14 +35,14 @@ public:
         operations_.emplace_back().is_data = true;
         return &operations_.back().request;
     }
-    // Notes what a call of MPI returned; wait() tells of it.
+    // Notes the code of an MPI call; wait() reports an error.
     void note(int code, const char *call)
     {
         if (code != MPI_SUCCESS && code_ == MPI_SUCCESS) code_ = code, failed_ = call;
     }
 
     yoke_status wait();
-    // A look at all of them; *is_done if nothing is left.
+    // Tests all operations; *is_done is true if all are done.
     yoke_status look(bool *is_done);
     // Between two looks. Fails where the wait is over.
     yoke_status rest();
@@ -68,14 +69,14 @@ private:
     std::deque<Operation> operations_;
     int code_ = MPI_SUCCESS;
     const char *failed_ = "";
-    // Of the current wait.
+    // State of the current wait.
     Clock::time_point since_, asked_;
     uint64_t looks_ = 0;
-    int gone_ = -1;  // a rank that is waited for in vain, and since when that is known
+    int gone_ = -1;  // awaited rank that has gone, and the time of the report
     Clock::time_point gone_since_;
 };
 
-// Tells all ranks what this one is going to do, and compares.
+// Exchanges signatures with all ranks, and compares them.
 yoke_status greet(Comm &comm, Flow &flow, const yoke_collective &call);
 
 }  // namespace yoke::mpi

@@ -1,8 +1,9 @@
-// What a call says of itself goes ahead of its data.
+// Exchange of signatures before the data of a call.
 //
-// Up to sixteen ranks send it to one another directly. More pass it on in rounds, log16 of their number: in a round
-// each rank sends what it has heard so far to fifteen others, at distances that are multiples of so many ranks. In the
-// end every rank has what all have said, and compares for itself. A rank that waits in a round names whom it waits for.
+// Up to sixteen ranks send their signature directly to each other. More ranks pass signatures on in rounds, log16 of
+// their number. In a round, each rank sends all signatures known so far to fifteen ranks, at distances that are
+// multiples of the number of known signatures. In the end every rank has all signatures and compares them itself. If
+// a rank waits in a round, it can name the awaited rank.
 #include <algorithm>
 #include <cstring>
 
@@ -29,7 +30,7 @@ struct Greeting {
         return static_cast<int>((comm.rank + distance + comm.size) % comm.size);
     }
 
-    // Of a round, in which each rank knows what `known` ranks from itself on have said.
+    // Runs a round. Before it, each rank knows the signatures of `known` ranks, starting with its own.
     yoke_status round(int64_t known)
     {
         flow.clear();
@@ -47,7 +48,8 @@ struct Greeting {
         return YOKE_OK;
     }
 
-    // A rank that sends a message to this one, in place of the call, says no more than that.
+    // Checks received signatures. If a rank sends a message to this rank instead of the call, it sends only a single
+    // signature.
     yoke_status check(int64_t far, int64_t known, int bytes)
     {
         const Signature &theirs = comm.buffers.board[static_cast<size_t>(far)];

@@ -17,11 +17,12 @@ namespace yoke::mpi {
 
 namespace {
 
-// MPI_Finalize waits for all processes of the job. Where a call was given up, one of those may never come.
+// Longest time of MPI_Finalize, which waits for all processes of the job. If a call was given up, a process may never
+// arrive.
 constexpr std::chrono::seconds kMostFinalize{10};
 
 std::mutex g_starting;
-std::atomic<pid_t> g_process{0};  // that has joined
+std::atomic<pid_t> g_process{0};  // process in the job
 std::atomic<bool> g_has_abandoned{false}, g_is_child{false};
 
 bool asks(int (*what)(int *))
@@ -74,7 +75,7 @@ yoke_status check_threads(int provided, const char *who)
         who, is_known ? kLevels[provided - MPI_THREAD_SINGLE] : "no level of threads");
 }
 
-// Of this process's own beginning, which goes on where its first caller has given it up.
+// State of this process's own MPI_Init_thread. It goes on even if its first caller has given up.
 struct Beginning {
     int provided = MPI_THREAD_SINGLE;
     std::shared_ptr<DetachedCall> init_call;
@@ -90,8 +91,8 @@ int begin(Beginning &state)
     return code;
 }
 
-// Null where somebody else has begun MPI. With g_starting held, which nobody holds while he waits: a hook of the host's
-// runs there, and may call init.
+// Begins MPI, or returns null if other code has begun MPI. The caller holds g_starting, but no thread waits with this
+// mutex held: a hook of the host program runs during the wait and may call init.
 Beginning *find_beginning()
 {
     if (g_beginning || asks(MPI_Initialized)) return g_beginning;
@@ -144,7 +145,7 @@ bool is_in_job()
 
 std::string job_name()
 {
-    // Of PMIx, of Open MPI 4's and of MPICH's launchers, and of Slurm.
+    // Variables of PMIx, of Open MPI 4's and MPICH's launchers. Slurm's variables follow.
     for (const char *variable :
          {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PALS_APID"})
         if (const char *value = getenv(variable)) return std::string(variable) + " " + value;

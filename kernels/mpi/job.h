@@ -1,4 +1,4 @@
-// This process in its MPI job: begun where nobody has begun it, ended at exit by who began it.
+// This process in its MPI job. Yoke begins MPI if no other code has begun it, and then ends MPI at exit.
 #pragma once
 
 #include <string>
@@ -8,21 +8,22 @@
 
 namespace yoke::mpi {
 
-// MPI with threads is there when this returns OK. MPI begins when all processes of the job begin it, for which the
-// member's time counts, from `since` on. Refuses a process in which somebody else has begun it without threads, or has
-// ended it.
+// Joins the job. After YOKE_OK, MPI with threads is ready. MPI begins when all processes of the job begin it; this
+// counts against the member's time, from `since` on. Fails if other code has begun MPI without threads, or has ended
+// MPI.
 yoke_status join_job(const yoke_comm_member &member, DetachedCall::Clock::time_point since);
 
 // Whether MPI may be called: it has been begun and not ended, and this process is no forked child.
 bool is_in_job();
 
-// A name that all processes of a job have alike and no other job has, as far as whoever launched it tells one; "".
+// Returns the name of the job, as published by its launcher: all processes of the job have the same name, and no
+// other job does. Returns "" if there is no name.
 std::string job_name();
 
 // "Open MPI v4.1.4".
 std::string library_name();
 
-// Called where something that was begun with peers will never end: MPI_Finalize at exit then gets a bounded time.
+// Notes that an operation begun with peers will never end. MPI_Finalize at exit then gets a time limit.
 void note_abandoned();
 void note_fork();
 

@@ -38,7 +38,7 @@ yoke_status Memory::release(void *pointer)
         whole = found->whole;
         blocks_.erase(found);
     }
-    if (is_in_job()) MPI_Free_mem(whole);  // after MPI's end it is nobody's
+    if (is_in_job()) MPI_Free_mem(whole);  // after MPI's end, no code may free it
     return YOKE_OK;
 }
 

@@ -1,4 +1,4 @@
-// Memory of mem_alloc, which networks like: MPI may have told them of it.
+// Memory of mem_alloc, good for networks: MPI may have registered the memory with the network.
 #pragma once
 
 #include <mutex>
@@ -8,14 +8,14 @@
 
 namespace yoke::mpi {
 
-// Memory that MPI gave for one communicator. Tensors go in any thread, so the list of blocks has a lock.
+// MPI's memory for a communicator. Tensors may be freed in any thread, so the list of blocks has a lock.
 class Memory {
 public:
     yoke_status allocate(uint64_t bytes, void **pointer);
     yoke_status release(void *pointer);
 
 private:
-    // Address that the caller got, and the one before it that MPI gave.
+    // Caller's address, and MPI's address before it.
     struct Block {
         void *data, *whole;
     };

@@ -1,4 +1,4 @@
-// Sends and receives. What a message is goes ahead of it; its elements are taken when that has been compared.
+// Sends and receives. A header precedes each message; the elements are received after the headers have been compared.
 #include <cstring>
 
 #include "kernels/mpi/flow.h"
@@ -20,7 +20,7 @@ int64_t bytes_of(const yoke_collective &call)
 // A message that is to come.
 struct Incoming {
     const yoke_collective &call;
-    size_t operation;  // that brings its header
+    size_t operation;  // receives the header
     const Signature *header;
     bool is_taken = false;
 };
@@ -38,7 +38,7 @@ struct Messages {
             flow.send(call.in, bytes_of(call), call.peer, data_tag(header), call.peer);
             return;
         }
-        // If the other rank greets in place of it, it may pass on what others have said.
+        // If the other rank makes a collective instead, it may send further ranks' signatures.
         const auto bytes = sizeof(Signature) * static_cast<size_t>(comm.size);
         char *header = comm.buffers.received.emplace_back().reserve(bytes);
         incoming.push_back(

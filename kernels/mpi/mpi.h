@@ -1,6 +1,6 @@
-// What every file of the MPI engine shares: MPI's header, the host's table and failures.
+// Common declarations of the MPI engine: MPI's header, the core's table and failures.
 //
-// Contract: no file but those of this folder names MPI. What fails is told once, with MPI's own words.
+// Contract: only files of this folder use MPI. A failure is reported once, with MPI's own text.
 #pragma once
 
 // The C++ bindings that old headers bring are not wanted.

@@ -1,5 +1,5 @@
-// A run of bytes out of each of several parts that lie one behind the other, as MPI takes it. Where the run is the
-// whole part, as it mostly is, that is plain bytes.
+// MPI type for a run of bytes in each of several parts in sequence. Mostly the run is the whole part; then plain
+// bytes suffice.
 #pragma once
 
 #include "kernels/mpi/flow.h"
@@ -23,7 +23,7 @@ public:
         flow.note(MPI_Type_commit(&type_), "MPI_Type_commit");
         MPI_Type_free(&plain);
     }
-    // MPI keeps it for as long as an operation needs it.
+    // MPI keeps the type while an operation needs it.
     ~Parts()
     {
         if (type_ != MPI_BYTE) MPI_Type_free(&type_);

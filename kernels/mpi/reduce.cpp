@@ -1,8 +1,9 @@
-// The calls that combine elements. MPI moves them, and we add: an MPI_Op is combined in whatever order the library
-// finds best, and rounds a 16-bit float at each step, where the contract has one order and one rounding.
+// Calls that combine elements. MPI moves the elements, and Yoke adds them. An MPI_Op would combine in any order that
+// the library prefers, and round a 16-bit float at each step. The contract demands a fixed order and a single
+// rounding.
 //
-// A small tensor goes to everybody whole and is added up everywhere. A large one is cut into slices, one for each rank:
-// it gets that slice from all, combines it, and what is finished is gathered.
+// A small tensor goes whole to all ranks, and every rank adds all tensors. A large tensor is cut into slices, a slice
+// for each rank. A rank gets its slice from all ranks and combines the slice; then the results are gathered.
 #include <algorithm>
 
 #include "kernels/mpi/reduction.h"
@@ -11,9 +12,9 @@ namespace yoke::mpi {
 
 namespace {
 
-// What goes to every rank whole, all of it together.
+// Largest total size of a call if tensors go to every rank whole.
 constexpr int64_t kSmallBytes = 32 << 10;
-// What a rank holds of a round at least, all ranks' elements together, and of each rank.
+// Least bytes of a round on a rank: of all ranks' elements together, and of each rank.
 constexpr int64_t kRoundBytes = 8 << 20, kSliceBytes = 64 << 10;
 
 }  // namespace
@@ -36,7 +37,7 @@ const Slices &Reduction::cut(int64_t count, size_t parts, size_t me, int64_t byt
 
 namespace {
 
-// In rounds, which bound what a rank holds of the others.
+// Reduction in rounds: they limit the memory for other ranks' elements.
 struct Rounds : Reduction {
     // Elements a round, a multiple of the ranks.
     int64_t round_count() const
@@ -46,7 +47,7 @@ struct Rounds : Reduction {
         return std::max<int64_t>(bytes / unit / comm.size, 1) * comm.size;
     }
 
-    // Of elements [at, at + count).
+    // Reduces elements [at, at + count) of a small tensor.
     yoke_status small(int64_t at, int64_t count)
     {
         const auto bytes = static_cast<int>(count * unit);
@@ -87,7 +88,7 @@ struct Rounds : Reduction {
         return flow.wait();
     }
 
-    // The slices that are finished to whoever wants them.
+    // Sends the finished slices to all ranks, or to the root.
     void collect(const Slices &cut, const char *own, char *to)
     {
         const auto me = static_cast<size_t>(comm.rank);
@@ -102,7 +103,8 @@ struct Rounds : Reduction {
                       "MPI_Iallgatherv");
     }
 
-    // Of each rank's part the elements [at, at + count). Where the result takes the place of elements, those have gone.
+    // Reduces elements [at, at + count) of each rank's part. If the result overwrites elements, these were already
+    // sent.
     yoke_status scatter(int64_t at, int64_t count)
     {
         const Parts parts(flow, count * unit, call.count * unit);

@@ -10,11 +10,11 @@ namespace {
 
 struct NodeRound {
     const Reduction &r;
-    char *out;  // of the round
+    char *out;  // result of the round
     Comm &comm = r.comm;
     int64_t unit = r.partial_unit();
 
-    // From each rank of a team its elements of this one's slice; combined at `to`.
+    // Receives the team's elements of this rank's slice, and combines them at `to`.
     yoke_status combine(const void *from, const Slices &cut, MPI_Comm team, bool is_last, void *to)
     {
         const size_t ranks = cut.bytes.size();

@@ -1,4 +1,4 @@
-// One call that combines elements.
+// Call that combines elements.
 #pragma once
 
 #include "kernels/mpi/parts.h"
@@ -41,7 +41,7 @@ struct Reduction {
         how.divisor = call.reduction == YOKE_REDUCE_AVG && !partial_out ? comm.size : 1;
         comm.combine(how);
     }
-    // Of all ranks' elements, which stand one rank's behind the other's: the ranks of a node, then the nodes.
+    // Combines all ranks' elements, stored rank after rank: first the ranks of each node, then the nodes.
     void combine_all(const char *from, int64_t count, char *to) const
     {
         std::vector<const void *> inputs, partials;
@@ -62,8 +62,8 @@ struct Reduction {
             combine(partials, true, false, count, to);
     }
 
-    // `count` elements of so many bytes in slices, one for each of `parts` ranks, of which this one is number `me`.
-    // Good until forget_slices.
+    // Cuts `count` elements of `bytes_each` bytes into slices for `parts` ranks; this rank has number `me`. Valid
+    // until forget_slices.
     const Slices &cut(int64_t count, size_t parts, size_t me, int64_t bytes_each) const;
     void forget_slices() const { comm.buffers.slices.clear(); }
 };
