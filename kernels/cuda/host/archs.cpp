@@ -11,11 +11,11 @@ namespace {
 
 struct Arch {
     int major, minor;
-    char suffix;  // 'a': this device alone; 'f': its family; 0: later ones too
+    char suffix;  // 'a': only this device; 'f': its family; 0: also later devices
     bool machine_code, ptx;
 };
 
-// Reads one entry. What is none has no code in it.
+// Reads an entry. An invalid entry has no code.
 Arch read(std::string_view entry)
 {
     int number = 0;
@@ -29,7 +29,8 @@ Arch read(std::string_view entry)
             both || entry == "-virtual"};
 }
 
-// Whether machine code of an entry runs on the device, and whether its PTX can be compiled for it.
+// Return whether machine code of an entry runs on the device, and whether the entry's PTX can be compiled for the
+// device.
 bool runs(const Arch &arch, int major, int minor)
 {
     const bool same = arch.major == major && arch.minor == minor;

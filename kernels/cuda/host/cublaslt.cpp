@@ -16,14 +16,15 @@ namespace yoke::cuda {
 
 namespace {
 
-constexpr uint64_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
+constexpr uint64_t kWorkspace = 32 << 20;  // NVIDIA's recommendation for Hopper
 
-// Its kernels have a batch along z of their grid, of which CUDA allows 65,535 blocks. Larger batches go in parts of a
-// length that leaves every operand as aligned as it was.
+// Limits of a batch. cuBLASLt's kernels put a batch along z of their grid, and CUDA allows 65,535 blocks along z.
+// Larger batches go in parts; the part length keeps every operand's alignment.
 constexpr int64_t kMostBatches = 65535, kPart = 32768;
 
-// cuBLASLt applies an activation to sums that are not rounded yet, approximates gelu's tanh and does not say what relu
-// makes of NaN. So what it would save, a pass over the result, is for those who ask for it.
+// Returns whether cuBLASLt fuses an activation. cuBLASLt applies an activation to unrounded sums, approximates gelu's
+// tanh, and does not document relu of NaN. So Yoke fuses only if the user asks for it; this saves a pass over the
+// result.
 bool fuses(Activation activation)
 {
     static const bool asked = [] {
@@ -141,7 +142,8 @@ void describe(Steps &steps, const Request &request, Plan &plan)
 
 using Results = cublasLtMatmulHeuristicResult_t[kTuned];
 
-// cuBLASLt fills in entries of algorithms that failed its checks, too. How many are left.
+// Drops failed algorithms, and returns the number left: cuBLASLt also fills in entries of algorithms that failed its
+// checks.
 int drop_failed(int count, Results &results)
 {
     const auto failed = [](const auto &result) { return result.state != CUBLAS_STATUS_SUCCESS; };
@@ -200,7 +202,7 @@ uint64_t largest_workspace(int count, const Results &results)
     return bytes;
 }
 
-// Puts the fastest of the algorithms first. *tuned is false where that could not be told; they are as they were then.
+// Puts the fastest algorithm first. If the fastest is not known, *tuned is false, and the order is unchanged.
 yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request &request,
                     const Plan &plan, int count, Results &results, bool *tuned)
 {
@@ -245,7 +247,8 @@ bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)
     return true;
 }
 
-// Why there is no algorithm, where it is the card: those before 8.0 have no products of bfloat16.
+// Returns the failure if the card is the reason that there is no algorithm: cards before 8.0 have no products of
+// bfloat16.
 yoke_status check_card(const yoke_launch *launch, const PlanKey &key)
 {
     const Device &device = *static_cast<const Device *>(launch->device);
@@ -284,7 +287,7 @@ yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &re
     return YOKE_OK;
 }
 
-// One product by a plan.
+// Runs a product by a plan.
 yoke_status run(const yoke_launch *launch, const CublasLt &lt, const Gemm &gemm,
                 const Request &request, Plan &plan)
 {
@@ -299,9 +302,9 @@ yoke_status run(const yoke_launch *launch, const CublasLt &lt, const Gemm &gemm,
                           static_cast<long long>(p.n));
 }
 
-// A product for which there is no plan, or one that can be tuned now. While another library captures, in a mode that
-// forbids what may wait, cuBLASLt may not be asked for algorithms (that of CUDA 13.3 fails then), and what a plan's
-// first product does is load code: so the thread is relaxed until that is started.
+// Runs a product without a plan, or a product whose plan can be tuned now. While another library captures in a mode
+// that forbids waits, cuBLASLt must not be asked for algorithms (cuBLASLt of CUDA 13.3 fails then). A plan's first
+// product also loads code. So the thread is relaxed until the product is started.
 yoke_status run_first(const yoke_launch *launch, CublasLt &lt, const Gemm &gemm,
                       const Request &request, Tuning tuning, bool *done)
 {
@@ -337,10 +340,11 @@ yoke_status multiply_part(const yoke_launch *launch, const Gemm &gemm, bool *don
 
 }  // namespace
 
-// On the legacy stream, the only one whose scratch the host knows before the capture begins. That waits for streams
-// that are not cudaStreamNonBlocking, and they for it: ours and PyTorch's are. While another library captures on one
-// that is blocking, CUDA refuses all that goes to the legacy stream with cudaErrorStreamCaptureImplicit, whatever the
-// thread's mode: a device's first capture then fails by it, and whoever multiplies before is spared that.
+// Runs a product on the legacy stream, because only this stream's scratch is known to the core before the capture
+// begins. The legacy stream and streams without cudaStreamNonBlocking wait for each other; Yoke's and PyTorch's
+// streams are non-blocking. While another library captures on a blocking stream, CUDA refuses all work for the legacy
+// stream with cudaErrorStreamCaptureImplicit, in every mode of the thread. Then a device's first capture fails. A
+// product before this capture avoids the failure.
 yoke_status cublaslt_prepare(Device &device)
 {
     constexpr int64_t kSide = 16, kBytes = kSide * kSide * sizeof(float);
@@ -351,7 +355,7 @@ yoke_status cublaslt_prepare(Device &device)
     if (!cublaslt_is_found()) return YOKE_OK;
     if (const yoke_status status = cublaslt_of(&launch, &lt)) return status;
     if (lt->is_tried) return YOKE_OK;
-    Scratch room(&launch);  // what its numbers are is the same to a product
+    Scratch room(&launch);  // any numbers will do for the product
     if (const yoke_status status = room.reserve(3 * kBytes)) return status;
     const auto matrix = [&](int i) { return Matrix{room.as<char>() + i * kBytes, 0, kSide, 1}; };
     Gemm gemm;

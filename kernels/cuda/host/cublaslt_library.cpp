@@ -1,4 +1,4 @@
-// Finding cuBLASLt, its handles, and its errors.
+// Search for cuBLASLt, its handles, and its errors.
 #include "kernels/cuda/host/cublaslt_library.h"
 
 #include <atomic>
@@ -24,7 +24,7 @@ constexpr const char *kNames[] = {YOKE_CUBLASLT_CALLS(YOKE_LIBRARY_NAME)};
 struct Library {
     CublasLtCalls call;
     bool is_open;
-    char tried[3072];  // where it was looked for, and what was wrong there
+    char tried[3072];  // places tried, and the problem at each
 };
 
 Library g_library;
@@ -104,7 +104,7 @@ yoke_status status_of_cublas(cublasStatus_t error)
     }
 }
 
-// Where the device is lost, whatever cuBLASLt calls it, that is the failure.
+// Reports a failure. If the device is lost, reports the loss, whatever cuBLASLt's status is.
 yoke_status tell(const yoke_launch *launch, cublasStatus_t status, cudaError_t lost,
                  const char *tried)
 {

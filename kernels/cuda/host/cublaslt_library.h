@@ -1,4 +1,4 @@
-// cuBLASLt as it was found: its functions, and what is kept of it for each device.
+// cuBLASLt as found: its functions, and the state kept for each device.
 #pragma once
 
 #include <atomic>
@@ -36,15 +36,15 @@ struct CublasLt {
     PlanCache plans;
 };
 
-// One line of warning, unless it is a success: where there is a way on without what was tried. While a launch is made
-// there is none if the device is lost, which is what pass_over returns then.
+// Log a warning, unless the status is a success. For steps with an alternative. During a launch, a lost device gives
+// no warning: pass_over returns the loss instead.
 yoke_status cublaslt_pass_over(const yoke_launch *launch, cublasStatus_t status, const char *what);
 void cublaslt_log(const Device &device, cublasStatus_t status, const char *what);
 
 // Whether there is such a library here; looks for it at the first call.
 bool cublaslt_is_found();
 
-// What there is for the launch's device, made at the first call.
+// Returns the state of the launch's device, made at the first call.
 yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out);
 
 // "matmul: cuda:0: cublasLtMatmul of … failed with CUBLAS_STATUS_EXECUTION_FAILED (13), …". YOKE_OK for success.

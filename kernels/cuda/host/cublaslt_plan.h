@@ -1,4 +1,4 @@
-// A plan of cuBLASLt: what a product looks like, and the descriptors and the algorithm that were chosen for it.
+// Plan of cuBLASLt: the key of a product, and the descriptors and the algorithm chosen for this key.
 //
 // Contract
 //  * A key has no padding: it is hashed and compared as bytes.
@@ -14,11 +14,11 @@ namespace yoke::cuda {
 struct PlanKey {
     int64_t rows, columns, inner, batch;
     int64_t leading[3],
-        step[3];  // of A, B, D: leading dimensions, and from one matrix of a batch to the next
+        step[3];  // A, B, D: leading dimensions, and steps from matrix to matrix of a batch
     int32_t dtype, epilogue;
     int32_t transposed[2];  // A, B
     int8_t alignment
-        [6];  // of A, B, D, bias and the epilogue's second output: powers of two, at most 8
+        [6];  // A, B, D, bias and the epilogue's second output: powers of two, at most 8
     int8_t tf32, unused;
 };
 

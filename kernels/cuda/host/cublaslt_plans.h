@@ -1,8 +1,8 @@
-// Plans of cuBLASLt, found by what a product looks like: descriptors and algorithm are chosen once.
+// Plans of cuBLASLt, found by their key: descriptors and algorithm are chosen once.
 //
 // Contract
-//  * A plan is plain memory and is copied out of the cache, so that a caller may set its own pointers in it while
-//    others use or replace the same plan. The copy takes the cache's lock, for some tens of nanoseconds.
+//  * A plan is plain memory and is copied out of the cache. So a caller may set its own pointers in the copy while
+//    other threads use or replace the plan. The copy takes the cache's lock, for some tens of nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace yoke::cuda {
 class PlanCache {
 public:
     bool find(const PlanKey &key, Plan *plan);
-    // In a full set the one that was not used for longest goes. Of the same product a tuned one takes an untuned one's
-    // place.
+    // Puts a plan into the cache. A full set drops the least recently used plan. A tuned plan replaces an untuned
+    // plan of the same product.
     void put(const Plan &plan);
 
 private:

@@ -49,7 +49,7 @@ cublasLtEpilogue_t epilogue_of(const Gemm &gemm)
 
 }  // namespace
 
-// Operand i: read column-major, a row-major matrix is its own transpose, which is what is wanted.
+// Describes operand i. Read column-major, a row-major matrix is its own transpose, as needed here.
 void Request::place(int i, const Matrix &given, int64_t rows, int64_t columns, int64_t batch)
 {
     const Matrix x = settle(given, rows, columns);
@@ -64,7 +64,8 @@ Request::Request(const yoke_launch *launch, const Gemm &gemm)
 {
     Product p = gemm.product;
     const bool plain = !bias && !before && gemm.activation == Activation::kNone;
-    // A result that is column-major, as one column is, needs no exchange; but bias runs along rows.
+    // If the result is column-major, such as a single column, no exchange is needed. A bias runs along rows, so it
+    // needs the exchange.
     if (plain && p.c.row_stride == 1 && (p.n == 1 || !is_row_major(p.c, p.n))) {
         std::swap(p.m, p.n);
         std::swap(p.a, p.b);

@@ -1,12 +1,12 @@
-// Choosing among cuBLASLt's algorithms by trying them, where YOKE_CUBLASLT_AUTOTUNE is 1.
+// Choice among cuBLASLt's algorithms by trial, if YOKE_CUBLASLT_AUTOTUNE is 1.
 //
 // Contract
-//  * A plan's first product then waits for the device while the eight algorithms that cuBLASLt thinks best are timed
-//    (tune.h). They share one workspace, the largest that one of them asks for: so none is timed, or chosen, with less
-//    than it wants.
-//  * In a capture the plan takes cuBLASLt's first, or a winner that was kept, and is tuned by its first product outside
-//    of a capture. What was captured stays as it is.
-//  * Winners are kept in the file that YOKE_CUBLASLT_AUTOTUNE_FILE names.
+//  * A plan's first product waits for the device while cuBLASLt's eight best algorithms are timed (tune.h). They
+//    share a workspace as large as the largest request, so each algorithm is timed and chosen with its full
+//    workspace.
+//  * In a capture the plan takes cuBLASLt's first algorithm, or a stored winner. The first product outside a capture
+//    then tunes the plan. The captured work stays as it is.
+//  * Winners are stored in the file named by YOKE_CUBLASLT_AUTOTUNE_FILE.
 #pragma once
 
 #include "kernels/cuda/host/cublaslt_library.h"

@@ -1,12 +1,11 @@
-// What every file of the CUDA module shares: the host's table, failures, devices, and the context
-// in which a call runs.
+// Common declarations of the CUDA module: the core's table, failures, devices, and the context of a call.
 //
 // Contract
-//  * CUDA is never touched before driver() has found that it can serve; see driver.h.
-//  * Every entry that needs a device opens a Scope first. It makes the device's primary context
-//    current and puts the caller's back on return, so that a host with CUDA of its own sees no
-//    change, and no context is made on a device that nobody asked for.
-//  * Every CUDA call passes Scope::check, the one place where an error becomes a status.
+//  * CUDA is never touched before driver() has found a working driver; see driver.h.
+//  * Every entry that needs a device opens a Scope first. The Scope makes the device's primary context current and
+//    restores the caller's context on return. So a host program with CUDA code sees no change, and unused devices get
+//    no context.
+//  * Every CUDA call passes Scope::check, the only place that turns an error into a status.
 #pragma once
 
 #include <cuda.h>
@@ -25,38 +24,38 @@ extern const yoke_host *g_host;
 yoke_status fail(yoke_status status, int64_t native_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// After a fork the child's copy of the driver is useless: every entry that needs it fails at once.
+// After a fork, the child's copy of the driver is useless: every entry that needs the driver fails at once.
 void after_fork();
 bool is_forked();
 
-// A usable device. Its address is the handle that the core keeps; it is there for ever.
+// Usable device. Its address is the core's handle and stays valid.
 struct Device {
     int32_t index;    // among the usable ones: the N of cuda:N
     CUdevice number;  // CUDA's own
     uint64_t total_memory;
     int32_t multiprocessors;
-    int32_t arch;         // what the code that runs there was compiled for: 90 is 9.0
+    int32_t arch;         // architecture of the compiled code: 90 is 9.0
     CUcontext context;    // null until a call first needs it; read and published as an atomic
     int32_t opens;        // device_open minus device_close
-    struct Fault *fault;  // what kernels tell of wrong values; see fault.h
+    struct Fault *fault;  // kernels' reports of wrong values; see fault.h
     uint64_t peers;       // bit n: was asked to reach CUDA's device n; see peers.h
 };
 
 // The status of a CUDA error; runtime and driver number their errors alike.
 yoke_status status_of(int64_t error);
 
-// Which of the usable devices a handle is; refuses what is none, and a forked child.
+// Finds the usable device of a handle. Refuses invalid handles, and a forked child.
 yoke_status device_of(void *handle, const char *call, Device **device);
 
-// Makes the context of a device that is open and has none yet; what a Scope does first.
+// Makes the context of an open device without a context. A Scope does this first.
 yoke_status make_ready(Device &device, const char *call);
 
 class Scope {
 public:
-    // `call` is the entry's name, for messages. The first on a device makes its context, the price of which (some
-    // hundred megabytes) only those devices cost that are used.
+    // `call` is the entry's name, for messages. The first Scope on a device makes its context, which costs some
+    // hundred megabytes. So only used devices cost memory.
     Scope(void *device, const char *call);
-    // For what comes before that: in a context that nobody else knows yet, or in none.
+    // For earlier steps: in a context that other threads do not know yet, or in no context.
     Scope(Device &device, CUcontext context, const char *call);
     ~Scope();
     Scope(const Scope &) = delete;
@@ -66,7 +65,7 @@ public:
     yoke_status status() const { return status_; }
     Device &device() const { return *device_; }
 
-    // YOKE_OK, or tells the host what was tried ("cudaMalloc of 64 bytes") and what CUDA said.
+    // Returns YOKE_OK, or reports the tried call ("cudaMalloc of 64 bytes") and CUDA's text to the core.
     yoke_status check(cudaError_t error, const char *what, ...) const
         __attribute__((format(printf, 3, 4)));
     yoke_status check(CUresult error, const char *what, ...) const

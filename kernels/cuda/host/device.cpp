@@ -1,4 +1,4 @@
-// Devices: which there are, their primary contexts, and what they tell of themselves.
+// Devices: their list, their primary contexts, and their properties.
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -34,7 +34,7 @@ void why_unavailable(char *text, uint64_t capacity)
     if (capacity) snprintf(text, capacity, "%s", driver().reason);
 }
 
-// The context that every user of CUDA in this process shares: PyTorch's tensors are ours, too.
+// Retains the context shared by all users of CUDA in this process, so Yoke can use PyTorch's tensors.
 static yoke_status retain(const Device &device, CUcontext *context)
 {
     const DriverCalls &call = driver().call;
@@ -93,8 +93,8 @@ yoke_status device_open(int32_t index, void **device)
     return YOKE_OK;
 }
 
-// Gives back what lives in the device's context. False, with a line in the log, where nobody can get into it: the
-// device then keeps all of that, which the next device_open finds in place.
+// Releases the objects in the device's context. If the context cannot be entered, logs this and returns false. The
+// device then keeps the objects, and the next device_open finds them.
 static bool give_back(Device &device)
 {
     const bool was_lost = is_lost(device);
@@ -126,8 +126,8 @@ void device_close(void *device)
     release(closing);
 }
 
-// The runtime gives 16 bytes without a word on what they name; only an instance of a partitioned card has its profile
-// in its name ("NVIDIA A100-SXM4-40GB MIG 1g.5gb"). Everyone else writes MIG- before the UUID of one.
+// Writes the UUID. The runtime gives 16 bytes without their kind. Only an instance of a partitioned card has its
+// profile in its name ("NVIDIA A100-SXM4-40GB MIG 1g.5gb"). Other tools write MIG- before the UUID of an instance.
 static void format_uuid(const cudaDeviceProp &device, char *text, size_t capacity)
 {
     const cudaUUID_t &uuid = device.uuid;
@@ -165,7 +165,7 @@ yoke_status device_info(void *device, yoke_backend_device_info *info)
     // Tensor cores: f16 from Volta on, bf16 from Ampere on.
     told.matrix_dtypes =
         (found.major >= 7 ? 1u << YOKE_F16 : 0) | (found.major >= 8 ? 1u << YOKE_BF16 : 0);
-    told.alignment = 256;  // of cudaMalloc, as the programming guide promises
+    told.alignment = 256;  // cudaMalloc's alignment, by the programming guide
     *info = told;
     return YOKE_OK;
 }

@@ -44,7 +44,7 @@ bool give_up_on_error(Driver &driver, const char *call, CUresult error)
 
 // ---- Finding the library ----------------------------------------------------------------------
 
-// `said`: by the dynamic loader, which has no number for what went wrong.
+// Reports a missing library. `said` is the dynamic loader's text; the loader has no error numbers.
 bool no_library(Driver &driver, const char *said)
 {
     const bool absent = strncmp(said, "libcuda.so.1: cannot open", 25) == 0;
@@ -66,7 +66,8 @@ bool no_library(Driver &driver, const char *said)
         kFloor.release);
 }
 
-// The first folder of YOKE_CUDA_LIB_PATH (colons between them) that has the library decides.
+// Opens the library from the first folder of YOKE_CUDA_LIB_PATH (separated by colons) that contains it. If no folder
+// does, opens it by name.
 void *open_from_path(const char *folders)
 {
     while (folders && *folders) {
@@ -82,7 +83,7 @@ void *open_from_path(const char *folders)
 
 void *open_library(Driver &driver)
 {
-    // One process, one driver: the runtime takes what is there already by its name.
+    // A process has a single driver: by name, the runtime takes the loaded library.
     void *library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
     if (!library) library = open_from_path(g_host->config("YOKE_CUDA_LIB_PATH"));
     if (!library) {
@@ -172,7 +173,7 @@ bool no_devices(Driver &driver, int64_t native_code)
         "the NVIDIA driver finds no GPU; check that 'nvidia-smi -L' lists one and that this user may open /dev/nvidia*, or start the container with --gpus all");
 }
 
-// Says which device is passed over: appended to the reason, which counts if none is left.
+// Reports a device that is passed over. The text is appended to the reason, which is used if no device is left.
 void pass_over(Driver &driver, int number, CUdevice device, int major, int minor)
 {
     char name[128] = "", text[512];  // kBuiltFor names every architecture

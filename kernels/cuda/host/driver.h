@@ -1,16 +1,16 @@
 // driver.h: NVIDIA's driver library, found and examined once, before the CUDA runtime is touched.
 //
-// The runtime would report a missing, old or broken driver by one number; here each has its reason
-// and remedy. The library is looked up where the process has one already, then in the folders of
-// YOKE_CUDA_LIB_PATH, then where the system's loader looks. It is never unloaded.
+// The runtime would report a missing, old or broken driver by a single number. Here each case has a reason and a
+// remedy. The library is looked up first among the process's loaded libraries, then in the folders of
+// YOKE_CUDA_LIB_PATH, then by the system's loader. It is never unloaded.
 #pragma once
 
 #include "kernels/cuda/host/cuda.h"
 
 namespace yoke::cuda {
 
-// What the module calls of the driver by itself, each looked up under the name to which cuda.h's
-// macros turn it (cuCtxPushCurrent is cuCtxPushCurrent_v2).
+// Driver calls made by the module itself. Each is looked up under the name that cuda.h's macros give
+// (cuCtxPushCurrent is cuCtxPushCurrent_v2).
 #define YOKE_CUDA_DRIVER_CALLS(CALL)    \
     CALL(cuInit)                        \
     CALL(cuDriverGetVersion)            \
@@ -42,14 +42,14 @@ struct DriverCalls {
 
 constexpr int kMaxDevices = 64;
 
-// What came of the examination; never changes afterwards.
+// Result of the examination; it never changes afterwards.
 struct Driver {
     DriverCalls call;
-    int32_t version;       // of CUDA that it speaks, as cuDriverGetVersion has it: 13000
+    int32_t version;       // CUDA version of the driver, from cuDriverGetVersion: 13000
     int32_t device_count;  // usable ones
     Device devices[kMaxDevices];
-    // Why there are none, "" if there are. `broken` tells a driver that is there and fails, which a
-    // user wants to know, from a machine that simply has no GPU.
+    // Reason that there are no devices, else "". `broken` marks a driver that is present but fails, which a user must
+    // learn, unlike on a machine without a GPU.
     char reason[1024];
     yoke_status broken;
     int64_t native_code;
@@ -58,10 +58,10 @@ struct Driver {
 // Examines the driver at the first call; the same for all later ones.
 Driver &driver();
 
-// What to do about an error of cuInit or of counting devices: a clause for behind a semicolon.
+// Returns the remedy for an error of cuInit or of counting devices: a clause after a semicolon.
 const char *remedy_of(int64_t error);
 
-// What to do about an error that has lost the context, from its semicolon on; "" for any other.
+// Returns the remedy for an error that lost the context, from its semicolon on; "" for other errors.
 const char *advice_for(int64_t error);
 
 }  // namespace yoke::cuda

@@ -1,9 +1,10 @@
 /*
- * No handler of this module runs when the process ends. The runtime registers some while the module loads, one for each
- * file of kernels, and exit() in one thread runs those that are there while another still loads the rest: it then
- * registers kernels in tables that are gone. What the handlers would free, the driver frees with the process.
+ * atexit without effect, so no handler of this module runs when the process ends. The runtime registers a handler for
+ * each file of kernels while the module loads. If exit() in a thread runs these handlers while another thread still
+ * loads the module, that thread registers kernels in destroyed tables. The driver frees all memory of the handlers
+ * with the process.
  *
- * Bound within the module, whose symbols are hidden; nobody else's handlers are concerned.
+ * The functions are bound within the module, whose symbols are hidden. Handlers of other libraries are not affected.
  */
 int atexit(void (*handler)(void));
 int __cxa_atexit(void (*handler)(void *), void *argument, void *library);

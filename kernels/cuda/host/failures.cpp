@@ -35,14 +35,15 @@ yoke_status found_loss(const yoke_launch *launch, cudaError_t error, const char 
                 static_cast<int>(error), cudaGetErrorString(error), advice_for(error));
 }
 
-// A stream that is being captured may not be asked whether it is idle; that would cost the capture.
+// Asks the context for an error. A captured stream must not be asked whether it is idle: this would invalidate the
+// capture.
 static cudaError_t ask_context(cudaStream_t stream)
 {
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     const Relaxed relaxed;
     cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
     if (!error && capturing == cudaStreamCaptureStatusNone) error = cudaStreamQuery(stream);
-    cudaGetLastError();  // "not ready" among others, which no later launch is to be blamed for
+    cudaGetLastError();  // drops "not ready" and similar, so no later launch reports it
     return error;
 }
 

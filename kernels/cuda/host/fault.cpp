@@ -28,8 +28,8 @@ void drop_fault(Device &device)
     device.fault = nullptr;
 }
 
-// Moves the note out, for one thread of those that find it. Its place is given back last: a kernel may claim it at
-// once.
+// Takes the note, for only one of the threads that find it. The place is freed last, because a kernel may claim the
+// place at once.
 static bool take_note(const Device &device, Fault &taken)
 {
     static std::mutex taking[kMaxDevices];
@@ -43,7 +43,7 @@ static bool take_note(const Device &device, Fault &taken)
     return true;
 }
 
-// A format is one of ours, with the arguments that fault.h tells of.
+// All formats are Yoke's own, with the arguments described in fault.h.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 yoke_status take_fault(const Scope &scope)

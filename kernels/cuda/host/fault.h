@@ -1,22 +1,21 @@
-// What kernels tell the host of wrong values they met: an index out of range above all. Such a kernel touches nothing
-// beyond its operands, goes on, and leaves a note in pinned memory that the next synchronising call turns into an
-// error.
+// Kernels' reports of wrong values, mostly an index out of range. Such a kernel accesses only its operands and goes
+// on. It leaves a note in pinned memory, and the next synchronising call turns the note into an error.
 #pragma once
 
 #include "kernels/cuda/host/support.h"
 
 namespace yoke::cuda {
 
-// One note for each device: the first is kept until it has been told.
+// Note of a device: the first note stays until it has been reported.
 struct Fault {
-    int32_t claimed;  // by the thread that writes it
+    int32_t claimed;  // by the writing thread
     int32_t ready;    // written whole
     int32_t op;
     yoke_status status;
     const char
-        *format;  // of the host, static: "%s: index[%lld] is %lld, beyond an axis of length %lld"
+        *format;  // static host text: "%s: index[%lld] is %lld, beyond an axis of length %lld"
     int64_t position, value, bound;
-    int32_t ndim;  // of the operand that the position counts in, by `shape`; -1: not told
+    int32_t ndim;  // axes of the operand of the position, with `shape`; -1: unknown
     int64_t shape[YOKE_MAX_NDIM];
 };
 
@@ -27,7 +26,7 @@ void drop_fault(Device &device);
 // YOKE_OK, or the note as an error, which is then forgotten.
 yoke_status take_fault(const Scope &scope);
 
-// For kernels' arguments: where to leave a note, and what it says.
+// Argument of kernels: the place and the text of a note.
 struct Reporter {
     Fault *fault;
     int32_t op;
@@ -44,8 +43,9 @@ inline Reporter reporter(const yoke_launch *launch, const char *format,
     return {static_cast<const Device *>(launch->device)->fault, launch->op, status, format};
 }
 
-// Of an element of `operand`, by its row-major number. The format takes, by number, the op's name (1, without a leading
-// "_"), "[1, 2]" for the place of the element ("" where there are no axes; 2), value (3), bound (4), bound - 1 (5).
+// Makes a reporter for an element of `operand`, by its row-major number. The format's arguments, by number, are the
+// op's name (1, without a leading "_"), "[1, 2]" for the element's place ("" without axes; 2), value (3), bound (4),
+// bound - 1 (5).
 inline Reporter reporter(const yoke_launch *launch, const char *format, const yoke_operand &operand)
 {
     Reporter to = reporter(launch, format);

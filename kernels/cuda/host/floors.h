@@ -1,7 +1,7 @@
-// floors.h: which toolkits build this module, and which drivers serve it then.
+// floors.h: the oldest toolkits for this module, and the oldest drivers.
 //
-// A driver serves every toolkit of its major version. But kernels here take up to 32,764 bytes of arguments
-// (tensor_table.cuh), which toolkits compile and drivers take from CUDA 12.1 on; before that it was 4,096.
+// A driver works with every toolkit of its major version. But kernels here have up to 32,764 bytes of arguments
+// (tensor_table.cuh). Toolkits and drivers support this from CUDA 12.1 on; before, the limit was 4,096.
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +14,7 @@ static_assert(
     "Yoke's CUDA module needs CUDA 12.1 or newer: its kernels take more than 4 KiB of arguments");
 
 struct Floor {
-    int version;          // of CUDA that a driver must speak, as cuDriverGetVersion has it
+    int version;          // least CUDA version of a driver, as in cuDriverGetVersion
     const char *release;  // the first that does
 };
 

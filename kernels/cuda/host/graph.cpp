@@ -1,4 +1,4 @@
-// CUDA graphs: what a stream is given between begin and end, as one thing to launch.
+// CUDA graphs: a stream's work between begin and end, launched as a whole.
 #include "kernels/cuda/host/cublaslt.h"
 #include "kernels/cuda/host/cudnn/cudnn.h"
 #include "kernels/cuda/host/entries.h"
@@ -12,7 +12,7 @@ static cudaStream_t native_stream(void *stream)
     return static_cast<cudaStream_t>(stream);
 }
 
-// Relaxed: memory that the capture needs is allocated meanwhile, which no other mode allows.
+// Begins a capture in relaxed mode. Only this mode allows allocations meanwhile, which the capture needs.
 yoke_status graph_begin(void *device, void *stream, uint32_t flags)
 {
     const Scope scope(device, "graph_begin");
@@ -23,14 +23,14 @@ yoke_status graph_begin(void *device, void *stream, uint32_t flags)
                        "cudaStreamBeginCapture");
 }
 
-// Of the captured graph nothing is wanted any more: where CUDA keeps it, no more than its memory is lost.
+// Destroys the captured graph, which is not needed any more. If CUDA keeps the graph, only memory is lost.
 static void drop(const Scope &scope, cudaGraph_t captured)
 {
     log_failure(scope.device(), cudaGraphDestroy(captured), "graph_end: cudaGraphDestroy");
 }
 
-// graph_end could not get into the context, and has told so. It tries once more to end the capture: nobody else can,
-// and a stream that is being captured serves for nothing else.
+// Tries once more to end the capture, after graph_end failed to enter the context and reported this. No other code
+// can end the capture, and a captured stream cannot be used otherwise.
 static void abandon(void *device, void *stream)
 {
     const RelaxedScope scope(device, "graph_end");

@@ -56,7 +56,7 @@ void Search::open(const char *place)
     dlclose(library);
 }
 
-// Says of a folder without the file which other version it has.
+// Reports which other version a folder without the file has.
 void refuse_absent(Search &search, const char *path)
 {
     char why[320] = "no such file", pattern[PATH_MAX + 8];
@@ -105,7 +105,7 @@ void try_packages(Search &search, const char *packages)
         char folder[PATH_MAX];
         const int length =
             snprintf(folder, sizeof folder, "%.3000s/nvidia/%.500s", packages, wheel);
-        // Of the wheels' folders only those count that are there: most machines have none.
+        // Only existing folders of wheels count: most machines have no such folders.
         if (access(folder, F_OK) == 0) try_folder(search, folder, length);
     }
 }
@@ -121,7 +121,7 @@ void try_prefix(Search &search, const char *prefix)
     globfree(&packages);
 }
 
-// The site-packages in which this module lies, if it came in a wheel.
+// Tries the site-packages that contain this module, if it came in a wheel.
 void try_own_packages(Search &search)
 {
     Dl_info info{};
@@ -136,8 +136,8 @@ void try_own_packages(Search &search)
     }
 }
 
-// The prefix of the Python that runs: its program's folder is <prefix>/bin. The name it was called by tells a virtual
-// environment, which is a link to another Python's program.
+// Tries the prefix of the running Python: its program is in <prefix>/bin. The called name finds a virtual
+// environment, because its program is a link to another Python's program.
 void try_program(Search &search)
 {
     char path[PATH_MAX] = "";

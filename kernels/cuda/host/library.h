@@ -1,13 +1,13 @@
-// Libraries of NVIDIA's that are found at run time: cuBLASLt, and others after its pattern.
+// NVIDIA libraries found at run time: cuBLASLt, and others in the same way.
 //
 // Contract
-//  * What is called of a library stands in one list, from which come the table of typed functions, by the declarations
-//    of the library's own header, and the names to look up:
+//  * The used functions of a library stand in a list. From the list come the table of typed functions, by the
+//    declarations in the library's own header, and the names to look up:
 //        #define YOKE_SOME_CALLS(CALL) CALL(someCreate) CALL(someDestroy)
 //        struct SomeCalls { YOKE_SOME_CALLS(YOKE_LIBRARY_MEMBER) };
 //        constexpr const char *kSomeNames[] = {YOKE_SOME_CALLS(YOKE_LIBRARY_NAME)};
-//  * A library is looked for in the folders of YOKE_CUDA_LIB_PATH, in the nvidia wheels of Python's site-packages,
-//    where the system's loader looks, and in the CUDA toolkit. One that serves stays open for the life of the process.
+//  * Yoke looks for a library in the folders of YOKE_CUDA_LIB_PATH, in the nvidia wheels of Python's site-packages,
+//    by the system's loader, and in the CUDA toolkit. A working library stays open until the process ends.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct LibraryName {
     bool (*accepts)(void *library, char *why, size_t capacity);
 };
 
-// Text that grows up to the end of its room.
+// Text that grows up to its capacity.
 struct Text {
     char *data;
     size_t capacity, length = 0;
@@ -33,9 +33,9 @@ struct Text {
     void add(const char *format, ...) __attribute__((format(printf, 2, 3)));
 };
 
-// The opened library, or null with each place and what was wrong there in `tried`. The first of `folders` (colons
-// between them; may be null) that has the file decides, for somebody wants it; elsewhere a library that does not serve
-// is passed over.
+// Returns the opened library, or null; `tried` gets each place and its problem. The first of `folders` (separated by
+// colons; may be null) with the file decides, because the user asked for this folder. In other places, a library that
+// does not work is passed over.
 void *find_library(const LibraryName &name, const char *folders, Text &tried);
 
 // Fills a table of functions. The first name that is missing, or null.

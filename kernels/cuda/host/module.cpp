@@ -1,4 +1,4 @@
-// The CUDA module's table, and the one symbol by which the core gets it.
+// Table of the CUDA module, and the symbol by which the core gets the table.
 #include <cstdio>
 #include <cstring>
 

@@ -58,7 +58,7 @@ int reach_peer(const Scope &scope, const void *place)
     Device &device = scope.device();
     const int peer = owner_of(device, place);
     if (peer < 0 || peer >= kMaxDevices || peer == device.number || is_left_out()) return peer;
-    // Whoever comes while the first one still asks has its copy taken through the host.
+    // While the first thread still asks, copies of other threads go through host memory.
     const uint64_t known =
         std::atomic_ref(device.peers).fetch_or(bit_of(peer), std::memory_order_relaxed);
     if (!(known & bit_of(peer))) enable(device, peer);

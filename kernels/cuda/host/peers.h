@@ -1,18 +1,18 @@
-// Copies between two devices go straight from one to the other, over NVLink or PCIe, once CUDA was asked for that;
-// without, it takes them through the host.
+// Access between devices. After CUDA was asked for access, copies between two devices go directly, over NVLink or
+// PCIe. Without access, CUDA copies through host memory.
 #pragma once
 
 #include "kernels/cuda/host/cuda.h"
 
 namespace yoke::cuda {
 
-// Before a copy: lets the scope's device read what lies at `place`, memory of another. Asked once for every two
-// devices, in each direction. Never fails: what cannot be had is a line in the log, and the copy goes through the host.
-// Returns CUDA's number of the device whose memory it is, or -1. YOKE_NO_PEER_ACCESS=1 leaves all but that out, for
-// machines on which such copies go wrong.
+// Prepares a copy: lets the scope's device read `place`, memory of another device. CUDA is asked once for every two
+// devices, in each direction. Never fails: without access, a line is logged, and the copy goes through host memory.
+// Returns CUDA's number of the device that owns the memory, or -1. YOKE_NO_PEER_ACCESS=1 skips all except this
+// number, for machines where such copies go wrong.
 int reach_peer(const Scope &scope, const void *place);
 
-// The device's context ends, and with it all that it reached or let others reach. With the lock of opening held.
+// Forgets all access from and to the device, because its context ends. Called with the lock of opening held.
 void forget_peers(Device &device);
 
 }  // namespace yoke::cuda

@@ -1,17 +1,17 @@
-// Calls that another library's capture of a graph in this process must not notice.
+// Calls that must not disturb another library's capture of a graph in this process.
 //
-// In CUDA's default mode, and so in PyTorch's, a capture forbids every thread what may wait or allocate, and is lost
-// when any does it: cudaMalloc, cudaFree, pinned memory, asking and awaiting streams and events. What the module does
-// of that touches nothing of theirs, so the calling thread is relaxed for as long.
+// In CUDA's default mode, also used by PyTorch, a capture forbids waits and allocations in every thread: cudaMalloc,
+// cudaFree, pinned memory, queries and waits of streams and events. If a thread makes such a call, the capture is
+// lost. The module's own calls do not touch the captured work, so the calling thread is relaxed during the calls.
 //
 // Contract
-//  * Every entry whose calls are not ordered on a stream opens a RelaxedScope; launches, copies and fills, a Scope.
-//  * A launch is in a Scope although the first of a kernel loads its code. CUDA's reference names no launch among the
-//    calls that a capture forbids; the guide says of loading that it may synchronise the context, and not whether that
-//    costs another's capture. To relax each launch would cost two calls each. Nothing else on a launch's way is of
-//    that kind: grids come from arithmetic, not from cudaFuncGetAttributes or an occupancy query (those that CUB's sort
-//    makes excepted, which the reference does not forbid either). No GPU has been asked whether its driver holds to
-//    that.
+//  * Every entry whose calls are not ordered on a stream opens a RelaxedScope; launches, copies and fills open a
+//    Scope.
+//  * A launch is in a Scope although a kernel's first launch loads code. CUDA's reference does not list launches
+//    among the calls forbidden by a capture. The guide says that loading code may synchronise the context, but not
+//    whether this invalidates another capture. A relaxed launch would cost two extra calls. A launch makes no other
+//    such calls: grids come from arithmetic, not from cudaFuncGetAttributes or an occupancy query. Only CUB's sort
+//    makes such queries, which the reference does not forbid either. This was not tested on a GPU.
 #pragma once
 
 #include "kernels/cuda/host/cuda.h"
@@ -30,7 +30,7 @@ public:
     Relaxed &operator=(const Relaxed &) = delete;
 
 private:
-    // Without it the call is made all the same; what CUDA has to tell, it tells at that.
+    // If the exchange fails, the call is made anyway, and CUDA reports problems there.
     bool exchange()
     {
         if (cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) [[likely]]

@@ -1,4 +1,4 @@
-// What to do about the errors by which the driver refuses to start.
+// Remedies for errors at the start of the driver.
 #include "kernels/cuda/host/driver.h"
 
 namespace yoke::cuda {

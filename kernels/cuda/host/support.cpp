@@ -10,12 +10,13 @@ yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype
     return kernels::refuse_dtype(g_host, "cuda", launch, operand, dtype);
 }
 
-// cudaGetLastError() behind a launch also tells what a call before it left and nobody read, once. An error that this
-// launch cannot have met is such a one; of the others nobody can tell whose they are.
+// Returns whether an error belongs to an earlier call. After a launch, cudaGetLastError() also reports, once, an
+// unread error of an earlier call. If this launch cannot cause the error, it is such an error; for other errors the
+// origin is unknown.
 static bool is_of_earlier_call(cudaError_t error, int64_t blocks, int threads, int64_t shared)
 {
     constexpr int kMostThreads = 1024;
-    constexpr int64_t kMostShared = 48 << 10;  // that no kernel needs to ask for
+    constexpr int64_t kMostShared = 48 << 10;  // usable without a request
     switch (error) {
         case cudaErrorInvalidConfiguration:
             return blocks > 0 && threads > 0 && threads <= kMostThreads && shared <= kMostShared;

@@ -1,4 +1,4 @@
-// What kernels' entries need of the module: failures, scratch, the device they run on.
+// Functions of the module for kernels' entries: failures, scratch, the device.
 #pragma once
 
 #include "kernels/common/names.h"
@@ -23,7 +23,7 @@ inline int64_t multiprocessors(const yoke_launch *launch)
     return static_cast<const Device *>(launch->device)->multiprocessors;
 }
 
-// The architecture for which the kernels that run there were compiled: 90 is 9.0.
+// Returns the architecture of the compiled kernels in use: 90 is 9.0.
 inline int compiled_for(const yoke_launch *launch)
 {
     return static_cast<const Device *>(launch->device)->arch;

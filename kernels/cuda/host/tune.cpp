@@ -49,7 +49,7 @@ bool read_hex(const char *text, void *bytes, size_t count)
     return true;
 }
 
-// What a line begins with: "cublaslt 130100 NVIDIA_H200 <key> ". False, and the log is told, if the GPU has no name.
+// Begins a line: "cublaslt 130100 NVIDIA_H200 <key> ". If the GPU has no name, logs this and returns false.
 bool begin_line(Text &line, const yoke_launch *launch, const Tuned &tuned)
 {
     const Device &device = *static_cast<const Device *>(launch->device);
@@ -105,7 +105,7 @@ void keep_winner(const yoke_launch *launch, const Tuned &tuned, const void *winn
     if (!begin_line(text, launch, tuned)) return;
     add_hex(text, winner, bytes);
     text.add("\n");
-    // One write, so that processes which share the file do not mix their lines.
+    // A single write, so processes that share the file do not mix their lines.
     const int file = open(winners_file(tuned), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     const bool kept = file >= 0 && write(file, line, text.length) == (ssize_t)text.length;
     if (file >= 0) close(file);

@@ -1,10 +1,10 @@
-// Choosing among a library's algorithms by trying them: a stopwatch, a race, and a file in which winners are kept.
+// Choice among a library's algorithms by trial: a stopwatch, a race, and a file of winners.
 //
 // Contract
-//  * What algorithms compute is the same, so trying them changes nothing. None is timed while the stream is being
+//  * All algorithms compute the same result, so trials change no result. No algorithm is timed while the stream is
 //    captured.
-//  * A file of winners has a line each, for a version of the library and a kind of GPU. Lines of others, and lines that
-//    cannot be read, are passed over. Several processes may share it.
+//  * Each line of a file of winners is for a version of the library and a kind of GPU. Other lines, and unreadable
+//    lines, are skipped. Several processes may share the file.
 #pragma once
 
 #include <algorithm>
@@ -21,18 +21,19 @@ enum class Tuning { kOff, kLater, kNow };
 // Not kOff, but where the stream cannot be asked; `tuned` is "a matrix product".
 Tuning tuning_on(const yoke_launch *launch, const char *tuned);
 
-// What was tuned: a winner's line begins with all of it. `setting` names the file; without one nothing is kept.
+// Tuned case: a winner's line begins with all these values. `setting` names the file; without a file, winners are not
+// stored.
 struct Tuned {
     const char *setting, *library;
     size_t version;
-    const char *op;  // "", or one that the key does not tell
+    const char *op;  // "", or an op that is not in the key
     const void *key;
     size_t key_bytes;
 };
 
 bool has_winners_file(const Tuned &tuned);
 
-// The winner, bytes of one size, that was kept before. False too where this GPU's name cannot be had.
+// Reads the stored winner, which has `bytes` bytes. Also returns false if this GPU's name is unknown.
 bool recall_winner(const yoke_launch *launch, const Tuned &tuned, void *winner, size_t bytes);
 void keep_winner(const yoke_launch *launch, const Tuned &tuned, const void *winner, size_t bytes);
 
@@ -44,11 +45,11 @@ public:
     Stopwatch(const Stopwatch &) = delete;
     Stopwatch &operator=(const Stopwatch &) = delete;
 
-    // False from the first failure of a call that times, which is logged: no algorithm is known to be the fastest then.
+    // Returns false after the first failure of a timing call, which is logged: the fastest algorithm is unknown then.
     bool works() const { return works_; }
 
-    // Milliseconds of a run, of so many that follow each other; negative if one fails, as run() then says. It starts
-    // work on the launch's stream.
+    // Returns the milliseconds of a run, averaged over runs in sequence. If a run fails, so that run() returns false,
+    // returns a negative number. `run` starts work on the launch's stream.
     template <class F>
     float time(int repetitions, const F &run)
     {
@@ -71,18 +72,18 @@ private:
     bool works_ = true;
 };
 
-// Milliseconds, but for the first: of the runs of a burst, at most; of it; of all, after which nothing more is begun
-// but for two algorithms; of a first run that tells enough. Who takes that much longer than the fastest, and twice its
-// time, is out of the race.
+// Limits. kMostRuns: runs of a burst; kRounds: rounds. In milliseconds: kBurst, length of a burst; kBudget, time of
+// all trials, after which only the first two algorithms are still tried; kLong, a first run long enough to count;
+// kOutrun. An algorithm leaves the race if its time exceeds twice the fastest time plus kOutrun.
 constexpr int kMostRuns = 32, kRounds = 5;
 constexpr float kBurst = 0.5f, kBudget = 200, kLong = 25, kOutrun = 0.2f;
-constexpr float kTie = 0.98f;  // of a time: what is no faster than that is no faster
+constexpr float kTie = 0.98f;  // factor on a time: not below it counts as equal
 
-// Which of `count` algorithms (at most kMostTuned) is the fastest, or -1; run(i) starts one of them and says whether it
-// could. A burst of runs lies between two events, so that it is not the way from the host to the device that is timed;
-// each takes its turn in every round, and the best of its rounds counts. Of those that are as fast as each other the
-// first is taken: the library thinks more of it. What the device does in less time than the host needs to start it is
-// all as fast as each other.
+// Returns the number of the fastest of `count` algorithms (at most kMostTuned), or -1. run(i) starts algorithm i and
+// returns whether it could. A burst of runs lies between two events, so the way from the host to the device is not
+// timed. Each algorithm runs in every round, and its best round counts. Of equally fast algorithms, the first is
+// taken, because the library prefers it. If the device needs less time than the host needs for a start, algorithms
+// count as equally fast.
 template <class F>
 int fastest_of(Stopwatch &watch, int count, const F &run)
 {
@@ -93,7 +94,7 @@ int fastest_of(Stopwatch &watch, int count, const F &run)
         return taken;
     };
     for (int i = 0; i < count; ++i) {
-        // The first run loads code; if it was a long one, it tells enough.
+        // The first run loads code. If it took long, no second run is needed.
         best[i] = i < 2 || spent < kBudget ? time(i, 1) : -1;
         if (best[i] > 0 && best[i] < kLong) best[i] = time(i, 1);
         if (best[i] > 0 && (least <= 0 || best[i] < least)) least = best[i];

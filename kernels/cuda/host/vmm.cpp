@@ -16,17 +16,17 @@ namespace yoke::cuda {
 namespace {
 
 struct Chunk {
-    kernels::Range id;     // one number
-    kernels::Range place;  // its bytes say how large it is; begin is 0 where it is not mapped
+    kernels::Range id;     // a single number
+    kernels::Range place;  // bytes: size of the chunk; begin: 0 if not mapped
     int device;            // CUDA's number
     CUmemGenericAllocationHandle handle;
 };
 
-// All chunks by their ids, the mapped ones by their places, and the lock of both.
+// All chunks by their ids, mapped chunks by their places, and the lock of both sets.
 std::mutex g_mutex;
 kernels::Ranges g_chunks, g_mapped;
 uint64_t g_last_id = 0;
-uint64_t g_readers[kMaxDevices];  // of the chunks of each device, by CUDA's numbers: a bit for each
+uint64_t g_readers[kMaxDevices];  // readers of each device's chunks, by CUDA's numbers: a bit for each
 
 using Count = unsigned long long;
 
@@ -51,7 +51,8 @@ uint64_t bit_of(int number)
     return uint64_t{1} << number;
 }
 
-// An attribute that an older driver does not know is one that the device lacks.
+// Returns whether the device has an attribute. If an older driver does not know the attribute, the device counts as
+// without it.
 bool can(const Device &device, CUdevice_attribute what)
 {
     int value = 0;
@@ -77,8 +78,8 @@ uint8_t abilities_of(const Device &device)
     return found;
 }
 
-// Where the device can, other processes may be given a chunk, which cudaIpcGetMemHandle refuses to do, and network
-// cards may read it.
+// Returns a chunk's properties. If the device supports it, a chunk can be passed to other processes
+// (cudaIpcGetMemHandle refuses chunks), and network cards may read the chunk.
 CUmemAllocationProp properties(const Device &device)
 {
     CUmemAllocationProp prop{};
@@ -242,7 +243,7 @@ yoke_status vmm_destroy(void *device, uint64_t id)
     return YOKE_OK;
 }
 
-// What stands in the way of a map.
+// Returns the failure that prevents a map, if any.
 static yoke_status check_map(const Scope &scope, const Chunk *chunk, CUdeviceptr start,
                              uint64_t bytes)
 {

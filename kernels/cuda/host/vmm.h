@@ -1,5 +1,5 @@
-// Access of devices to the chunks of another one. cudaDeviceEnablePeerAccess is for plain memory alone: mapped chunks
-// are opened one by one, and only to devices that copy from them, since each costs launches time.
+// Access of devices to chunks of another device. cudaDeviceEnablePeerAccess covers only plain memory. Mapped chunks
+// are opened one by one, and only to devices that copy from them, because each open chunk makes launches slower.
 #pragma once
 
 #include "kernels/cuda/host/cuda.h"
@@ -10,7 +10,7 @@ namespace yoke::cuda {
 // A failure is a line in the log.
 void open_chunks(const Device &reader, int owner);
 
-// The device's context ends: nobody reads its chunks, and it reads nobody's.
+// Ends access from and to the device's chunks, because its context ends.
 void close_chunks(const Device &device);
 
 }  // namespace yoke::cuda

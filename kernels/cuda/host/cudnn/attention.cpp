@@ -92,7 +92,8 @@ void Call::describe(Text &text) const
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
 
-// Heads of keys that go at once: some of one batch, or all of several. All parts but the last are alike.
+// Heads of keys processed at once: some heads of one batch, or all heads of several batches. All parts except the
+// last are alike.
 struct Parts {
     int64_t batches, heads;
 
@@ -122,7 +123,8 @@ struct Parts {
     }
 };
 
-// What the gradient of one head keeps beside its results: gradients of scores, or sums of the gradient of query.
+// Returns the bytes that the gradient of a head needs besides its results: gradients of scores, or sums of the
+// gradient of query.
 uint64_t bytes_of_head(const AttentionHeads &a)
 {
     const AttentionShape &s = a.shape;
@@ -143,13 +145,13 @@ int64_t most_at_once(const AttentionHeads &a, uint64_t limit)
     }
 }
 
-// So that what follows in the same memory is aligned as a workspace is.
+// Rounds up, so following data in the same memory is aligned like a workspace.
 uint64_t padded(uint64_t bytes)
 {
     return (bytes + 255) / 256 * 256;
 }
 
-// Of a launch; its parts run one after the other, in the same memory.
+// Attention of a launch. Its parts run in sequence, in the same memory.
 class Attention {
 public:
     Attention(const yoke_launch *launch, CudnnWorker &worker, const AttentionHeads &heads)
@@ -216,7 +218,7 @@ yoke_status Attention::run_parts(const Parts &parts, bool *has_room)
     });
 }
 
-// Keys and values that heads share, each once for every head: so many gradients of them are wanted.
+// Copies keys and values shared by heads, once for every head, because each head has its own gradient of them.
 yoke_status Attention::copy_keys(CopyOperand copy, Scratch &room, bool *has_room)
 {
     if (!heads_.copies_keys) return YOKE_OK;
@@ -266,7 +268,7 @@ yoke_status Attention::run(CopyOperand copy, bool *done)
         uint64_t refused = 0;
         const yoke_status status = try_parts(parts, copy, keys, done, &refused);
         if (status || *done || !refused) return status;
-        // Workspaces grow with what they are for.
+        // Workspaces grow with the size of a part.
         const double share = static_cast<double>(limit) / static_cast<double>(refused);
         most = std::min(parts.count() - 1,
                         static_cast<int64_t>(static_cast<double>(parts.count()) * share));

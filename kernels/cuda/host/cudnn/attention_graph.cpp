@@ -36,7 +36,7 @@ public:
             type, {{s.batch, count, length, width}, {strides.batch, strides.head, strides.row, 1}},
             name, 16);
     }
-    // Of key or value, with the last two axes exchanged.
+    // Makes the tensor of key or value, with the last two axes exchanged.
     Node across(int64_t name, const HeadStrides &strides, int64_t length, int64_t width)
     {
         return g.tensor(

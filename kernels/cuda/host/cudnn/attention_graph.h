@@ -1,13 +1,15 @@
-// Attention and its gradient as graphs of cuDNN's: products, softmax and mask spelled out, which its attention engines
-// know by their pattern.
+// Attention and its gradient as graphs of cuDNN: separate products, softmax and mask. cuDNN's attention engines
+// detect this pattern.
 //
 // Contract
-//  * f16 and bf16, computed in f32; widths in eights. A position sees those up to its own where `causal`.
-//  * Heads of key and value may be fewer than those of query: each is shared by as many neighbours.
-//  * The statistics are each row's log-sum-exp, f32, [batch, heads, queries], dense; so is the row sum of the gradient.
-//  * Two spellings of the gradient: one writes the gradients of scores, 2 bytes each, and sums in a fixed order; one
-//    adds to an accumulator of f32, [batch, heads, queries, width], dense, in an order that is not fixed. No note tells
-//    them apart.
+//  * f16 and bf16, computed in f32; widths in multiples of 8. If `causal`, a position sees only positions up to its
+//    own.
+//  * Key and value may have fewer heads than query: each is shared by an equal number of neighbouring heads.
+//  * The statistics are each row's log-sum-exp, f32, [batch, heads, queries], dense. So is the row sum of the
+//    gradient.
+//  * The gradient has two forms. The first writes the gradients of scores, 2 bytes each, and sums in a fixed order.
+//    The second adds to an accumulator of f32, [batch, heads, queries, width], dense, in any order. cuDNN's notes do
+//    not distinguish the forms.
 #pragma once
 
 #include "kernels/cuda/host/cudnn/graph.h"
@@ -33,8 +35,8 @@ struct AttentionName {
     };
 };
 
-// What a score that is not allowed becomes. Versions before 9.10 take no infinity; no row is without an allowed one, so
-// that the results are the same.
+// Value of a forbidden score. Versions before 9.10 do not support infinity. Every row has an allowed score, so the
+// results are the same.
 constexpr float kMaskedScore = -3.4028234663852886e38f;
 
 struct HeadStrides {

@@ -41,10 +41,10 @@ private:
 
     const yoke_launch *launch_;
     AttentionHeads &heads_;
-    Axis axes_[YOKE_MAX_NDIM];  // of more than one head, the outermost first
+    Axis axes_[YOKE_MAX_NDIM];  // with more than one head, the outermost first
     int count_ = 0;
-    Axis batch_, keys_, sharers_;      // what they are folded to
-    int64_t dense_[2][YOKE_MAX_NDIM];  // of keys and values that are copied
+    Axis batch_, keys_, sharers_;      // the folded axes
+    int64_t dense_[2][YOKE_MAX_NDIM];  // strides of copied keys and values
 };
 
 bool Reader::is_taken() const
@@ -108,7 +108,7 @@ bool Reader::continues(const Axis &outer, const Axis &inner, bool with_keys) con
     return true;
 }
 
-// Axes as a batch of heads, those of query being those of keys times sharers.
+// Folds axes into a batch of heads. The heads of query are the heads of keys times the sharers.
 bool Reader::fold()
 {
     if (count_ && is_shared(axes_[count_ - 1])) sharers_ = axes_[--count_];

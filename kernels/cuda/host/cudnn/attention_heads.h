@@ -1,4 +1,4 @@
-// The heads of a launch of attention as cuDNN takes them: a batch of heads, of which some share a head of keys.
+// Heads of an attention launch in cuDNN's form: a batch of heads, of which some share a head of keys.
 #pragma once
 
 #include "kernels/cuda/host/cudnn/attention_graph.h"
@@ -27,12 +27,12 @@ constexpr int kMostAttentionPlaces = 8;
 
 struct AttentionHeads {
     bool backward, deterministic;
-    bool copies_keys;         // of the gradient: keys are to lie dense, each head's own
+    bool copies_keys;         // gradient: keys must be dense, copied for each head
     alignas(16) float scale;  // as the graph promises of its numbers
     AttentionShape shape;
-    char *data[kMostAttentionPlaces];  // of each place
+    char *data[kMostAttentionPlaces];  // address of each place
     char *statistics;
-    void *row_sum, *accumulator;  // of the gradient, of one part
+    void *row_sum, *accumulator;  // of the gradient of a part
 
     // False where these are not cuDNN's.
     bool read(const yoke_launch *launch);
@@ -48,7 +48,7 @@ struct AttentionHeads {
     }
     // The most elements from a tensor's first to its last.
     int64_t reach() const;
-    // Heads of keys from `head` on of batches from `batch` on, and the heads that share them.
+    // Returns the heads of keys from `head` on in the batches from `batch` on, and the heads that share them.
     AttentionHeads part(int64_t batch, int64_t batches, int64_t head, int64_t heads) const;
 };
 

@@ -19,9 +19,9 @@ namespace yoke::cuda {
 namespace {
 
 constexpr const char *kTunedPlan = "a plan of cuDNN's";
-constexpr int kMostShapes = 64;  // of an op, in a process
+constexpr int kMostShapes = 64;  // limit for an op, in a process
 
-// Whether one more shape of an op may be tried; the first that may not is told.
+// Returns whether another shape of an op may be tried. The first refused shape is logged.
 bool may_try(const yoke_launch *launch)
 {
     static std::atomic<int> tried[YOKE_OP_COUNT];
@@ -92,7 +92,7 @@ yoke_status CudnnCall::prepare(bool *exists)
     return status;
 }
 
-// Another library's capture may forbid what making a plan does: it may compile, and load what it compiled.
+// Another library's capture may forbid the steps of making a plan: compilation, and loading of the code.
 yoke_status CudnnCall::make_first(uint64_t limit)
 {
     const Relaxed relaxed;
@@ -114,7 +114,7 @@ yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, b
 {
     CudnnFailure why;
     *exists = find_plans(graph, rules, 1, &plan, &why, refused) > 0;
-    // That an engine does not support something is why there are others.
+    // If an engine does not support the graph, this is normal: other engines exist.
     const bool is_usual = CUDNN_STATUS_CATEGORY(why.status) == CUDNN_STATUS_NOT_SUPPORTED;
     if (why && !is_usual) return cudnn_pass_over(launch_, why, *exists);
     if (!*exists && tells_none) tell_none(why);
@@ -220,7 +220,7 @@ bool CudnnCall::recall(const Graph &graph, const EngineRules &rules)
     return true;
 }
 
-// Tells what failed as plans were tried: there is the first of them all the same, unless the device is lost.
+// Logs a failure during trials of plans. The first plan still exists, unless the device is lost.
 yoke_status CudnnCall::pass_by(const CudnnFailure &failure) const
 {
     if (why_lost(launch_)) return cudnn_pass_over(launch_, failure);
@@ -239,7 +239,7 @@ bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
     return !status;
 }
 
-// Returns which of the plans is the fastest, or -1. One workspace is held at a time.
+// Returns the fastest plan's number, or -1. Holds only one workspace at a time.
 int CudnnCall::race(const CudnnPlan *plans, int count, yoke_status *lost)
 {
     CudnnWorker::Operand all[kMostOperands];
@@ -263,7 +263,7 @@ int CudnnCall::race(const CudnnPlan *plans, int count, yoke_status *lost)
     return watch.works() && !*lost ? fastest : -1;
 }
 
-// The quickest of the first plans, if there is one, in the place of the first. A search that fails has cuDNN's first.
+// Replaces the first plan by the quickest of the first plans, if any. If the search fails, cuDNN's first plan stays.
 yoke_status CudnnCall::measure(const Graph &graph, const EngineRules &rules)
 {
     CudnnPlan plans[kMostTuned];

@@ -1,13 +1,13 @@
-// One graph of a launch through cuDNN: its plan, cached by key, its workspace, and its run.
+// Graph of a launch through cuDNN: its plan, cached by key, its workspace, and its run.
 //
 // Contract
-//  * Inside the context of its device, on the launch's stream, without waiting for it.
-//  * A workspace is within the launch's limit. Where memory lacks for it, the next plan that wants less runs.
-//  * Where the launch asks for a benchmark, a key's first run that no capture forbids to wait times the first plans on
-//    the launch's own operands and keeps the quickest, for the next process too where YOKE_CUDNN_BENCHMARK_FILE names a
-//    file. That is done for 64 keys of an op. In a capture, the file's winner or the first plan serves.
-//  * What fails before a plan runs is no failure of the launch: there is no plan then, and one warning has told why.
-//    What fails as it runs is.
+//  * Inside the context of its device, on the launch's stream, without waiting for the stream.
+//  * A workspace is within the launch's limit. If memory is missing, the next plan with a smaller workspace runs.
+//  * If the launch asks for a benchmark, a key's first run outside captures times the first plans on the launch's own
+//    operands and keeps the quickest. If YOKE_CUDNN_BENCHMARK_FILE names a file, the next process uses the result
+//    too. This happens for 64 keys of an op. In a capture, the file's winner or the first plan runs.
+//  * A failure before a plan runs is not the launch's failure: there is no plan then, and a single warning gives the
+//    reason. A failure during the run is the launch's failure.
 #pragma once
 
 #include "kernels/cuda/host/cudnn/cudnn.h"
@@ -31,9 +31,9 @@ public:
     CudnnCall(const CudnnCall &) = delete;
     CudnnCall &operator=(const CudnnCall &) = delete;
 
-    // Whether there is a plan; makes it if it has to.
+    // Returns in *exists whether there is a plan. Makes the plan if necessary.
     yoke_status prepare(bool *exists);
-    // The workspace of the least plan that was refused because it is beyond the limit, after prepare(); 0: of none.
+    // Returns the smallest workspace of the plans refused for their size, after prepare(); 0 if no plan was refused.
     uint64_t refused() const { return entry_->refused; }
     // False in *has_room, and YOKE_E_OOM, where there is no memory for any plan's workspace; nothing ran then.
     yoke_status run(bool *has_room);
@@ -53,7 +53,7 @@ protected:
     // The graph's tensors and numbers, and how many they are.
     virtual int operands(CudnnWorker::Operand (&all)[kMostOperands]) const = 0;
     virtual void describe(Text &text) const = 0;  // "the convolution of 8 x 64 x 56 x 56 …"
-    // Bytes of the first operand, where a run adds to what it holds: runs that are only tried add to others.
+    // Returns the bytes of the first operand, if a run adds to this operand. Trial runs then add to other memory.
     virtual uint64_t adds_to() const { return 0; }
     // Whether that there is no engine is worth a warning.
     virtual bool tells() const = 0;

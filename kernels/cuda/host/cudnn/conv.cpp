@@ -15,7 +15,7 @@ namespace {
 using kernels::Conv;
 using kernels::ConvKind;
 
-// A convolution, or some images of one, whose weight lies in cuDNN's order.
+// Convolution, or some of its images, with a weight in cuDNN's order.
 class Call final : public CudnnCall {
 public:
     Call(const yoke_launch *launch, CudnnWorker &worker, const Conv &conv, const void *bias)
@@ -149,7 +149,7 @@ yoke_status has_plans(const yoke_launch *launch, CudnnWorker &worker, const Conv
 
 // ---- weights and biases ---------------------------------------------------------------------------------------------
 
-// Of one tap, or of one channel, both orders are the same.
+// Returns whether the weight's order differs. With a single tap, or a single channel, both orders are the same.
 bool is_reordered(const Conv &c)
 {
     return c.kh * c.kw > 1 && c.c > c.groups;
@@ -194,8 +194,8 @@ yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, C
     return !status && moves && writes ? copy(launch, weight, reordered.operand) : status;
 }
 
-// What cuDNN is asked for at all: nothing that is empty, nor beyond numbers of 32 bits. The gradient by weight is a sum
-// over images, which do not go in parts.
+// Returns whether cuDNN may get a convolution: not an empty one, and no sizes above 32 bits. The gradient by weight
+// is a sum over images, so its images cannot go in parts.
 bool is_taken(const yoke_launch *launch, const Conv &c)
 {
     if (launch->flags & YOKE_LAUNCH_CUDNN_OFF) return false;

@@ -1,11 +1,11 @@
-// Convolutions through cuDNN, unless a launch's flags forbid it.
+// Convolutions through cuDNN, unless a launch's flags forbid cuDNN.
 //
 // Contract
-//  * f16, bf16 and f32. f32 is rounded to TF32, and an engine's sums come in any order, only where the launch's flags
-//    allow it; its workspace keeps to the launch's limit.
-//  * Inside the context of its device, on the launch's stream, without waiting for it.
-//  * Where cuDNN is missing, fails before it runs, or has no engine, *done is false, nothing was written, and one
-//    warning has told why. What fails as it runs is the launch's failure.
+//  * f16, bf16 and f32. f32 is rounded to TF32, and an engine's sums come in any order, only if the launch's flags
+//    allow this. The workspace stays within the launch's limit.
+//  * Inside the context of its device, on the launch's stream, without waiting for the stream.
+//  * If cuDNN is missing, fails before it runs, or has no engine, *done is false and the output is unchanged. A
+//    single warning gives the reason. A failure during the run is the launch's failure.
 #pragma once
 
 #include "kernels/common/conv.h"

@@ -1,8 +1,8 @@
-// A convolution, its gradient by data or by weight as a graph of cuDNN's.
+// Convolution, or its gradient by data or by weight, as a graph of cuDNN.
 //
 // Contract
-//  * x and out lie [N, H, W, C]; the weight, unlike Yoke's own, [out, height, width, in / groups], which is what
-//    cuDNN's kernels for that order of images read.
+//  * x and out lie [N, H, W, C]. The weight lies [out, height, width, in / groups], unlike Yoke's own order, because
+//    cuDNN's kernels for NHWC images read this order.
 //  * f16, bf16 and f32, computed in f32.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace yoke::cuda {
 
 enum ConvName : int64_t { kConvX = 1, kConvWeight, kConvOut, kConvBias };
 
-// What graphs and plans of it are told apart by, beside sizes.
+// Properties that distinguish graphs and plans, besides sizes.
 struct ConvTerms {
-    int64_t alignment[4];  // of x, weight, out and bias, in bytes
+    int64_t alignment[4];  // x, weight, out and bias, in bytes
     // Forward, a bias is added. The gradient by data is added to what x holds, into which a caller has put the bias:
     // of an addition behind that product cuDNN compiles each kernel, for half a second and more.
     bool bias;

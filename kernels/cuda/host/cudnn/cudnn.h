@@ -1,4 +1,4 @@
-// What others need of cuDNN, whether the module was built with its headers or without.
+// Interface to cuDNN for other files, in builds with and without cuDNN's headers.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -6,17 +6,19 @@
 
 namespace yoke::cuda {
 
-// "" where cuDNN serves; else one sentence: what is wrong, where, and what to do. Looks for it at the first call.
+// Returns "" if cuDNN works, else a sentence with the problem, the place, and the remedy. Looks for cuDNN at the
+// first call.
 const char *cudnn_why_unavailable();
 
 // 91900 is 9.19.0; 0 where cuDNN cannot serve.
 int64_t cudnn_version();
 
-// Before a stream is captured: makes a handle where none is free, for that may wait for the device, which no capture
-// outlives. YOKE_OK too where the launches' flags forbid cuDNN or it cannot serve, of which the launches tell.
+// Prepares the device before a stream is captured: makes a handle if no handle is free. This may wait for the device,
+// which would break a capture. Also returns YOKE_OK if the launches' flags forbid cuDNN or cuDNN does not work: the
+// launches report this.
 yoke_status cudnn_prepare(Device &device, uint32_t flags);
 
-// Elements from one operand to another of the same shape: what a kernel's entry lends to calls of cuDNN.
+// Copy of elements between operands of the same shape. A kernel's entry passes this function to calls of cuDNN.
 using CopyOperand = yoke_status (*)(const yoke_launch *launch, const yoke_operand &dst,
                                     const yoke_operand &src);
 

@@ -24,7 +24,7 @@ cudnnBackendDescriptor_t Descriptor::release()
     return std::exchange(it_, nullptr);
 }
 
-// What cuDNN says of a failure is gone with the next one.
+// cuDNN's text about a failure is lost at the next failure.
 void CudnnSteps::check(cudnnStatus_t status, const char *what)
 {
     if (status == CUDNN_STATUS_SUCCESS || failure_) return;

@@ -1,10 +1,10 @@
-// Operation graphs by cuDNN's backend API: descriptors that are given back by themselves, and a builder.
+// Operation graphs by cuDNN's backend API: descriptors with an owner, and a builder.
 //
 // Contract
-//  * The first call that fails is kept, with what cuDNN said of it; those after it are not made.
-//  * A graph is for a Target: a device by its handle, or the described properties of one that need not be there. All
-//    else is the same, so that engines can be asked for without a GPU.
-//  * Real tensors have names, by which a plan is handed their addresses. Numbers are by value: f32, read from host
+//  * The first failed call is kept, with cuDNN's text. Later calls are skipped.
+//  * A graph is for a Target: a device by its handle, or the described properties of a device that need not exist.
+//    Otherwise both are the same, so engines can be listed without a GPU.
+//  * Real tensors have names, under which a plan gets their addresses. Numbers are by value: f32, read from host
 //    memory when a plan runs.
 #pragma once
 
@@ -26,7 +26,7 @@ struct CudnnFailure {
     explicit operator bool() const { return status != CUDNN_STATUS_SUCCESS; }
 };
 
-// A descriptor that is destroyed with its owner.
+// Descriptor, destroyed with its owner.
 class Descriptor {
 public:
     Descriptor() = default;
@@ -81,7 +81,7 @@ struct CudnnShape {
 
 class Graph {
 public:
-    using Node = cudnnBackendDescriptor_t;  // a tensor of the graph, which owns it
+    using Node = cudnnBackendDescriptor_t;  // tensor, owned by the graph
 
     Graph(const CudnnCalls &call, const Target &target) : steps(call), target_(target) {}
     ~Graph();
@@ -93,7 +93,7 @@ public:
     Node between(cudnnDataType_t type, const CudnnShape &shape);
     Node number(int64_t name);
 
-    // What is computed in f32, but where `compute` says otherwise.
+    // Add operations in f32; `compute` may name another type.
     void pointwise(cudnnPointwiseMode_t mode, Node x, Node b, Node y, Node t = nullptr);
     void index(int64_t axis, Node like, Node y);
     void compare(cudnnPointwiseMode_t mode, Node x, Node b, Node y);
@@ -128,10 +128,10 @@ private:
     Node graph_ = nullptr;
 };
 
-// Up to 16 bytes; those of nothing, too.
+// Returns the alignment of an address, up to 16 bytes. A null address counts as aligned.
 int64_t alignment_of(const void *address);
 
-// f16, bf16 and f32, which are those that graphs are made of.
+// Returns cuDNN's type for f16, bf16 and f32. Graphs use only these types.
 cudnnDataType_t cudnn_type(yoke_dtype dtype);
 
 }  // namespace yoke::cuda

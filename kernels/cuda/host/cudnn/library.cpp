@@ -48,7 +48,7 @@ struct Library {
 
 Library g_library;
 
-// The folder of the file that a function lies in, "" if that is not known.
+// Writes the folder of the file that contains a function, or "" if unknown.
 void folder_of(const void *function, char (&folder)[PATH_MAX])
 {
     Dl_info info{};
@@ -61,7 +61,7 @@ void folder_of(const void *function, char (&folder)[PATH_MAX])
 
 // ---- copies ---------------------------------------------------------------------------------------------------------
 
-// The first part of a cuDNN, of what is loaded, that lies elsewhere than in `folder`; of any, where that is null.
+// First loaded part of a cuDNN outside `folder`. If `folder` is null, any loaded part.
 struct Stranger {
     const char *folder;
     char path[PATH_MAX];
@@ -132,7 +132,7 @@ bool find_nvrtc(const char *folder, char *why, size_t capacity)
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
 
-// Those of a copy that does not serve are closed again: the next copy is to find its own.
+// Parts of a copy. If the copy does not work, its parts are closed again, so the next copy finds its own parts.
 class Parts {
 public:
     ~Parts()
@@ -193,8 +193,8 @@ bool accepts(void *library, char *why, size_t capacity)
 
 constexpr LibraryName kLibrary = {"libcudnn_graph.so.9", {"cudnn/lib", "", ""}, accepts};
 
-// A copy that is loaded already, PyTorch's for one, is the only one that can serve: it comes before all but what
-// somebody asks for.
+// Opens cuDNN. If a copy is already loaded, for example PyTorch's, only this copy can work. So it comes before all
+// folders except YOKE_CUDA_LIB_PATH.
 void open_library()
 {
     const char *setting = g_host->config("YOKE_CUDA_LIB_PATH");

@@ -1,11 +1,12 @@
-// cuDNN as it was found: its functions, or why there is none.
+// cuDNN as found: its functions, or the reason that it is missing.
 //
 // Contract
-//  * It is looked for as cuBLASLt is, at the first question; before that no part of it is mapped, and later none is
-//    unmapped.
-//  * It serves from version 9.8 on, made for the module's major version of CUDA, with all parts from one folder and
-//    with NVRTC, which it compiles kernels with. cuDNN would open its parts by bare name, and take whichever copy the
-//    loader finds: so those beside the found one are opened first, by path, and a process that has others is refused.
+//  * Yoke looks for cuDNN in the same way as for cuBLASLt, at the first question. Before, no part of cuDNN is mapped;
+//    later, no part is unmapped.
+//  * cuDNN works from version 9.8 on. It must be made for the module's major version of CUDA, have all parts in one
+//    folder, and find NVRTC, with which it compiles kernels. cuDNN would open its parts by bare name and take any
+//    copy that the loader finds. So Yoke first opens the parts beside the found library, by path, and refuses a
+//    process with other parts.
 #pragma once
 
 #include <cudnn_backend.h>

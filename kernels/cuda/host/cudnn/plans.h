@@ -1,9 +1,9 @@
-// Which engines may run a graph: cuDNN's heuristics are asked first, then its list of those that always work.
+// Engines that may run a graph: first from cuDNN's heuristics, then from its list of engines that always work.
 //
 // Contract
-//  * An engine's notes must allow it. NONDETERMINISTIC only where that is asked for; TENSOR_CORE and
-//    DOWN_CONVERT_INPUTS in f32 only where TF32 is; REDUCED_PRECISION_REDUCTION never.
-//  * A plan is what execution needs: the graph it was made of may be gone.
+//  * An engine's notes must allow the engine. NONDETERMINISTIC is allowed only if asked for; TENSOR_CORE and
+//    DOWN_CONVERT_INPUTS in f32 only with TF32; REDUCED_PRECISION_REDUCTION never.
+//  * A plan has all data for execution: its graph may be destroyed.
 #pragma once
 
 #include "kernels/cuda/host/cudnn/graph.h"
@@ -23,13 +23,14 @@ struct CudnnPlan {
 // Whether an engine of these notes may run; notes that no rule names are fine.
 bool notes_allow(const EngineRules &rules, const cudnnBackendNumericalNote_t *notes, int64_t count);
 
-// A plan of a configuration, if its engine may run and its workspace, which is told in any case, is within the limit.
+// Makes a plan of a configuration, if its engine may run and its workspace is within the limit. The workspace is
+// reported in any case.
 bool make_plan(CudnnSteps &steps, const Graph &graph, const EngineRules &rules, Descriptor &&config,
                CudnnPlan &made);
 
-// The best plans, at most `wanted`, in cuDNN's order; 0 is no failure. What a plan's making failed with is not either:
-// `why`, where it is not null, keeps the first. `refused` is told the least workspace that is beyond the limit, 0 if
-// none is.
+// Finds the best plans, at most `wanted`, in cuDNN's order. A result of 0 is not a failure, and a failed plan is not
+// either: `why`, if not null, keeps the first such failure. `refused` gets the smallest workspace above the limit, or
+// 0.
 int find_plans(const Graph &graph, const EngineRules &rules, int wanted, CudnnPlan *plans,
                CudnnFailure *why = nullptr, uint64_t *refused = nullptr);
 

@@ -1,4 +1,4 @@
-// What is told of cuDNN's failures.
+// Reports of cuDNN's failures.
 #pragma once
 
 #include "kernels/cuda/host/cuda.h"
@@ -12,14 +12,14 @@ namespace yoke::cuda {
 yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, const char *what,
                         ...) __attribute__((format(printf, 3, 4)));
 
-// One line of warning where there is a way on without cuDNN, once for each of these reasons in a process.
+// Logs a warning if there is an alternative to cuDNN, once for each of these reasons in a process.
 enum class CudnnReason { kMissing, kFailed, kPassedOver, kNoEngine, kLessRoom, kNoRoom };
 void cudnn_warn(CudnnReason reason, const char *line);
 
 // A line of warning of a failure, each time.
 void cudnn_log(const Device &device, const CudnnFailure &failure);
 
-// One line, of the next plan that serves instead, or of the own kernels. YOKE_OK, but where the device is lost.
+// Logs that the next plan, or Yoke's own kernels, run instead. Returns YOKE_OK, unless the device is lost.
 inline constexpr const char *kOwnKernels = "Yoke's own kernels are used";
 yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure,
                             bool has_next = false);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kMostKnobs = CudnnWinner::kMostKnobs;
 
-// How many there are; cuDNN tells that only as it fills places for them.
+// Returns the number of knobs. cuDNN reports the number only when it fills places for knobs.
 int64_t read_knobs(CudnnSteps &steps, cudnnBackendDescriptor_t config, CudnnWinner &winner)
 {
     Descriptor choices[kMostKnobs];

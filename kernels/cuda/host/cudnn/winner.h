@@ -1,4 +1,4 @@
-// An engine and the choices of its knobs: what of a plan outlasts its process.
+// Engine and its knob choices: the part of a plan that outlasts its process.
 #pragma once
 
 #include "kernels/cuda/host/cudnn/plans.h"
@@ -17,7 +17,7 @@ struct CudnnWinner {
 // False where cuDNN does not tell, or has more knobs than there is room for.
 bool read_winner(const CudnnCalls &call, const CudnnPlan &plan, CudnnWinner &winner);
 
-// The winner's plan for a graph, if cuDNN still has it and the rules allow it.
+// Makes the winner's plan for a graph, if cuDNN still has the engine and the rules allow it.
 bool remake_plan(const Graph &graph, const EngineRules &rules, const CudnnWinner &winner,
                  CudnnPlan &plan);
 

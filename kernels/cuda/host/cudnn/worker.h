@@ -1,9 +1,9 @@
-// Handles of cuDNN's, each with the plans that were made for it.
+// cuDNN handles, each with its plans.
 //
 // Contract
-//  * A worker is lent to one thread for one call, so that neither handle nor plan is ever used by two. The one that was
-//    given back last is lent first: a thread that is alone always gets the same one, and its plans.
-//  * Inside the context of its device. A stream is set where it is another than the last call's.
+//  * A worker serves one thread for one call, so two threads never use the same handle or plan. The worker returned
+//    last is used first: a lone thread always gets the same worker, with its plans.
+//  * Inside the context of its device. The stream is set only if it differs from the last call's stream.
 #pragma once
 
 #include "kernels/cuda/host/cudnn/plans.h"
@@ -11,7 +11,7 @@
 
 namespace yoke::cuda {
 
-// Which op, and all that its graph and its rules depend on; words that an op has no use for are 0.
+// Op, and all values on which its graph and rules depend. Words unused by an op are 0.
 struct CudnnKey {
     int64_t words[40];
 };
@@ -20,9 +20,9 @@ struct CudnnEntry {
     CudnnKey key;
     uint64_t used;     // when, for eviction; 0: none
     bool exists;       // else cuDNN has no engine for this
-    bool untuned;      // its plan is the first, which was never measured against others
+    bool untuned;      // the first plan, not compared with others yet
     bool is_tried;     // ran once, and has loaded its code
-    uint64_t refused;  // the least workspace that is beyond the limit; 0: none is
+    uint64_t refused;  // smallest workspace above the limit; 0 if there is none
     CudnnPlan plan;
 };
 
@@ -38,7 +38,7 @@ public:
     Target target() const { return {handle_, nullptr}; }
 
     CudnnEntry *find(const CudnnKey &key);
-    // Where a key's plan goes: in a full set the one that was not used for longest makes room.
+    // Returns the place for a key's plan. A full set drops the least recently used plan.
     CudnnEntry &room_for(const CudnnKey &key);
 
     struct Operand {
@@ -60,7 +60,7 @@ private:
     CudnnEntry entries_[kSets][kWays] = {};
 };
 
-// For the length of one call. Without a worker where cuDNN cannot serve, of which one warning tells.
+// Worker for the length of a call. If cuDNN does not work, there is no worker, and a single warning gives the reason.
 class CudnnLoan {
 public:
     explicit CudnnLoan(const yoke_launch *launch);
@@ -68,7 +68,7 @@ public:
     CudnnLoan(const CudnnLoan &) = delete;
     CudnnLoan &operator=(const CudnnLoan &) = delete;
 
-    yoke_status status() const { return status_; }  // of a device that is lost
+    yoke_status status() const { return status_; }  // status if the device is lost
     CudnnWorker *worker() const { return worker_; }
 
 private:

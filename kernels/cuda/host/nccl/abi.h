@@ -1,9 +1,9 @@
-// NCCL's interface as this module uses it, under NCCL's own names, so that the module builds without nccl.h.
+// NCCL's interface as used by this module, under NCCL's own names, so the module builds without nccl.h.
 //
 // Contract
-//  * All declarations are those of NCCL 2.19, the oldest that serves, and of the few later calls that are looked up by
-//    name. tests/emu/tests/collective/abi_test.cpp compares each with the true nccl.h, where there is one.
-//  * ncclConfig_t has the size that 2.19 knows. It tells its size and version, and a newer NCCL fills in the rest.
+//  * All declarations are from NCCL 2.19, the oldest supported version, except a few later calls that are looked up
+//    by name. tests/emu/tests/collective/abi_test.cpp compares each declaration with the true nccl.h, if present.
+//  * ncclConfig_t has the size of 2.19. It contains its size and version, and a newer NCCL fills in the rest.
 #pragma once
 
 #include <cuda_runtime_api.h>

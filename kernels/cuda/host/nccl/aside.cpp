@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Beyond the limit, which the thread's own waits for other ranks heed: what has not ended by then is in NCCL.
+// Time after the limit. The thread's own waits for other ranks end at the limit. So a call still running after the
+// grace time is inside NCCL.
 constexpr Clock::duration kGrace = 50ms;
 constexpr Clock::duration kLook = 20ms;   // between two questions whether it is of use to wait
 constexpr Clock::duration kIdle = 200ms;  // for which a thread waits for another call
@@ -21,7 +22,7 @@ constexpr Clock::duration kIdle = 200ms;  // for which a thread waits for anothe
 // Threads that have ended a call.
 class Workers {
 public:
-    // Gives the call to a thread; returns false where none waits for one.
+    // Gives the call to a waiting thread. Returns false if no thread waits.
     bool hand_over(Aside *call)
     {
         const std::lock_guard<std::mutex> lock(lock_);

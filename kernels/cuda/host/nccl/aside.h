@@ -1,11 +1,11 @@
-// Call of NCCL in a thread of its own, which is left to itself where NCCL does not return.
+// Call of NCCL in a separate thread. If NCCL does not return, the thread is left alone.
 //
 // Contract
-//  * The caller and the thread both own the call. What NCCL is given lies in the call, so that the caller may leave.
-//  * The thread is a Calling, keeps the device open and is in its context. It sets no error of the host: the caller
-//    tells what the thread has found.
-//  * What comes of a call that the caller has left is taken back in the thread.
-//  * A thread serves further calls for a moment, so that frequent calls do not make a thread each.
+//  * The caller and the thread both own the call. All data passed to NCCL lies in the call, so the caller may leave.
+//  * The thread is a Calling, keeps the device open, and is in the device's context. The thread sets no error in the
+//    core: the caller reports the thread's result.
+//  * If the caller has left, the thread releases the call's results.
+//  * A thread waits a moment for further calls, so frequent calls do not make a thread each.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ public:
     // Waits until the call is done, or leaves it: at the end of the limit, or when `comm`, which may be null, is
     // aborted. The result is kStuck where a function of NCCL has not returned by then.
     Outcome wait(const Limit &limit, const Comm *comm = nullptr);
-    // Return, after wait, whether the thread goes on by itself, and the function that the result is of.
+    // Return, after wait, whether the thread goes on alone, and the function with the result.
     bool is_left() const { return is_left_; }
     const char *function() const { return stuck_in_ ? stuck_in_ : function_.load(); }
     void drop();
@@ -39,7 +39,7 @@ protected:
     virtual Outcome run() = 0;
     // Gives back what `run` has made, in the thread, where the caller has left before.
     virtual void take_back() {}
-    // Calls a function of NCCL, whose name is told where it does not return.
+    // Calls a function of NCCL. If the function does not return, its name is reported.
     template <class F>
     ncclResult_t in(const char *function, const F &call)
     {
@@ -72,7 +72,7 @@ struct DropAside {
     void operator()(Aside *call) const { call->drop(); }
 };
 
-// Begins a call of that kind. Returns null where it cannot begin.
+// Begins a call of type Call. Returns null if the call cannot begin.
 template <class Call, class... Arguments>
 std::unique_ptr<Call, DropAside> start_aside(Arguments &&...arguments)
 {

@@ -63,7 +63,7 @@ yoke_status check(const Comm &comm, const yoke_collective &call)
 
 // ---- plans that are issued together ---------------------------------------------------------------------------------
 
-// Communicators in the order of their addresses: two threads take the turns of both in one order.
+// Turns of communicators, in the order of their addresses: two threads take the same turns in the same order.
 class Turns {
 public:
     // Takes the turn of each plan's communicator, once. Returns kDone, or why one was not given.
@@ -159,8 +159,8 @@ yoke_status issue_together(Plan *plans, size_t count, const Limit &limit)
     return YOKE_OK;
 }
 
-// A thread of NCCL's may yet launch what a failed call began. The communicator has failed before its turn ends: the
-// next call would else be issued behind this one.
+// Marks the communicators as failed before their turns end. A thread of NCCL may still launch work of the failed
+// call, so the next call must not be issued after it.
 yoke_status give_up(Plan *plans, size_t count, yoke_status status)
 {
     for (size_t i = 0; i < count; ++i) {
@@ -208,7 +208,7 @@ yoke_status issue(Plan *plans, size_t count)
 
 // ---- from calls to plans --------------------------------------------------------------------------------------------
 
-// Runs f in the context of a device; `current` is the one whose context the thread has.
+// Runs f in the context of a device; `current` is the device of the thread's context.
 template <class F>
 yoke_status in_device(Device *device, const Device *current, const F &f)
 {
@@ -218,8 +218,8 @@ yoke_status in_device(Device *device, const Device *current, const F &f)
     return scope.status() ? scope.status() : f();
 }
 
-// NCCL puts back the device that the thread had before, and would make a context on the first card for a thread that
-// had none: so all of it is in the context of the first call's device.
+// Runs plans in the context of the first call's device. NCCL restores the thread's previous device; for a thread
+// without a device, NCCL would make a context on the first card.
 yoke_status run_plans(Plan *plans, const Item *items, size_t count)
 {
     Device *const current = items[0].comm->device;
@@ -234,7 +234,7 @@ yoke_status run_plans(Plan *plans, const Item *items, size_t count)
     return status;
 }
 
-// All calls that were to pass together have failed where one has.
+// If one of the calls issued together has failed, marks all of them as failed.
 void tell_all(const Item *items, size_t count)
 {
     const yoke_comm_fault *told = nullptr;
@@ -258,7 +258,7 @@ yoke_status run_items(Plan *plans, const Item *items, size_t count)
 
 // ---- groups ---------------------------------------------------------------------------------------------------------
 
-// Calls of this thread that wait for the end of its outermost group.
+// Calls of this thread that wait for the end of the thread's outermost group.
 struct Group {
     int depth;
     Item *items;

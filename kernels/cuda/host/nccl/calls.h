@@ -1,10 +1,10 @@
-// Collectives: one alone, or those between group_begin and group_end.
+// Collectives: a single call, or the calls between group_begin and group_end.
 //
 // Contract
-//  * The calls of a group wait in its thread, of one communicator or of several, and all are issued in one group of
-//    NCCL's when the outermost one ends: one thread that has several cards would else wait for itself.
-//  * A call returns when its stream has the work. NCCL may have to connect ranks first, which takes until all of them
-//    call alike: that wait has the call's time.
+//  * The calls of a group, of one communicator or several, wait in their thread. When the outermost group ends, all
+//    calls are issued in a single NCCL group. Otherwise a thread with several cards would wait for itself.
+//  * A call returns when its stream has the work. NCCL may have to connect ranks first, which takes until all ranks
+//    make the same call. This wait counts against the call's time.
 #pragma once
 
 #include "kernels/cuda/host/nccl/comm.h"

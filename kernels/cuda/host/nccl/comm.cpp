@@ -40,10 +40,11 @@ void pause(Clock::duration time)
         std::chrono::duration_cast<std::chrono::microseconds>(time).count()));
 }
 
-// Seconds: where nobody tells how many are left, and where others have used them up.
+// Seconds: the default, if the time left is unknown; and the least time, if other steps used up the time.
 constexpr double kAtMost = 5, kAtLeast = 0.1;
 
-// CUDA's own handlers come after this one, and behind them a call of NCCL finds nothing in place.
+// Waits for calls of NCCL when the process ends. CUDA's own handlers run after this handler, and after them no call
+// of NCCL works.
 void end_calls(int, void *)
 {
     if (is_forked() || g_ending.exchange(true)) return;
@@ -70,7 +71,7 @@ void guard_exit(const Device &device, Making making)
     static_assert(kMaxDevices <= 64);
     const uint64_t bit = uint64_t{1} << device.index;
     if (guarded[static_cast<int>(making)].fetch_or(bit) & bit) return;
-    // Not atexit, which this module binds to nothing: see exit_handlers.c.
+    // Not atexit, which has no effect in this module: see exit_handlers.c.
     on_exit(end_calls, nullptr);
 }
 

@@ -1,12 +1,12 @@
-// Communicator of the engine "nccl", and how calls of NCCL on it follow one another.
+// Communicator of the engine "nccl", and the order of NCCL calls on a communicator.
 //
 // Contract
-//  * Communicators are non-blocking. Each call of NCCL on one is made in a Turn, which lasts until NCCL has no longer
-//    the call in progress: NCCL allows one call at a time, and none amid another.
-//  * Whoever waits in a Turn leaves it when the communicator is aborted, when time is over, and when the process ends.
-//    A caller of a collective cannot be freed from a call of NCCL that does not return; other calls are made aside
-//    (aside.h).
-//  * `abort` and `destroy` of the engine's table hand the communicator to a thread (reaper.h) and do not wait.
+//  * Communicators are non-blocking. Each NCCL call on a communicator is made in a Turn. The turn lasts until NCCL
+//    has finished the call: NCCL allows only one call at a time.
+//  * A thread that waits in a Turn leaves it when the communicator is aborted, when the time is over, and when the
+//    process ends. If an NCCL call does not return, a caller of a collective cannot be freed; other calls are made
+//    aside (aside.h).
+//  * `abort` and `destroy` of the engine's table give the communicator to a thread (reaper.h) and do not wait.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ namespace yoke::cuda::nccl {
 
 using Clock = std::chrono::steady_clock;
 
-// Memory that was given back and is freed in a thread, one thread at a time (memory.h).
+// Memory that the caller has freed, and that a thread frees in NCCL, one thread at a time (memory.h).
 struct Freeing {
     std::atomic<bool> has_marked{false};  // given back amid a call
-    std::atomic<int> asked{0};  // how often, since a thread began with it; 0: none is at it
+    std::atomic<int> asked{0};  // requests since a thread began; 0: no thread is active
 };
 
 // Lock of the right to call NCCL on a communicator.
@@ -37,29 +37,29 @@ struct TurnLock {
 struct LastWork {
     std::atomic<cudaStream_t> stream{nullptr};
     std::atomic<bool> has_called{false};
-    cudaEvent_t event = nullptr;  // behind it, once there will be no other
+    cudaEvent_t event = nullptr;  // after the last work, once no other work can follow
 };
 
 struct Comm {
     Device *device =
         nullptr;  // opened once more, for NCCL is at work there after the core has closed it
     int rank = 0, size = 1;
-    double patience_s = -1;       // of calls that bring no time of their own; below 0: none
-    ncclComm_t handle = nullptr;  // of NCCL, under `turn`; null once it has gone
+    double patience_s = -1;       // timeout of calls without an own timeout; below 0: no limit
+    ncclComm_t handle = nullptr;  // NCCL's handle, under `turn`; null after its end
     TurnLock turn;
     std::atomic<bool> aborted{false};
     std::atomic<bool> has_failed{false};
     std::atomic<bool> is_in_reaper{false};
-    std::atomic<bool> has_windows{false};  // of memory that peers reach: NCCL has given one
+    std::atomic<bool> has_windows{false};  // NCCL has given a window of memory shared with peers
     Freeing freeing;
     LastWork last;
     std::atomic<int> let_go{0};  // how many have: of NCCL and the core
-    Comm *next_left = nullptr;   // of those that were left behind
-    // The handle that the core has, the thread that ends the communicator, and each piece of its memory.
+    Comm *next_left = nullptr;   // in the list of communicators left behind
+    // Number of owners: the core's handle, the thread that ends the communicator, and each piece of memory.
     std::atomic<int> owners{1};
 };
 
-// Scope of a call of NCCL, whose name others tell where it does not return.
+// Scope of an NCCL call. If the call does not return, other threads report its name.
 class Inside {
 public:
     Inside(std::atomic<const char *> &in, const char *function) : in_(in) { in_.store(function); }
@@ -78,7 +78,7 @@ inline void retain(Comm &comm)
 
 void release(Comm &comm);
 
-// A thread in a call of NCCL. The end of the process waits for those that are under way, and lets none begin.
+// Thread in an NCCL call. The end of the process waits for current calls and prevents new calls.
 class Calling {
 public:
     Calling();
@@ -92,7 +92,7 @@ private:
     bool is_allowed_;
 };
 
-// How long somebody waits for NCCL, and what else ends the wait.
+// Limit of a wait for NCCL, with other conditions that end the wait.
 struct Limit {
     Clock::time_point until = Clock::time_point::max();
     int32_t (*is_over)(void *user) = nullptr;
@@ -110,7 +110,7 @@ enum class Ending { kDone, kFailed, kLate, kStuck, kAborted, kOver };
 // The right to call NCCL on a communicator.
 class Turn {
 public:
-    // Waits until nobody else has it. Who aborts the communicator may keep the turn for good.
+    // Waits until no other thread has the turn. A thread that aborts the communicator may keep the turn forever.
     Turn(Comm &comm, const Limit &limit);
     ~Turn();
     Turn(const Turn &) = delete;
@@ -129,7 +129,7 @@ private:
 
 struct Outcome {
     Ending ending;
-    ncclResult_t result = ncclSuccess;  // of kFailed
+    ncclResult_t result = ncclSuccess;  // for kFailed
 };
 
 // Waits in a Turn for the end of a call that said `said`.
@@ -140,14 +140,15 @@ bool may_call();
 
 enum class Making { kBegins, kIsDone };
 
-// Has the end of the process wait for the calls under way, and stops later ones: until the time that share_exit was
-// given tells 0, or for 5 s. Called before the first communicator of a device is made, which the end may come amid, and
-// after it: what NCCL and its runtime asked for, to be called at the end, then comes after this.
+// Makes the end of the process wait for current calls, and stops later calls. The wait lasts until the function of
+// share_exit returns 0, or 5 s. Called before the first communicator of a device is made, because the process may end
+// during this step, and again afterwards: handlers that NCCL and its runtime registered for the end then run after
+// this handler.
 void guard_exit(const Device &device, Making making);
 // Takes the function of yoke_backend_comm::share_exit.
 void share_exit(double (*time_left)());
 
-// Closes a device that was opened once more; leaves it to the end of the process where that has begun.
+// Closes a device that was opened once more. If the process has begun to end, the device stays open.
 void close_device(Device *device);
 
 }  // namespace yoke::cuda::nccl

@@ -41,7 +41,7 @@ yoke_status init(const yoke_comm_member *member, void **out)
     return status;
 }
 
-// NCCL's own split wants all ranks of a parent without work; this one takes the ranks that call it.
+// Makes a communicator of the calling ranks. NCCL's own split needs all ranks of a parent, without work.
 yoke_status split(void *, const yoke_comm_member *member, void **out)
 {
     return init(member, out);
@@ -100,7 +100,7 @@ void describe(void *handle, char *text, uint64_t capacity)
              comm.has_windows.load() ? ", with windows" : "");
 }
 
-// Question for the state of a communicator. While somebody else has the turn, that call tells its failure by itself.
+// Question for the state of a communicator. If another thread has the turn, its call reports the failure itself.
 class Question final : public Aside {
 public:
     explicit Question(Comm &comm) : Aside(comm.device, "async_error"), comm_(comm)
@@ -125,7 +125,8 @@ private:
     Comm &comm_;
 };
 
-// Waits for nobody. A question to which NCCL does not return is no failure: the calls have their deadlines.
+// Asks for an error without waiting. If NCCL does not return, this is not a failure: the calls have their own
+// deadlines.
 yoke_status async_error(void *handle, yoke_comm_fault *fault)
 {
     Comm &comm = comm_of(handle);

@@ -16,7 +16,8 @@ bool has_word(const char *text, const char *word)
     return text && strcasestr(text, word);
 }
 
-// NCCL has one number for all failures of CUDA; its words tell a shortage of memory.
+// Returns the status of NCCL's result. NCCL has a single number for all failures of CUDA; only the text shows missing
+// memory.
 yoke_status status_of_nccl(ncclResult_t result, const char *words)
 {
     switch (result) {

@@ -1,4 +1,4 @@
-// Failures of the engine "nccl": what was called, on which device and rank, and NCCL's own words.
+// Failures of the engine "nccl": the function, the device and rank, and NCCL's text.
 #pragma once
 
 #include "kernels/cuda/host/nccl/comm.h"
@@ -20,12 +20,12 @@ void clear(yoke_comm_fault *fault);
 yoke_status fail_at(const Place &place, yoke_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Tells that `function` failed, in the context of the device, with the text that NCCL has for `handle`, which may be
-// null. A lost device is told as that.
+// Reports that `function` failed, in the context of the device, with NCCL's text for `handle` (may be null). A lost
+// device is reported as lost.
 yoke_status fail_nccl(const Place &place, ncclComm_t handle, ncclResult_t result,
                       const char *function);
 
-// Tells how a wait ended that was not done; notes it in `fault`, which may be null.
+// Reports how an unfinished wait ended, and notes it in `fault` (may be null).
 yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outcome,
                       const char *function, yoke_comm_fault *fault);
 

@@ -25,14 +25,15 @@ void give_up(Comm &comm)
         release(comm);
 }
 
-// Rendezvous of the ranks in NCCL. It has the turn of the communicator, which nobody else knows yet.
+// Rendezvous of the ranks in NCCL. It has the communicator's turn, because no other thread knows the communicator
+// yet.
 class Connecting final : public Aside {
 public:
     Connecting(const yoke_comm_member &member, Comm &comm, const Limit &limit)
         : Aside(comm.device, "init"), comm_(comm), limit_(limit)
     {
-        limit_.is_over = nullptr;   // which the caller asks
-        limit_.heeds_abort = true;  // of a caller that has left
+        limit_.is_over = nullptr;   // asked by the caller
+        limit_.heeds_abort = true;  // abort by a caller that has left
         memcpy(id_.internal, member.id, sizeof id_.internal);
         retain(comm_);
     }

@@ -1,11 +1,11 @@
-// Making of a communicator: what its ranks must have in common, then NCCL's own rendezvous.
+// Creation of a communicator: first a check of the ranks' common properties, then NCCL's rendezvous.
 #pragma once
 
 #include "kernels/cuda/host/nccl/comm.h"
 
 namespace yoke::cuda::nccl {
 
-// 128 bytes of NCCL's own, by which the ranks find the one that made them.
+// Writes NCCL's 128 bytes, by which ranks find the rank that made them.
 yoke_status draw_id(void *id, double timeout_s);
 
 // Waits for the other ranks for no longer than the member's time.

@@ -81,7 +81,8 @@ Outcome Lending::enroll()
     return settle(comm_, said, limit_);
 }
 
-// From here on the memory is in the list, so that it goes with the communicator if it cannot be made known.
+// Registers the memory with NCCL. From here on the memory is in the list, so if the registration fails, the memory is
+// freed with the communicator.
 Outcome Lending::make_known()
 {
     note("an earlier call");
@@ -107,7 +108,7 @@ Outcome Lending::run()
     return outcome.ending == Ending::kDone ? make_known() : outcome;
 }
 
-// Memory of a communicator that is still there goes with it.
+// Releases the memory. If its communicator still exists, the memory is freed with the communicator.
 void Lending::take_back()
 {
     if (!memory_) return;

@@ -28,12 +28,12 @@ struct Library {
     Calls call;
     bool is_open;
     int version;
-    char tried[3072];  // where it was looked for, and what was wrong there
+    char tried[3072];  // places tried, and the problem at each
     char why[3584];
 };
 
 Library g_library;
-double g_timeout_s;  // of the first question
+double g_timeout_s;  // timeout of the first question
 
 // Question for the version, and the answer. The library stays mapped: it may never return.
 class Asking final : public Aside {
@@ -77,7 +77,7 @@ bool ask_version(decltype(Calls::ncclGetVersion) ask, int *version, char *why, s
     return false;
 }
 
-// Tells the version of a library that is too old, rather than the call that the library lacks.
+// Checks the version. If a library is too old, its version is reported, not its first missing call.
 bool has_version(void *library, char *why, size_t capacity)
 {
     int version = 0;

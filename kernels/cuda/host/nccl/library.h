@@ -1,10 +1,10 @@
-// NCCL as it was found: its functions, or why there is none.
+// NCCL as found: its functions, or the reason that it is missing.
 //
 // Contract
-//  * NCCL is looked for as cuBLASLt is (library.h beside this folder), at the first question. Before that nothing of it
-//    is mapped, and later it is not unmapped.
-//  * It serves from version 2.19 on. Calls that came later are null where it lacks them.
-//  * A library that does not return its version in time does not serve, and stays mapped.
+//  * Yoke looks for NCCL in the same way as for cuBLASLt (library.h in the parent folder), at the first question.
+//    Before, no part of NCCL is mapped; later, NCCL is not unmapped.
+//  * NCCL works from version 2.19 on. Later calls are null if the library is missing them.
+//  * A library that does not return its version in time counts as not working, and stays mapped.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ constexpr double kPatience = 10;  // seconds, for what the caller gives no time
 // Returns null where NCCL cannot serve.
 const Calls *find_calls();
 
-// Returns "" where NCCL serves; else one sentence: what is wrong, where, and what to do.
+// Returns "" if NCCL works, else a sentence with the problem, the place, and the remedy.
 const char *why_unavailable();
 
-// Returns 22809 for 2.28.9, and 0 where NCCL cannot serve. The first question has NCCL return its version within that
-// time.
+// Returns 22809 for 2.28.9, and 0 if NCCL does not work. At the first question, NCCL must return its version within
+// this time.
 int32_t find_version(double timeout_s = kPatience);
 
 }  // namespace yoke::cuda::nccl

@@ -35,7 +35,7 @@ Memory *take(const F &is_wanted)
     return taken;
 }
 
-// ---- letting go -----------------------------------------------------------------------------------------------------
+// ---- deregistration -----------------------------------------------------------------------------------------------
 
 ncclResult_t deregister_window(Comm &comm, ncclWindow_t window)
 {
@@ -49,7 +49,7 @@ ncclResult_t deregister_buffer(Comm &comm, void *registration)
     return find_calls()->ncclCommDeregister(comm.handle, registration);
 }
 
-// Whether NCCL has let go of the memory. In a turn.
+// Returns whether NCCL has released the memory. Called in a turn.
 bool deregister(Comm &comm, Memory &memory)
 {
     const Limit limit = Limit::of(comm.patience_s);
@@ -67,7 +67,7 @@ bool deregister(Comm &comm, Memory &memory)
     return true;
 }
 
-// NCCL lets go of memory only while no kernel of the communicator is under way.
+// Returns whether the stream is idle. NCCL releases memory only while no kernel of the communicator runs.
 bool is_idle(const Comm &comm)
 {
     if (!comm.last.has_called) return true;
@@ -94,7 +94,8 @@ void free_list(Memory *list)
 
 // ---- freeing --------------------------------------------------------------------------------------------------------
 
-// A communicator that was aborted or has failed frees its memory as it goes: until then kernels may be at work on it.
+// Returns whether the communicator is ending. An aborted or failed communicator frees its memory at its end, because
+// kernels may use the memory until then.
 bool is_ending(const Comm &comm)
 {
     return comm.aborted.load() || comm.has_failed.load() || comm.is_in_reaper.load();
@@ -123,7 +124,7 @@ Memory *take_marked(Comm &comm)
 
 Freeing g_orphans;  // memory whose communicator has gone
 
-// Call that frees what is marked: of a communicator, or of those that have gone.
+// Call that frees marked memory of a communicator, or of all ended communicators.
 class Freer final : public Aside {
 public:
     explicit Freer(Comm *comm) : Aside(comm ? comm->device : nullptr, "mem_free"), comm_(comm)
@@ -245,7 +246,8 @@ void free_marked(Comm &comm, Clock::duration patience)
     free_aside(&comm, patience);
 }
 
-// The memory stays in the list, since somebody may give it back meanwhile; it is freed in a turn alone.
+// Finds registered memory. The memory stays in the list, because a caller may free it meanwhile. It is freed in a
+// turn only.
 static Memory *find_registered(const Comm &comm)
 {
     const std::lock_guard<std::mutex> lock(g_lock);

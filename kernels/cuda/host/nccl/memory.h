@@ -1,13 +1,13 @@
-// Memory that NCCL makes and that peers reach without a copy: a window of the communicator where NCCL has windows, else
-// a registered buffer.
+// Memory made by NCCL and accessed by peers without a copy: a window of the communicator if NCCL supports windows,
+// else a registered buffer.
 //
 // Contract
-//  * Memory outlives its communicator where the host program still has it. While the communicator is there, NCCL wants
-//    the memory deregistered before either goes.
-//  * Memory of a communicator that was left behind is kept: a kernel of NCCL may still write to it.
-//  * The lock of the list is held during no call of NCCL.
-//  * Each call of NCCL is made in a thread of its own (aside.h). Memory to which NCCL does not return is left to that
-//    thread, for the life of the process.
+//  * Memory outlives its communicator if the host program still uses the memory. While the communicator exists, NCCL
+//    demands deregistration before the memory or the communicator ends.
+//  * Memory of a communicator left behind is kept: a kernel of NCCL may still write to the memory.
+//  * The list's lock is never held during an NCCL call.
+//  * Each NCCL call is made in a separate thread (aside.h). If NCCL does not return, the memory is left to this
+//    thread until the process ends.
 #pragma once
 
 #include "kernels/cuda/host/nccl/comm.h"
@@ -20,7 +20,7 @@ struct Memory {
     uint64_t bytes = 0;
     Device *device = nullptr;
     Comm *comm = nullptr;           // null once that has gone
-    ncclWindow_t window = nullptr;  // one of the two, or neither
+    ncclWindow_t window = nullptr;  // a window, a registration, or neither
     void *registration = nullptr;
     bool is_marked = false;   // given back, not yet freed
     bool is_refused = false;  // by NCCL, as the communicator was to go
@@ -29,30 +29,31 @@ struct Memory {
 
 constexpr Clock::duration kToFree = std::chrono::milliseconds(50);  // for which a caller waits
 
-// Puts memory into the list, from which it goes when it is freed.
+// Puts memory into the list. The memory leaves the list when it is freed.
 void add(Memory *memory);
 // Notes that the memory is given back.
 void mark(Memory &memory);
-// Frees memory that is not in the list and that NCCL no longer knows by a communicator. In a thread of its own.
+// Frees memory outside the list that NCCL no longer knows by a communicator. Runs in a separate thread.
 void free_memory(Memory *memory);
-// Frees memory that was given back and whose communicator has gone. In a thread of its own.
+// Frees memory that was given back and whose communicator has ended. Runs in a separate thread.
 void free_orphans();
 
-// All ranks call it alike. Waits for them, and for NCCL, for the communicator's patience. `fault` may be null.
+// Allocates memory; all ranks make the same call. Waits for the ranks, and for NCCL, for the communicator's timeout.
+// `fault` may be null.
 yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer, yoke_comm_fault *fault);
 
-// Frees the memory, or marks it where the communicator has calls under way: NCCL deregisters none amid them. `comm` is
-// null where the communicator was destroyed before.
+// Frees the memory. If the communicator has current calls, marks the memory instead: NCCL does not deregister memory
+// during calls. `comm` is null if the communicator was destroyed before.
 yoke_status give_back(Comm *comm, void *pointer, uint64_t bytes);
 
-// Frees what was marked, where the communicator's stream is idle. Waits for the thread that does it for so long at
-// most. Not in a turn.
+// Frees marked memory if the communicator's stream is idle. Waits at most this time for the freeing thread. Not
+// called in a turn.
 void free_marked(Comm &comm, Clock::duration patience);
 
-// In a turn, of a communicator without work, before it goes: NCCL lets go of all of its memory.
+// Makes NCCL release all memory of a communicator before its end. Called in a turn, without work on the communicator.
 void deregister_all(Comm &comm);
 
-// Frees marked memory of a communicator that has gone. Other memory is freed when it is given back.
+// Frees marked memory of an ended communicator. Other memory is freed when the caller gives it back.
 void forget_communicator(Comm &comm);
 
 }  // namespace yoke::cuda::nccl

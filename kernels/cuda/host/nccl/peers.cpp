@@ -11,11 +11,11 @@ namespace yoke::cuda::nccl {
 
 namespace {
 
-// Facts that one rank tells.
+// Facts published by a rank.
 struct Told {
-    int32_t version = 0;  // of NCCL; 0 where the rank has none
+    int32_t version = 0;  // NCCL's version; 0 if the rank has no NCCL
     int32_t status = 0;   // why the rank cannot go on
-    char uuid[64] = "";   // of its card
+    char uuid[64] = "";   // UUID of the card
 };
 
 yoke_status describe_self(const Device *device, yoke_status own, Told &told)

@@ -1,13 +1,13 @@
-// Agreement of the ranks of a new communicator over the host, before NCCL is called: two ranks on one card or
-// unlike versions would have NCCL hang, or fail with words that name nobody.
+// Agreement of a new communicator's ranks, before NCCL is called. If two ranks used the same card or different
+// versions, NCCL would hang, or fail without naming a rank.
 #pragma once
 
 #include "kernels/cuda/host/nccl/comm.h"
 
 namespace yoke::cuda::nccl {
 
-// Fails alike on all ranks, with the culprit named; `own` is why this rank itself cannot go on, or YOKE_OK, and
-// `device` null where it is the device that is at fault. A member that gathers nothing passes.
+// Fails alike on all ranks and names the faulty rank. `own` is this rank's failure, or YOKE_OK. `device` is null if
+// the device is at fault. A member without all_gather passes.
 yoke_status agree(const yoke_comm_member &member, const Device *device, yoke_status own);
 
 }  // namespace yoke::cuda::nccl

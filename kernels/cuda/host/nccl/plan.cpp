@@ -113,7 +113,8 @@ char *Plan::part_of(const void *base, int rank) const
     return static_cast<char *>(const_cast<void *>(base)) + static_cast<size_t>(rank) * bytes;
 }
 
-// Where input and output begin at one address NCCL takes them as in place only if this rank's part begins there too.
+// Returns whether the input must be copied. If input and output begin at the same address, NCCL treats them as in
+// place only if this rank's part begins there too.
 bool Plan::must_copy() const
 {
     const int rank = comm_->rank;
@@ -200,7 +201,8 @@ bool Plan::needs_group(const Calls &nccl) const
     }
 }
 
-// In place of the calls that came with 2.28: what each rank sends to and takes from each, itself among them.
+// Issues sends and receives in place of calls that came with 2.28: each rank exchanges parts with each rank, also
+// with itself.
 ncclResult_t Plan::issue_parts(const Calls &nccl) const
 {
     const auto stream = static_cast<cudaStream_t>(call_.stream);

@@ -1,11 +1,11 @@
-// Collective on its way to NCCL: buffers, count and dtype as NCCL is given them, and what comes before and after.
+// Collective on its way to NCCL: buffers, count and dtype in NCCL's form, and the work before and after.
 //
 // Contract
-//  * prepare() and finish() put work on the call's stream, before and behind that of NCCL; issue() calls NCCL, in a
-//    Turn of the communicator, and in a group of NCCL's where needs_group() says so or other calls are with it.
-//  * What NCCL does otherwise than the contract (core/backend/comm.h) is made good here: min and max of floats go as
-//    keys (kernels/cuda/ops/collective.h), and input that the output overlaps in another way than NCCL allows is
-//    copied.
+//  * prepare() and finish() put work on the call's stream, before and after NCCL's work. issue() calls NCCL, in a
+//    Turn of the communicator. If needs_group() is true or other calls are issued together, issue() runs in an NCCL
+//    group.
+//  * Differences between NCCL and the contract (core/backend/comm.h) are corrected here: min and max of floats go as
+//    keys (kernels/cuda/ops/collective.h). Input that overlaps the output in a way forbidden by NCCL is copied.
 #pragma once
 
 #include "kernels/cuda/host/nccl/comm.h"

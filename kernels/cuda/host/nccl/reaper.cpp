@@ -51,7 +51,7 @@ void tell(const Comm &comm, const Outcome &outcome)
         warn_at(place, "other ranks have not let go of it in time; the communicator is aborted");
 }
 
-// Whether NCCL has ended what it had to do, here and at the peers.
+// Returns whether NCCL has ended its work, here and at the peers.
 bool finalize(Comm &comm)
 {
     const Limit limit = Limit::of(comm.patience_s);
@@ -72,7 +72,7 @@ bool has_passed(const Comm &comm, ncclResult_t result, const char *function, con
     return false;
 }
 
-// Whether NCCL has let go of the communicator.
+// Returns whether NCCL has released the communicator.
 bool has_let_go(Comm &comm)
 {
     const bool is_final = finalize(comm);
@@ -101,7 +101,7 @@ bool end(Comm &comm)
     return true;
 }
 
-// Keeps it where it can be found, so that it counts as no leak.
+// Keeps the communicator in a list, so it is not reported as a leak.
 void leave_behind(Comm &comm)
 {
     static std::atomic<Comm *> left{nullptr};
@@ -109,8 +109,8 @@ void leave_behind(Comm &comm)
     while (!left.compare_exchange_weak(comm.next_left, &comm)) continue;
 }
 
-// NCCL returns from the abort of all ranks of a process but the last one while their kernels still run, which write to
-// the memory.
+// Waits for kernels of an aborted communicator: for all ranks of a process but the last, NCCL's abort returns while
+// kernels still run and write to the memory.
 bool has_ended_work(Comm &comm)
 {
     const Calling calling;
@@ -139,7 +139,7 @@ void *free_rest(void *argument)
     return nullptr;
 }
 
-// Whether both have let go of it by now, NCCL and the core: the event of the last work is there then.
+// Returns whether NCCL and the core have both released the communicator: the event of the last work exists then.
 bool is_second(Comm &comm)
 {
     return comm.let_go.fetch_add(1) == 1;
@@ -155,7 +155,8 @@ void *run(void *argument)
     return nullptr;
 }
 
-// Has the thread of the end wait for the stream of the last call. Without the event nobody knows when its work is done.
+// Records an event for the thread that ends the communicator, after the last call on its stream. Without the event,
+// the end of this work is unknown.
 void note_last_work(Comm &comm)
 {
     const Calling calling;

@@ -1,24 +1,25 @@
-// End of a communicator, in a thread of its own, since NCCL may take long over it or never come back.
+// End of a communicator, in a separate thread, because NCCL may take long or never return.
 //
 // Contract
-//  * Each communicator has a thread of its own: NCCL can only end several after another where all ranks begin at once.
-//  * Its memory is freed when the work on it has ended that the streams still had, also where it was aborted.
-//  * What does not end is left behind for the life of the process: its thread, its handle and its memory.
+//  * Each communicator has its own thread: NCCL can end several communicators in sequence only if all ranks begin at
+//    once.
+//  * The memory is freed after the streams' remaining work has ended, also after an abort.
+//  * If a step does not end, the thread, the handle and the memory are left behind until the process ends.
 #pragma once
 
 #include "kernels/cuda/host/nccl/comm.h"
 
 namespace yoke::cuda::nccl {
 
-// Starts the thread, once for a communicator. A communicator whose work is done is finalized and destroyed, once its
-// peers do the same; one that was aborted, fails or takes longer than its patience is aborted. Returns at once.
+// Starts the thread, once for a communicator. A communicator without work is finalized and destroyed, once its peers
+// do the same. A communicator that was aborted, fails or exceeds its timeout is aborted. Returns at once.
 void reap(Comm &comm);
 
-// Lets go of the core's handle: no call comes any more. The stream of the last one must live until this returns. Waits
-// for nothing.
+// Releases the core's handle: no call follows. The stream of the last call must live until this returns. Does not
+// wait.
 void dispose(Comm &comm);
 
-// Starts a detached thread that takes none of the host's signals; returns whether there is one.
+// Starts a detached thread with the host program's signals blocked. Returns whether the thread was started.
 bool start_detached(void *(*run)(void *), void *argument);
 
 }  // namespace yoke::cuda::nccl
