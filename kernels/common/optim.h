@@ -1,4 +1,4 @@
-// One optimizer step for one element, and the arithmetic of loss scaling. Kernels run both over every parameter in a
+// Optimizer step for an element, and the arithmetic of loss scaling. Kernels run both over every parameter in a
 // single pass.
 //
 // Contract: state and arithmetic are in the parameter's compute_type, or in the type of the f32 master copy. State of

@@ -1,4 +1,4 @@
-// One word holds the state of a job, and every transition is an atomic operation on it:
+// A single word holds the state of a job, and every transition is an atomic operation on it:
 //
 //   open    the holder writes the job and ranges, then swaps in the next number with kOpen. A worker reads the word
 //   with acquire when it enters, so it sees these writes.

@@ -13,7 +13,7 @@ constexpr int64_t kLeastPositions = 512;              // least positions of a pa
 template <class C>
 struct WeightTiling {
     int64_t rows, columns, depth;         // sizes of a tile
-    int64_t channels, terms, positions;   // of a group, of a group, of all groups
+    int64_t channels, terms, positions;   // the first two for a group, the last for all groups
     int64_t down, across, parts, length;  // length is of a part, in positions
     int64_t room;
 

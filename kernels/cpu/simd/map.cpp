@@ -84,7 +84,7 @@ public:
     Mapper(const MapLoop &loop, const yoke_dtype *dtypes, int64_t total)
         : loop_(loop), types_(loop.types), far_(is_far(total * loop.types.size[0]))
     {
-        int bits = 0;  // of the widest element's size
+        int bits = 0;  // log2 of the widest element's size
         for (int i = 0; i < types_.count; i++) {
             stored_[i] = dtype_size(dtypes[i]);
             narrow_[i] = stored_[i] < types_.size[i] ? dtypes[i] : (yoke_dtype)YOKE_NONE;

@@ -271,7 +271,7 @@ static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n
     for (int64_t x = 0; x < p.x.in; x++) {
         if (x > 0) across = next_windows(p.x, across, x);
         C sums[kLanes];
-        double totals[kLanes];  // of all windows before the last batch
+        double totals[kLanes];  // sums over the windows before the last batch
         SeenWindows<T, P> windows;
         bool is_first = true;
         const int64_t first_x = first_holding(p.x, across, x);

@@ -1,8 +1,8 @@
-// Functions that the device approximates in an instruction or two, for results of 16 bits: their error is a small part
-// of such a result's last place. What is stored with 24 bits or more never goes through them.
+// Functions that the device approximates in an instruction or two, for results of 16 bits. The error is a small part
+// of such a result's last place. Values stored with 24 bits or more never use these functions.
 //
-// Errors as the PTX ISA states them: ex2.approx 2^-22, rcp.approx 2^-23 of the result; .ftz takes what is below the
-// normal numbers for 0, in arguments and in results. The emulation errs by as much (tests/emu/approximate.h).
+// Errors by the PTX ISA: ex2.approx 2^-22, rcp.approx 2^-23 of the result. With .ftz, arguments and results below the
+// normal numbers count as 0. The emulation has equal errors (tests/emu/approximate.h).
 #pragma once
 
 #include "kernels/common/math.h"

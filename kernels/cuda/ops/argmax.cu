@@ -4,7 +4,7 @@
 
 YOKE_CUDA_BEGIN
 
-// The largest value and its place, as kernels::Argmax has them; NaN wins, of equals the first.
+// Largest value and its place, as in kernels::Argmax. NaN wins; of equal values the first wins.
 template <class C>
 struct First {
     using Argmax = kernels::Argmax<C>;

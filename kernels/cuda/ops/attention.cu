@@ -1,6 +1,6 @@
-// Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
-// stored (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022). The kernel here takes every launch;
-// attention_mma.cuh has the one for halves, of the launches that it serves.
+// Attention in tiles: a block of queries takes the blocks of keys in turn, and no matrix of scores is ever stored (T.
+// Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022). The kernel here supports every launch.
+// attention_mma.cuh has the kernel for halves, for some launches.
 #include "kernels/cuda/host/cudnn/attention.h"
 #include "kernels/cuda/ops/attention_mma.cuh"
 #include "kernels/cuda/ops/copy_strided.cuh"
@@ -37,7 +37,7 @@ public:
             mask_scores(k);
             weigh();
             if (launch_.params.drops) drop(k);
-            __syncthreads();  // of the last block's product
+            __syncthreads();  // the last block's product is done
             store_scores<C>(scores_, weights);
             result_.add_product(weights, value, k, column, (int)min(Tile::kSide, keys - k), room,
                                 strays, launch_.forbids_pairs());
@@ -64,8 +64,8 @@ private:
         }
     }
 
-    // Scores become weights; the rows' maxima and sums take them in. The 16 threads of a row are warp lanes of one
-    // warp.
+    // Turns scores into weights, and updates the rows' maxima and sums. The 16 threads of a row are warp lanes of the
+    // same warp.
     __device__ void weigh()
     {
         YOKE_UNROLL

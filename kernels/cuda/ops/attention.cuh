@@ -1,8 +1,8 @@
-// What attention's forward and backward kernels share: the operands of a launch as heads, tiles of their rows in shared
-// memory, and products of tiles.
+// Common parts of attention's forward and backward kernels: the operands of a launch as heads, tiles of rows in
+// shared memory, and products of tiles.
 //
-// A block of 16 x 16 threads computes a tile of kSide x kSide scores (64 x 64; of f64 32 x 32): thread (y, x) has rows
-// y * kEach + i and columns x + 16 * j. Sums over widths go in chunks, so that any width fits in shared memory.
+// A block of 16 x 16 threads computes a tile of kSide x kSide scores (64 x 64; for f64 32 x 32). Thread (y, x) has
+// rows y * kEach + i and columns x + 16 * j. Sums over widths go in chunks, so any width fits in shared memory.
 #pragma once
 
 #include "kernels/common/attention.h"
@@ -38,13 +38,13 @@ struct AttentionTile {
 
 using kernels::AttentionSizes;
 
-// The parameters that both ops end with, as kernels take them.
+// Last parameters of both ops, as kernels take them.
 template <class C>
 struct AttentionParams {
     bool causal;
     C scale;
     bool drops;
-    C factor;  // of what dropout keeps
+    C factor;  // factor of elements kept by dropout
     kernels::Keep keep;
     Draw draw;
 
@@ -87,7 +87,7 @@ struct AttentionRows {
     }
 };
 
-// One head's matrix.
+// Matrix of a head.
 template <class In>
 struct HeadRows {
     const char *data;
@@ -119,7 +119,8 @@ struct HeadRows {
     }
 };
 
-// What the mask adds to scores: numbers of the operands' dtype, or 0 and -infinity for a bool. Without a mask, nothing.
+// Mask's terms for scores: numbers of the operands' dtype, or 0 and -infinity for a bool. Without a mask, scores are
+// unchanged.
 template <class In>
 struct HeadMask {
     using C = typename In::Value;
@@ -228,9 +229,10 @@ struct ResultSlice {
         }
     }
 
-    // += tile (rows y * kEach + i, columns the rows of m from `first` on) times m, columns from `column` on. `count`
-    // columns of the tile count; it was written before the last barrier or is the caller's own. Rows of m with what is
-    // not finite are marked in `strays`, unless nobody asks, and a weight of 0 takes nothing of them.
+    // Adds tile times m. The tile's rows are y * kEach + i; its columns are the rows of m from `first` on. The
+    // columns of m are taken from `column` on. Only `count` columns of the tile count. The tile was written before
+    // the last barrier, or by the caller itself. If `asks`, rows of m with infinite or NaN elements are marked in
+    // `strays`, and a weight of 0 adds 0 for them.
     template <class In, class Room, class Weights, class Strays>
     __device__ void add_product(const Weights &tile, const HeadRows<In> &m, int64_t first,
                                 int64_t column, int count, Room &room, Strays &strays, bool asks)

@@ -1,6 +1,6 @@
-// The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block
-// of queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
-// and dV. Every sum has one owner, so that nothing depends on the order in which blocks run.
+// Gradients of attention. Probabilities are computed again from the rows' log-sum-exp. In one kernel, a block of
+// queries takes every block of keys and gives dQ. In another kernel, a block of keys takes every block of queries and
+// gives dK and dV. Every sum has one owner, so results do not depend on the order of blocks.
 #include "kernels/cuda/host/cudnn/attention.h"
 #include "kernels/cuda/ops/attention_mma_backward.cuh"
 #include "kernels/cuda/ops/copy_strided.cuh"
@@ -14,8 +14,8 @@ enum { kOperands = kBackwardOperands };
 // Context of a block of threads: shared memory, and the results' columns from `column` on.
 template <class Room, class Tile, class Strays>
 struct BlockContext {
-    Room &room;      // of operands of products
-    Tile &tile;      // of scores
+    Room &room;      // operands of products
+    Tile &tile;      // scores
     Strays &strays;  // rows with what is not finite
     bool forbids;    // whether the launch forbids pairs
     int64_t column;
@@ -68,7 +68,7 @@ __device__ inline void differentiate_queries(const BackwardHead<In> &head, int64
                          scores);
         multiply_rows<C>(head.grad(), first, (C)1, head.value(), k, block.room, slopes);
         differentiate<In, C>(head, first, k, scores, slopes);
-        __syncthreads();  // of the last block's product
+        __syncthreads();  // the last block's product is done
         store_scores<C>(scores, block.tile);
         result.add_product(block.tile, head.key(), k, block.column, (int)min(Tile::kSide, keys - k),
                            block.room, block.strays, block.forbids);
@@ -81,8 +81,8 @@ __device__ inline void differentiate_queries(const BackwardHead<In> &head, int64
 
 // ---- dK and dV ------------------------------------------------------------------------------------------------------
 
-// What dropout multiplies pairs by; rows are keys. A draw serves four neighbouring queries, which are columns of four
-// neighbouring warp lanes: each of them draws for one row, and they exchange the bits.
+// Draws dropout's factors of pairs; rows are keys. A draw serves four neighbouring queries: columns of four
+// neighbouring warp lanes. Each of these lanes draws for a row, and the lanes exchange the bits.
 template <class In, class C>
 __device__ inline void draw_factors(const BackwardHead<In> &head, int64_t first, int64_t q,
                                     Scores<C> &factors)

@@ -13,7 +13,7 @@ struct BackwardLaunch : AttentionWork<In, kBackwardOperands> {
     using C = typename In::Value;
     AttentionRows grad, out, d_query, d_key, d_value;
     const C *lse;  // dense
-    C *dots;       // of each row of the result with its gradient: what softmax's gradient subtracts
+    C *dots;       // dot product of each row of the result and its gradient, subtracted in softmax's gradient
 };
 
 template <class In>
@@ -36,7 +36,7 @@ __global__ void find_dots(const BackwardLaunch<In> launch)
     }
 }
 
-// What the kernels know of one head.
+// Operands of a head, for the kernels.
 template <class In>
 struct BackwardHead : AttentionHead<In, kBackwardOperands, BackwardLaunch<In>> {
     using C = typename In::Value;
@@ -47,7 +47,7 @@ struct BackwardHead : AttentionHead<In, kBackwardOperands, BackwardLaunch<In>> {
         const AttentionSizes &s = this->launch.sizes;
         return {this->place.data[kGrad], s.queries, s.value_width, this->launch.grad};
     }
-    // From a score that lacks its mask; the pair exists.
+    // Returns the probability of a pair from its score without the mask. The pair must exist.
     __device__ C probability(C score, int64_t q, int64_t k) const
     {
         this->add_mask(score, q, k);

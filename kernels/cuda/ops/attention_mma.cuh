@@ -1,11 +1,11 @@
-// Attention of halves by tensor cores: a block of 128 queries meets one tile of keys after the other, as in
-// attention.cu, with scores and weights in registers from one product to the next (T. Dao, "FlashAttention-2", 2023).
+// Attention of halves by tensor cores. As in attention.cu, a block of 128 queries takes the tiles of keys in turn.
+// Scores and weights stay in registers between the products (T. Dao, "FlashAttention-2", 2023).
 //
-// A warp has 32 queries, in two of the tensor cores' tiles of 16 rows, and reads each tile of keys and of values from
-// shared memory once for both. Keys are copied there while the weights meet the values, values while the queries meet
-// the keys. Weights are powers of two of scores less a row's shift, which need not be the row's greatest score: it
-// moves, and the sums with it, only where a score is kSlack beyond it (after M. Zadouri, J. Shah, T. Dao and others,
-// "FlashAttention-4", 2026), which spares the tiles after the first ones most of the work on the sums.
+// A warp has 32 queries, in two of the tensor cores' tiles of 16 rows. It reads each tile of keys and of values from
+// shared memory once for both. Keys are copied to shared memory during the product with values, and values during the
+// product with keys. Weights are powers of two of scores less a row's shift. The shift need not be the row's greatest
+// score: it moves, and the sums with it, only if a score exceeds it by kSlack (after M. Zadouri, J. Shah, T. Dao and
+// others, "FlashAttention-4", 2026). So tiles after the first tiles need little work on the sums.
 #pragma once
 
 #include "kernels/cuda/ops/attention_mma_tiles.cuh"
@@ -18,12 +18,12 @@ struct MmaTile {
     static constexpr int kParts = 2;
     static constexpr int kWarpQueries = kMmaRows * kParts, kQueries = kMmaWarps * kWarpQueries;
     static constexpr int kKeys = kWidth == 64 ? 64 : 32;
-    static constexpr int kChunks = kWidth / 8;  // of a row
+    static constexpr int kChunks = kWidth / 8;  // chunks of a row
     static constexpr float kSlack = 8;          // weights stay below 2^kSlack, far from f16's end
 };
 
 struct MmaLaunch : ForwardLaunch<Floats> {
-    float exponent;  // what a score is multiplied by to be one of 2
+    float exponent;  // turns a score into an exponent of 2
 
     explicit MmaLaunch(const ForwardLaunch<Floats> &launch)
         : ForwardLaunch<Floats>(launch), exponent((float)(launch.params.scale * kMmaExponent))
@@ -31,7 +31,7 @@ struct MmaLaunch : ForwardLaunch<Floats> {
     }
 };
 
-// A block of queries of one head, seen by one warp lane.
+// Block of queries of a head, as seen by a warp lane.
 template <class T, int kWidth>
 class MmaBlock {
     using Tile = MmaTile<kWidth>;
@@ -55,7 +55,7 @@ public:
         begin();
         const int end = keys_before(first_ + Tile::kQueries),
                   own_end = min(end, keys_before(first_own_ + Tile::kWarpQueries)),
-                  whole = min(end, keys_before(first_ + 1));  // which all rows meet
+                  whole = min(end, keys_before(first_ + 1));  // seen by all rows
         Copies key(head_.key()), value(head_.value());
         if (end > 0) {
             Copies query(head_.query(), first_);
@@ -145,7 +145,7 @@ private:
         }
     }
 
-    // The greatest score of a row, which four neighbouring lanes have; NaN is none.
+    // Returns the greatest score of a row, distributed over four neighbouring lanes; NaN is ignored.
     __device__ float top_of(int part, int i) const
     {
         float top = -kernels::kInfinity;
@@ -201,7 +201,7 @@ private:
 
     const MmaLaunch &launch_;
     const AttentionHead<Floats, kForwardOperands, MmaLaunch> head_;
-    const int first_, first_own_, lane_;  // of the block, and of the warp
+    const int first_, first_own_, lane_;  // first query of the block, and of the warp
     MmaSums<kParts, kKeys> scores_;
     MmaSums<kParts, kWidth> result_;
     Sums shift_, sum_;
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
     }
 }
 
-// Nothing was started where tensor cores do not serve the launch.
+// Starts the kernel. If tensor cores do not support the launch, starts no kernel and returns false.
 inline bool start_mma(const yoke_launch *launch, const ForwardLaunch<Floats> &work,
                       const yoke_operand *const (&operands)[kForwardOperands],
                       const Loop<kForwardOperands> &heads, yoke_status &status)

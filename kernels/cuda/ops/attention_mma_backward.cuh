@@ -19,9 +19,9 @@ struct MmaGradientTile {
     static constexpr int kChunks = kWidth / 8;
 };
 
-// Scores' factor as read from the launch takes no registers, of which there are none to spare.
+// Launch with the scores' factor. Read from the launch, the factor takes no registers, of which none are free.
 struct MmaBackwardLaunch : BackwardLaunch<Floats> {
-    float scale, exponent;  // of a score, and what it is multiplied by to be one of 2
+    float scale, exponent;  // factor of a score, and the factor that turns it into an exponent of 2
 
     explicit MmaBackwardLaunch(const BackwardLaunch<Floats> &launch)
         : BackwardLaunch<Floats>(launch),
@@ -31,7 +31,7 @@ struct MmaBackwardLaunch : BackwardLaunch<Floats> {
     }
 };
 
-// A block of rows of one head, seen by one warp lane.
+// Block of rows of a head, as seen by a warp lane.
 template <class T, int kWidth, bool kOfKeys>
 class MmaGradients {
     using Tile = MmaGradientTile<kWidth>;
@@ -49,7 +49,8 @@ public:
     {
     }
 
-    // `own` and `others` are the rows of scores, the ones after each those of weights' gradients.
+    // Computes the gradients of a block. `own` and `others` are the rows of scores; `own_slopes` and `other_slopes`
+    // are the rows of weights' gradients.
     template <class Own, class Others>
     __device__ void run(Own &own, Own &own_slopes, Others &others, Others &other_slopes)
     {
@@ -115,8 +116,8 @@ private:
     __device__ int queries() const { return (int)launch_.sizes.queries; }
     __device__ int first_query() const { return (int)head_.number * queries(); }
 
-    // Of queries the log-sum-exp, as an exponent of 2, and the dot, scaled; of those that there are not, what is never
-    // used.
+    // Return a query's log-sum-exp, as an exponent of 2, and its scaled dot product. For missing queries the values
+    // are never used.
     __device__ float exponent_of(int query) const
     {
         return query < queries() ? launch_.lse[first_query() + query] * (float)kMmaExponent : 0.0f;
@@ -138,7 +139,7 @@ private:
         }
     }
 
-    // Those of the others that a row meets are from first_met on and before last_met.
+    // Return the first of the others that a row sees, and the end of these others.
     __device__ int first_met(int own) const { return kOfKeys ? (int)head_.first_query(own) : 0; }
     __device__ int last_met(int own) const
     {
@@ -155,13 +156,13 @@ private:
                at + kOthers <= last_met(first_own_);
     }
 
-    // Whether no row of the block has a pair with these others that is forbidden, or is not there.
+    // Returns whether every row of the block sees all these others: no pair is forbidden or missing.
     __device__ bool meet_all(int at) const
     {
         return at >= first_met(first_ + Tile::kRows - 1) && at + kOthers <= last_met(first_);
     }
 
-    // sums += factors times the others, of which forbidden pairs take nothing. All warps of the block call it.
+    // Adds factors times the others to sums. Forbidden pairs add 0. All warps of the block call this.
     template <class Others>
     __device__ void add(const Products &factors, Others &others, int at, bool meets,
                         MmaSums<kParts, kWidth> &sums) const
@@ -233,11 +234,11 @@ private:
 
     const MmaBackwardLaunch &launch_;
     const BackwardHead<Floats> head_;
-    const int first_, first_own_, lane_;  // of the block, and of the warp
+    const int first_, first_own_, lane_;  // first row of the block, and of the warp
     Products weights_, slopes_;
     MmaSums<kParts, kWidth> sums_;
-    std::conditional_t<kOfKeys, MmaSums<kParts, kWidth>, char> slope_sums_;  // of values alone
-    float lse_[kOfKeys ? 1 : kParts * 2], dot_[kOfKeys ? 1 : kParts * 2];    // of queries' rows
+    std::conditional_t<kOfKeys, MmaSums<kParts, kWidth>, char> slope_sums_;  // only for keys
+    float lse_[kOfKeys ? 1 : kParts * 2], dot_[kOfKeys ? 1 : kParts * 2];    // for queries' rows
 };
 
 template <class T, int kWidth, bool kOfKeys>

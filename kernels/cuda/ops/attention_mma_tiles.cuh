@@ -1,8 +1,8 @@
-// What attention's kernels over tensor cores share, forward and backward: tiles of rows in shared memory, and products
-// of them by a warp, whose sums stay in the lanes' registers.
+// Common parts of attention's kernels over tensor cores, forward and backward: tiles of rows in shared memory, and
+// products of tiles by a warp. Sums stay in the lanes' registers.
 //
-// A block is four warps. A warp has kParts times sixteen rows of a product; of each part lane l has rows l / 4 and
-// l / 4 + 8, and of each eight columns l % 4 * 2 and the next one.
+// A block is four warps. A warp has kParts times sixteen rows of a product. In each part, lane l has rows l / 4 and l
+// / 4 + 8. Of each eight columns, it has l % 4 * 2 and the next column.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@
 YOKE_CUDA_BEGIN
 
 constexpr int kMmaWarps = 4, kMmaThreads = kMmaWarps * kWarp;
-constexpr int kMmaRows = 16;  // of a part
+constexpr int kMmaRows = 16;  // rows of a part
 constexpr int64_t kMmaLongest =
     1 << 30;  // queries of all heads, and keys: with a block more they are ints
 constexpr double kMmaExponent =
@@ -31,7 +31,7 @@ __device__ inline void clear(MmaSums<kParts, kColumns> &sums)
         sums[i / 4 / (kColumns / 8)][i / 4 % (kColumns / 8)][i % 4] = 0.0f;
 }
 
-// What a thread copies of a head's rows of halves: of every kAtOnce rows one chunk.
+// Copies of a head's rows of halves by a thread: a chunk of every kAtOnce rows.
 template <int kChunks>
 class RowCopies {
 public:
@@ -124,10 +124,11 @@ __device__ inline void add_product(const MmaSums<kParts, kRows> &factors, const 
     }
 }
 
-// ---- what is not finite ---------------------------------------------------------------------------------------------
+// ---- infinite and NaN elements --------------------------------------------------------------------------------------
 //
-// Where pairs are forbidden a factor of 0 must make nothing of what it meets. The tiles in which some are, few of all,
-// are looked through before their product. Infinity and NaN are strays: sums that meet one are NaN, and it becomes 0.
+// If pairs are forbidden, a factor of 0 times any element must give 0. So tiles with forbidden pairs, which are few,
+// are searched before their product. Infinity and NaN are strays: a sum with a stray becomes NaN, and the stray
+// becomes 0.
 
 template <class T>
 constexpr unsigned kEndOfHalves = std::is_same_v<T, bf16> ? 0x7f80 : 0x7c00;  // infinity's bits
@@ -177,8 +178,8 @@ __device__ inline void mark_met(const MmaSums<kParts, kRows> &factors, const Oth
     }
 }
 
-// Takes the strays out of a tile of kRows rows, in which this warp's factors meet some if `meets`. All threads of a
-// block call it, once all are done with the tile as it is.
+// Removes the strays from a tile of kRows rows. `meets`: this warp's factors may use strays of the tile. All threads
+// of a block call this, after all have finished with the unchanged tile.
 template <class T, int kWidth, int kParts, int kRows, class Room>
 __device__ inline void take_strays(const MmaSums<kParts, kRows> &factors, Room &room, bool meets,
                                    MmaSums<kParts, kWidth> &sums)
@@ -219,8 +220,8 @@ __device__ inline void store_sums(const float (&sums)[kWidth / 8][4], int i, flo
 
 // ---- the host's side ------------------------------------------------------------------------------------------------
 
-// Whether tensor cores serve a launch, of which `which` are the operands that are read or written in rows: halves on a
-// card that has what it takes, widths of whole chunks that lie together, and neither a mask nor dropout.
+// Returns whether tensor cores support a launch. `which` are the operands read or written in rows. Conditions: halves
+// on a card with the instructions, widths of whole dense chunks, neither a mask nor dropout.
 template <int N>
 inline bool mma_serves(const yoke_launch *launch, const AttentionWork<Floats, N> &work,
                        const yoke_operand *const (&operands)[N], const Loop<N> &heads,

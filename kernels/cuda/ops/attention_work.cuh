@@ -1,11 +1,11 @@
-// What attention's forward and backward kernels both walk: a launch's heads, and the queries, keys and values of each.
+// Work of attention's forward and backward kernels: a launch's heads, and the queries, keys and values of each head.
 #pragma once
 
 #include "kernels/cuda/ops/attention.cuh"
 
 YOKE_CUDA_BEGIN
 
-// The first operands of the loop over heads; the first of them has its shape.
+// First operands of the loop over heads. Operand kQuery gives the loop's shape.
 enum { kQuery, kKey, kValue, kMask, kAttended };
 
 template <class In, int N>
@@ -44,7 +44,7 @@ struct AttentionWork {
     }
 };
 
-// One head of a launch, whose work is an AttentionWork<In, N>.
+// Head of a launch, whose work is an AttentionWork<In, N>.
 template <class In, int N, class Work>
 struct AttentionHead {
     using C = typename In::Value;

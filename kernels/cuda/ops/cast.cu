@@ -1,5 +1,5 @@
-// Casts, copies and fills of any strides. A copy that transposes goes through tiles of shared memory, so that both its
-// sides are read and written in runs.
+// Casts, copies and fills of any strides. A transposing copy goes through tiles of shared memory, so both its sides
+// are read and written in runs.
 #include "kernels/common/copy_ops.h"
 #include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
@@ -56,7 +56,7 @@ struct Same {
     }
 };
 
-// The same dtype on both sides: only the size of an element matters.
+// Copies between operands of the same dtype: only the size of an element matters.
 static yoke_status copy_same(const yoke_launch *launch, const yoke_operand &dst,
                              const yoke_operand &src)
 {

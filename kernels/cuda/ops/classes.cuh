@@ -1,6 +1,7 @@
-// What losses of classes share: the targets, and logits and their gradients as rows; loss_sum.cuh adds losses up.
+// Common parts of losses of classes: the targets, and logits and their gradients as rows. loss_sum.cuh adds up
+// losses.
 //
-// A target that is no class is reported, and its row adds nothing.
+// An invalid target is reported, and its row adds 0.
 #pragma once
 
 #include "core/backend/ops.inc"
@@ -11,7 +12,7 @@
 
 YOKE_CUDA_BEGIN
 
-// What both directions know of the rows' classes.
+// Classes of the rows, for both directions.
 struct Targets {
     const char *data;
     int64_t step;  // bytes
@@ -25,7 +26,7 @@ struct Targets {
         return wide ? *reinterpret_cast<const int64_t *>(place)
                     : (int64_t) * reinterpret_cast<const int32_t *>(place);
     }
-    // The class of a row; -1 where it has none, which `tells` reports.
+    // Returns the class of a row, or -1 if the class is ignored or invalid. If `tells`, an invalid class is reported.
     __device__ int64_t class_of(int64_t row, bool tells) const
     {
         const int64_t index = at(row);
@@ -88,12 +89,12 @@ struct ClassRows {
     }
 };
 
-// A row in packs of V elements, of which one begins at -skew. What a pack has beyond the row's ends is `beyond` when it
-// is loaded, and is not stored.
+// Row in packs of V elements; a pack begins at -skew. Elements of a pack outside the row are loaded as `beyond`, and
+// are not stored.
 template <class T>
 struct ClassRow {
     static constexpr int V = kPackLength<T>;
-    using Raw = WordPack<T, V>;  // of one access: loads come first, so that none waits for another
+    using Raw = WordPack<T, V>;  // for a single access: all loads come before the first use
     T *data;
     int64_t step, count;
     bool aligned;
@@ -143,7 +144,7 @@ struct ClassRow {
     }
 };
 
-// The gradient of each row's loss, and what it is divided by.
+// Gradient of each row's loss, and its divisor.
 template <class T>
 struct Upstream {
     const T *grad;

@@ -1,4 +1,4 @@
-// Elements into the forms in which NCCL reduces them, and back: collective.h.
+// Conversions of elements to NCCL's forms, and back: collective.h.
 #include "kernels/cuda/ops/collective.h"
 
 #include "kernels/common/extreme_key.h"
@@ -25,7 +25,7 @@ __global__ void read_keys(const Wire *in, K *out, int64_t n, kernels::KeyFormat<
         out[i] = kernels::bits_of_extreme_key((K)in[i], format);
 }
 
-// Arguments that the kernels of one call share.
+// Arguments common to the kernels of a call.
 struct Conversion {
     const yoke_launch *launch;
     bool smallest, is_back;

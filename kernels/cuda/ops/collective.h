@@ -1,9 +1,10 @@
-// Elements in the form in which NCCL reduces them, where that is not their own.
+// Forms of elements for NCCL's reductions, if NCCL cannot reduce the elements themselves.
 //
 // Contract
-//  * Keys: unsigned integers that sort as floats do, for NCCL's min and max let go of NaN. A NaN has the key that wins;
-//    it comes back as the quiet NaN. -0 is below 0. Those of 16-bit floats have 32 bits, for NCCL has none of 16.
-//  * Wide: 16-bit floats as f32, so that sums are formed in f32; they are rounded once on their way back.
+//  * Keys: unsigned integers in the order of floats, because NCCL's min and max drop NaN. A NaN has the winning key
+//    and comes back as the quiet NaN. -0 is below 0. Keys of 16-bit floats have 32 bits, because NCCL has no type of
+//    16.
+//  * Wide: 16-bit floats as f32, so sums are formed in f32. They are rounded once on the way back.
 //  * Work goes to the launch's stream. `launch` needs no operands.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Convolution and its gradients by own kernels: products of matrices whose elements are gathered as tiles are filled.
+// Convolution and its gradients by Yoke's own kernels: products of matrices whose elements are gathered while tiles
+// are filled.
 #include "kernels/common/conv.h"
 #include "kernels/cuda/host/cudnn/conv.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
@@ -17,7 +18,7 @@ constexpr int64_t kFew = 8;  // channels of a group below which a thread compute
 
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
 
-// The term that a thread has of each kTileDepth, and those before it: without a division a step.
+// Term of a thread within each kTileDepth terms. It moves from step to step without a division.
 struct Term {
     Tap tap;
     int64_t channel;
@@ -32,7 +33,7 @@ struct Term {
     }
 };
 
-// Fills tiles with terms of a group: what positions read of them, and rows of the weight.
+// Fills tiles with terms of a group: the pixels read by positions, and rows of the weight.
 template <class T, class A, class B>
 __device__ inline void load_terms(const Sweep &s, int64_t group, const Term &term,
                                   int64_t first_row, int64_t first_column,
@@ -137,17 +138,17 @@ static yoke_status run_sweep(const yoke_launch *launch, const Sweep &s)
 
 // ---- the gradient by weight -----------------------------------------------------------------------------------------
 
-// What sums over positions read and write: sums are [parts, terms, output channels].
+// Operands of sums over positions: sums are [parts, terms, output channels].
 struct WeightSums {
     Sweep sweep;
     const void *grad;
     void *sums;
-    int64_t columns, terms, channels;  // of a group, of a group, of all groups
+    int64_t columns, terms, channels;  // the first two for a group, the last for all groups
     int64_t positions, length, parts;  // length is of a part
 };
 
-// Fills tiles with positions from `first` on, below `end`: gradients of a group's channels, and the terms that they
-// meet. Threads run along channels, which are dense in both operands.
+// Fills tiles with positions from `first` on, below `end`: gradients of a group's channels, and the terms for these
+// gradients. Threads run along channels, which are dense in both operands.
 template <class T, class A, class B>
 __device__ inline void load_positions(const WeightSums &w, int64_t group, int64_t first,
                                       int64_t end, int64_t first_row, int64_t first_column,

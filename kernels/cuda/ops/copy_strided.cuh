@@ -1,4 +1,4 @@
-// Copies between operands of any strides and dtypes, for the ops that need one.
+// Copies between operands of any strides and dtypes, for other ops.
 #pragma once
 
 #include "kernels/cuda/ops/map.cuh"

@@ -1,4 +1,4 @@
-// Tensors made from their indices alone, and elements that a mask or a triangle keeps or replaces.
+// Tensors made from their indices alone, and selections of elements by a mask or a triangle.
 #include "kernels/common/index.h"
 #include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/map.cuh"
@@ -77,7 +77,8 @@ YOKE_KERNEL(masked_fill)
     return map<Words>(launch, out, kernels::MaskedFill<uint64_t>{bits}, x, mask);
 }
 
-// Elements by their row and column in the last two axes. Axes keep their order, so that a number tells both.
+// Keeps elements by their row and column in the last two axes. Axes keep their order, so an element's number gives
+// both.
 template <class T, class Triangle>
 __global__ void keep_triangle(Walk<2> walk, int64_t rows, int64_t columns, int64_t diagonal)
 {

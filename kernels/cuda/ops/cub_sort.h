@@ -1,18 +1,19 @@
-// Stable sorting of pairs: CUB's radix sort, which stands in a file of its own because it compiles as CUDA alone.
+// Stable sort of pairs by CUB's radix sort. The sort has a separate file, because it compiles only as CUDA.
 #pragma once
 
 #include "kernels/cuda/host/support.h"
 
 namespace yoke::cuda {
 
-// Keys (uint32_t or uint64_t) with the numbers of what they belong to, twice: sorting moves them to and fro.
+// Keys (uint32_t or uint64_t) with the numbers of their elements, in two copies: a sort moves pairs between both
+// copies.
 template <class K>
 struct Pairs {
     K *key, *spare_key;
     uint32_t *number, *spare_number;
     int64_t count;  // at most kMostPairs
 
-    // The bytes that `count` pairs take, and pairs in memory of that size.
+    // Return the bytes of `count` pairs, and pairs in memory of this size.
     static uint64_t bytes(int64_t count) { return 2 * (part<K>(count) + part<uint32_t>(count)); }
     static Pairs in(char *memory, int64_t count)
     {
@@ -30,11 +31,11 @@ private:
     }
 };
 
-// A number of 32 bits tells them apart, and one is left over.
+// Most pairs whose numbers fit 32 bits, with a number to spare.
 constexpr int64_t kMostPairs = 0xfffffffe;
 
-// Puts the pairs in ascending order of the lowest `bits` bits of their keys; equal ones keep their order. `key` and
-// `number` then point to the result, which may be in what was spare. In the order of the launch's stream.
+// Sorts the pairs in ascending order of the lowest `bits` bits of their keys. Equal keys keep their order. `key` and
+// `number` then point to the result, perhaps in the spare memory. Runs in the order of the launch's stream.
 yoke_status sort_pairs(const yoke_launch *launch, Pairs<uint32_t> &pairs, int bits);
 yoke_status sort_pairs(const yoke_launch *launch, Pairs<uint64_t> &pairs, int bits);
 

@@ -1,7 +1,7 @@
-// Where a draw of random numbers stands in a seed's sequence, for kernels.
+// Place of a draw of random numbers in a seed's sequence, for kernels.
 //
-// Contract: within a graph a replay repeats its launches' arguments, yet draws anew. So the offset that a launch is
-// given may have a base, a number in device memory that the kernel adds to it.
+// Contract: a replay of a graph repeats the arguments of its launches, but must draw new numbers. So a launch's
+// offset may have a base: a number in device memory, which the kernel adds to the offset.
 #pragma once
 
 #include "kernels/common/draw.h"
@@ -24,8 +24,8 @@ struct Draw : kernels::DrawPlace {
     __device__ uint64_t first() const { return base ? offset + (uint64_t)*base : offset; }
 };
 
-// Blocks of threads that a multiprocessor is to hold, as many as registers permit without spilling, and the blocks that
-// a grid has for each: a multiple, so that none is left over while others idle.
+// Blocks on a multiprocessor at once (as many as registers permit without spilling), and blocks of a grid for each
+// multiprocessor. The second is a multiple of the first, so no block runs alone while other multiprocessors idle.
 template <class T>
 inline constexpr int kResident = kFitting<(sizeof(T) == 2 ? 6 : 8), kThreads>;
 constexpr int64_t kDrawBlocks = 24;

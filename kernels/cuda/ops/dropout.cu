@@ -22,7 +22,7 @@ struct Dropout {
     }
 };
 
-// Elements that a thread takes at once: 16 bytes, or the warp lanes of a block of the generator if those are more.
+// Elements of a thread at once: 16 bytes, or a block of the generator if this has more elements.
 template <class T>
 inline constexpr int kDropped = std::max(kPackLength<T>, kernels::Keep::kDraws);
 

@@ -1,4 +1,4 @@
-// embedding and its gradient: rows of a table by index, and sums of rows by what named them.
+// embedding and its gradient: rows of a table by index, and sums of gradient rows by the same index.
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/ops/segment_sum.cuh"
 

@@ -7,8 +7,8 @@
 
 YOKE_CUDA_BEGIN
 
-// Values in the order whose largest is wanted: as they are, or turned upside down. A float's sign is flipped, an
-// integer becomes its complement; NaN stays NaN.
+// Values in an order whose largest value is the result: unchanged, or reversed. Reversal flips a float's sign, and
+// complements an integer. NaN stays NaN.
 template <class C>
 struct Ordered {
     using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
@@ -21,7 +21,7 @@ struct Ordered {
                              : ~(Bits)0)
     {
     }
-    // The same both ways.
+    // Reverses a value if needed. The same function reverses back.
     YOKE_HD C turned(C x) const { return kernels::bit_cast<C>(kernels::bit_cast<Bits>(x) ^ flip); }
 };
 

@@ -1,13 +1,14 @@
-// Elements of a dtype that a kernel is told, in the type that it computes in.
+// Elements of a dtype known at run time, in the kernel's computing type.
 //
 // Contract
-//  * A kernel is compiled once for each computing type, not for each dtype. A format, below, is the dtypes that one
-//    such kernel reads or writes: with(dtype, f) calls f.operator()<T>() for the stored type. All threads of a launch
-//    go the same way: a few instructions a pack, where a kernel waits for memory.
-//  * Integers are computed in int64, which modulo 2^bits gives what their own type gives; bool is "not 0" of
-//    it, and 0 or 1 whatever byte stands for true.
-//  * Stored and put_packs move kAtOnce elements of a run, each half of them at once: a thread's two halves lie side
-//    by side where that is 16 bytes, else `apart`, so that a warp's are.
+//  * A kernel is compiled once for each computing type, not for each dtype. A format, below, is the set of dtypes
+//    that such a kernel reads or writes: with(dtype, f) calls f.operator()<T>() for the stored type. All threads of a
+//    launch take the same branch. This costs a few instructions for each pack, while a kernel waits for memory
+//    anyway.
+//  * Integers are computed in int64; modulo 2^bits the result equals the result in their own type. A bool is "not 0",
+//    and is computed as 0 or 1, whatever byte stands for true.
+//  * Stored and put_packs move kAtOnce elements of a run, in two halves. If a thread's elements have 16 bytes, its
+//    halves lie side by side. Otherwise the halves are `apart`, so the halves of a warp's threads are neighbours.
 #pragma once
 
 #include "kernels/cuda/ops/halves.cuh"
@@ -52,9 +53,9 @@ YOKE_FORMAT(Integers, int64_t, YOKE_INTEGER_TYPES, bool8)
 YOKE_FORMAT(StoredIntegers, int64_t, YOKE_ALL_INTEGER_CASES, bool8)
 YOKE_FORMAT(Bools, bool, YOKE_NO_CASES, bool8)
 YOKE_FORMAT(Words, uint64_t, YOKE_WORD_CASES, uint8_t)  // only moved: as_format
-YOKE_FORMAT(Anything, void, YOKE_STORED_TYPES, float)   // what a cast writes
+YOKE_FORMAT(Anything, void, YOKE_STORED_TYPES, float)   // for the result of a cast
 
-// f.operator()<Format>() for the format of a dtype that is computed in: of floats, and of every one.
+// Calls f.operator()<Format>() with the format of a computed dtype: floats only, or all dtypes.
 template <class F>
 inline yoke_status for_float_format(const yoke_launch *launch, const char *operand,
                                     yoke_dtype dtype, const F &f)
@@ -84,7 +85,7 @@ inline yoke_status for_any_format(const yoke_launch *launch, const char *operand
     }
 }
 
-// And of what is only stored.
+// Calls f with the format of any stored dtype.
 template <class F>
 inline yoke_status for_stored_format(const yoke_launch *launch, const char *operand,
                                      yoke_dtype dtype, const F &f)
@@ -101,7 +102,8 @@ inline yoke_status for_stored_format(const yoke_launch *launch, const char *oper
     }
 }
 
-// Halves and singles apart: for what keeps many elements in registers, which the room for singles would double.
+// Calls f with separate formats for halves and singles: for kernels with many elements in registers, because memory
+// for singles would take twice the registers.
 template <class F>
 inline yoke_status for_row_format(const yoke_launch *launch, const char *operand, yoke_dtype dtype,
                                   const F &f)
@@ -138,7 +140,7 @@ using FormatOfStored =
     std::conditional_t<is_half<T>, Halves,
                        std::conditional_t<std::is_same_v<T, float>, Singles, FormatOf<T>>>;
 
-// The dtype by which a format knows elements of another: words are told apart by their size alone.
+// Returns the dtype under which a format handles another dtype: words differ only in size.
 template <class Format>
 inline int as_format(yoke_dtype dtype)
 {
@@ -193,8 +195,8 @@ inline constexpr int kAtOnce = std::is_same_v<C, double> ? 2 : 8;
 template <class T, int N>
 inline constexpr int kHalfPack = std::clamp(N / 2, 1, 16 / (int)sizeof(T));
 
-// N elements of T as what one access moves: words, where they are whole ones. Halves that an access brings in pieces
-// are put together again, an instruction for each.
+// Type by which an access moves N elements of T: words, if the elements fill whole words. If an access brings halves
+// in pieces, each half costs an instruction to put together.
 template <class T, int N>
 using WordOf = std::conditional_t<sizeof(T) * N % 4 == 0, unsigned, T>;
 template <class T, int N>
@@ -213,13 +215,13 @@ __device__ inline WordOf<T, N> *as_words(T *place)
     return reinterpret_cast<WordOf<T, N> *>(place);
 }
 
-// What the address of n elements to be loaded at once is a multiple of.
+// Returns the alignment needed to load n elements at once.
 inline int64_t pack_bytes(int64_t n, int64_t size)
 {
     return min(16, n * size);
 }
 
-// N elements as they are stored. Loads of several operands come first and conversions after them, so that none waits
+// N elements in their stored form. Loads of several operands come first and conversions after them, so no load waits
 // for another.
 template <class Format, int N>
 struct Stored {
@@ -237,7 +239,7 @@ struct Stored {
         if constexpr (Format::kSizes & 1) load_as<uint8_t>(from, i, apart);
     }
 
-    // One element, from anywhere.
+    // Loads a single element, from any address.
     __device__ void load(const char *from, int size) { load(from, size, 0, 0); }
 
     template <class C>
@@ -328,7 +330,7 @@ __device__ inline void put_one(int dtype, char *place, R value)
     Out::with(dtype, [&]<class T>() { *reinterpret_cast<T *>(place) = convert<T>(value); });
 }
 
-// One element as a value.
+// Returns a single element as a value.
 template <class In>
 __device__ inline typename In::Value value_at(const char *place, int dtype, int size)
 {

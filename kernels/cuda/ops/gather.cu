@@ -1,6 +1,6 @@
-// gather and scatter_add: elements by an index along one axis, every other coordinate being their own.
+// gather and scatter_add: elements by an index along one axis; the other coordinates stay the same.
 //
-// Where the index is the same along all other axes, as one that was expanded, scatter_add adds whole rows.
+// If the index is the same along all other axes, such as an expanded index, scatter_add adds whole rows.
 #include "kernels/cuda/ops/copy_strided.cuh"
 #include "kernels/cuda/ops/segment_sum.cuh"
 

@@ -1,4 +1,4 @@
-// gelu as its op and the activation behind a product compute it.
+// gelu, for its op and for the activation after a product.
 #pragma once
 
 #include "kernels/common/activation.h"

@@ -1,4 +1,4 @@
-// What matmul and linear share: operands in memory that cuBLASLt takes.
+// Common parts of matmul and linear: operands in memory that cuBLASLt supports.
 #pragma once
 
 #include "kernels/cuda/host/cublaslt.h"
@@ -32,7 +32,7 @@ public:
         return status;
     }
 
-    // The same, filled from `source`, which broadcasts to the shape.
+    // Reserves memory and fills it from `source`, which broadcasts to the shape.
     yoke_status copy(const yoke_operand &source, const int64_t *shape, int ndim)
     {
         const yoke_status status = reserve(shape, ndim, source.dtype);

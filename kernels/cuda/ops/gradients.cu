@@ -1,5 +1,5 @@
-// What is done to all gradients (or weights) at once: loss scaling, norm and clipping, averages. What decides lies on
-// the device and is read there.
+// Work on all gradients (or weights) at once: loss scaling, norm and clipping, averages. The deciding values lie on
+// the device and are read there.
 #include <cmath>
 
 #include "kernels/common/optim.h"
@@ -8,7 +8,7 @@
 
 YOKE_CUDA_BEGIN
 
-constexpr int kGradBytes = 64;  // of a gradient for a thread at once, as it is computed
+constexpr int kGradBytes = 64;  // bytes of a thread at once, in the computing type
 
 static auto item_of(const yoke_operand *tensors)
 {
@@ -61,7 +61,7 @@ struct Flags {
     const float *at[kFlags];
 };
 
-// One part of the flags; what earlier ones held is told by `found`, if there were any.
+// Handles a part of the flags. `found` has the result of earlier parts, if any.
 __global__ void update_scale(Flags flags, int32_t *found, bool is_first, bool is_last,
                              kernels::ScaleRule rule, float *scale, int32_t *tracker)
 {
@@ -104,7 +104,7 @@ YOKE_KERNEL(_update_scale)
 
 using kernels::ScaledSum;
 
-// One copy of what sums that left double's range, and unusual orders, need.
+// Joins sums outside double's range, or of unusual orders. Not inlined, so the code exists once.
 __device__ __attribute__((noinline)) ScaledSum join_apart(double p, ScaledSum a, ScaledSum b)
 {
     return kernels::TotalNorm{p}.combine(a, b);
@@ -124,14 +124,14 @@ struct Join {
     }
 };
 
-// Joins what all threads of a block have; the first one gets it.
+// Joins the sums of all threads of a block. The first thread gets the result.
 __device__ inline ScaledSum join_block(const ScaledSum &sum, const Join &join)
 {
     return reduce_block(sum, ScaledSum{1, 0}, join);
 }
 
-// The sum of |x|^p, or the largest |x|, in double: it neither overflows nor loses small terms. Each block leaves its
-// own behind those before it.
+// Sum of |x|^p, or the largest |x|, in double: the sum neither overflows nor loses small terms. Each block stores its
+// sum after the sums of earlier blocks.
 template <class C>
 struct PowerNorm : OpOn<C, 1, 1, 0, kGradBytes> {
     using Sum = ScaledSum;  // at first of scale 0

@@ -1,5 +1,5 @@
-// Halves to and from float by the device's own instructions, where integer arithmetic takes ten of them. The same
-// values as numeric.h gives, but that a NaN loses its payload.
+// Halves to and from float by the device's own instructions. Integer arithmetic takes ten instructions for this. The
+// values equal the values of numeric.h, except that a NaN loses its payload.
 #pragma once
 
 #include "kernels/cuda/ops/kernel.cuh"

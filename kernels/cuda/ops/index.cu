@@ -1,7 +1,7 @@
-// index_select, _index and _index_put: what integer tensors name along neighbouring axes of x.
+// index_select, _index and _index_put: elements named by integer tensors along neighbouring axes of x.
 //
-// Blocks are copied in units as wide as alignment permits, up to 16 bytes. Where values are written and two entries may
-// name one place, a table of places tells the last of them, which alone writes.
+// Blocks are copied in units as wide as alignment permits, up to 16 bytes. If two entries may write the same place, a
+// table holds the last entry of each place. Only this entry writes.
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
 #include "kernels/cuda/ops/indices.cuh"
@@ -11,7 +11,7 @@ YOKE_CUDA_BEGIN
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
-// One more index tensor: places of the axes so far become places of them and the next axis.
+// Adds an index tensor: places of the earlier axes become places of these axes and the next axis.
 __global__ void find_places(int64_t *found, Walk<1> index, Places source, bool first)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < source.count;
@@ -182,7 +182,7 @@ static bool divides(int64_t unit, const Loop<N> &loop, int first)
     return true;
 }
 
-// Blocks of whole units, the widest that all of them begin at; returns the bytes of one.
+// Divides blocks into the widest units with which all blocks are aligned. Returns the bytes of a unit.
 static int64_t widen(Blocks &blocks, int64_t size)
 {
     Loop<2> &behind = blocks.behind;
@@ -262,7 +262,7 @@ YOKE_KERNEL(index_select)
     return take(launch, kIndexWording, false);
 }
 
-// Whether entries that name one place would all write the same.
+// Returns whether entries that name the same place all write the same value.
 static bool is_same_for_all(const Loop<1> &own)
 {
     for (int axis = 0; axis < own.ndim; axis++)

@@ -1,11 +1,11 @@
-// What the kernels that go by index share: reading indices of either dtype, telling of those out of range, and the
-// geometry of x[before…, indices…, behind…].
+// Common parts of kernels with indices: reads indices of either dtype, reports indices out of range, and describes
+// x[before…, indices…, behind…].
 //
 // Contract
-//  * An entry is one element of the index tensors, by its row-major number; a place is what it names along the indexed
-//    axes, by its row-major number there, or -1 where an index is out of range. That is told (fault.h), and no memory
-//    is touched for it: what is read from there is 0, what is written there is dropped.
-//  * Entries that name one place are written, or added, in their order.
+//  * An entry is an element of the index tensors, by its row-major number. Its place is its row-major number along
+//    the indexed axes, or -1 if an index is out of range. Such an index is reported (fault.h), and no memory is
+//    accessed: a read gives 0, and a write is dropped.
+//  * Entries of the same place are written, or added, in their order.
 #pragma once
 
 #include "kernels/common/index.h"
@@ -42,7 +42,7 @@ __device__ inline int64_t offset_in(const Walk<N> &walk, int64_t number, int ope
 using kernels::axis_length;
 using kernels::axis_step;
 
-// The places that entries name: an index along one axis, or what was found of several.
+// Places of entries: an index along one axis, or the places found from several indices.
 struct Places {
     const char *data;
     int64_t step;  // bytes from an entry to the next
@@ -50,12 +50,12 @@ struct Places {
     bool wide;           // int64
     bool wraps;          // negative indices count from the end
     bool found;          // places are there, not indices
-    int64_t length;      // of the axis
+    int64_t length;      // length of the axis
     int64_t spread = 1;  // elements of the index operand from an entry to the next, for the report
     Reporter reporter;
 
     __device__ int64_t at(int64_t entry) const { return at(data + entry * step, entry); }
-    // Of an entry that stands elsewhere than in the list.
+    // Returns the place of an entry stored outside the list.
     __device__ int64_t at(const char *from, int64_t entry) const
     {
         const int64_t index = wide ? *(const int64_t *)from : *(const int32_t *)from;
@@ -101,9 +101,9 @@ private:
 
 // Copies blocks between x and an operand of the shape [before…, entries…, behind…].
 struct Blocks {
-    Loop<2> before, behind;  // what is written, what is read
-    Loop<1> middle;          // of x: the places
-    Loop<1> own;             // of the other operand: the entries
+    Loop<2> before, behind;  // first the operand written, then the operand read
+    Loop<1> middle;          // x: the places
+    Loop<1> own;             // the other operand: the entries
 };
 
 // `takes`: x is read.

@@ -1,12 +1,12 @@
-// What every .cu file of this folder begins with: kernels, their launches, shared memory, warps, vector loads.
+// Common beginning of all .cu files of this folder: kernels, their launches, shared memory, warps, vector loads.
 //
 // Contract
-//  * One family of ops a file: what it is for, kernels, then the entries YOKE_KERNEL(<op>) { … }. An op that has
-//    neither an entry nor a composition is an error of the linker.
-//  * An entry runs inside the context of its device (module.cpp sees to that), starts kernels on launch->stream and
-//    never waits. It relies on what backend.h promises of a launch.
-//  * A file compiles as CUDA and, over tests/emu, as plain C++. Hence: shared memory through YOKE_SHARED and
-//    YOKE_DYNAMIC_SHARED, launches through start(), CUB and PTX only in files of their own.
+//  * A file has a family of ops: its purpose, kernels, then the entries YOKE_KERNEL(<op>) { … }. If an op has neither
+//    an entry nor a composition, linking fails.
+//  * An entry runs inside the context of its device (set by module.cpp), starts kernels on launch->stream and never
+//    waits. It relies on backend.h for the properties of a launch.
+//  * A file compiles as CUDA and, over tests/emu, as plain C++. So shared memory goes through YOKE_SHARED and
+//    YOKE_DYNAMIC_SHARED, launches go through start(), and CUB and PTX have files of their own.
 //  * Deterministic: no floating-point atomics; partial results are combined in the order of their indices.
 #pragma once
 
@@ -42,7 +42,7 @@
     T *const name = reinterpret_cast<T *>(yoke_dynamic)
 #endif
 
-// Stand before a loop whose body is to stand `n` (a constant) times, and before one whose body is to stand once.
+// Stand before a loop: the first unrolls the body `n` (a constant) times, the second never unrolls.
 #if defined(__CUDACC__)
 #define YOKE_PRAGMA(text) _Pragma(#text)
 #define YOKE_UNROLL_BY(n) YOKE_PRAGMA(unroll n)
@@ -63,9 +63,9 @@ YOKE_DISPATCHERS
 
 constexpr int kWarp = 32;
 constexpr unsigned kWholeWarp = 0xffffffffu;
-constexpr int kThreads = 256;  // of a block, where a kernel has no reason for another number
+constexpr int kThreads = 256;  // threads of a block, if a kernel needs no other number
 
-// Threads that a multiprocessor has room for, and as many of the blocks that a kernel wants there as fit.
+// Threads that fit a multiprocessor, and the wanted blocks of a kernel that fit.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
     __CUDA_ARCH__ / 100 == 10
 constexpr int kResidentThreads = 2048;
@@ -118,13 +118,13 @@ inline int block_size(int usual)
 #endif
 }
 
-// Blocks of a multiprocessor in a grid whose threads take several items in turn. It holds 2 to 8 at once, as registers
-// leave room for: of several times as many the last few leave it idle for no more than a moment, while a second wave of
-// one or two would double the time of the first. No more than these, for what a thread prepares is then of use for
-// several items.
+// Blocks for each multiprocessor in a grid whose threads take several items in turn. A multiprocessor holds 2 to 8
+// blocks at once, limited by registers. With several times as many blocks, the last blocks leave the multiprocessor
+// idle only for a moment. With a second wave of a block or two, the time would double. More blocks would be worse,
+// because a thread's preparations should serve several items.
 constexpr int64_t kGridBlocks = 32;
 
-// As many blocks as keep the device busy, at most one for each `per_block` of the n items; at least one.
+// Returns as many blocks as keep the device busy, at most one for each `per_block` of the n items, and at least one.
 inline int64_t blocks_for(const yoke_launch *launch, int64_t n, int64_t per_block,
                           int64_t per_multiprocessor = kGridBlocks)
 {
@@ -198,10 +198,10 @@ __device__ inline T reduce_block(T value, const T &first, const Combine &combine
     YOKE_SHARED(T, partial, kWarp);
     const int warps = (int)blockDim.x / kWarp;
     value = reduce_warp(value, combine);
-    __syncthreads();  // of what an earlier call may still be reading
+    __syncthreads();  // an earlier call may still read
     if (place_in_warp() == 0) partial[warp_of_thread()] = value;
     __syncthreads();
-    // Each warp for itself: one that is last to read would be one more barrier.
+    // Each warp reads for itself: a single reading warp would need another barrier.
     value = first;
     if (place_in_warp() < warps) value = partial[place_in_warp()];
     return from_first(reduce_warp(value, combine));

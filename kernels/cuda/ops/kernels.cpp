@@ -1,9 +1,9 @@
-// The kernels' table: for the op `add` it is yoke_cuda_add, which stands in one of this folder's .cu files. An op whose
-// kernel is missing is an error of the linker. What is linked without kernels has a table of its own instead.
+// Table of the kernels: the op `add` has yoke_cuda_add, from a .cu file of this folder. If the kernel of an op is
+// missing, linking fails. A build without kernels has another table.
 #include "core/backend/ops.inc"
 #include "kernels/cuda/host/entries.h"
 
-// Hidden: an undefined symbol that others may see is left to the loader.
+// Hidden: otherwise an undefined symbol would be left to the loader.
 #define YOKE_DECLARE(op)                             \
     extern "C" __attribute__((visibility("hidden"))) \
     yoke_status yoke_cuda_##op(const yoke_launch *launch);

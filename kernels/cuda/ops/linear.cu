@@ -1,5 +1,5 @@
-// linear, alone and with an activation. cuBLASLt adds the bias to sums that are still in registers; an activation is
-// one pass over the result, so that it has the bits of the op alone (but see fuses() in cublaslt.cpp).
+// linear, alone and with an activation. cuBLASLt adds the bias to sums that are still in registers. An activation is
+// a pass over the result, so the bits equal the bits of the separate op (but see fuses() in cublaslt.cpp).
 #include "kernels/common/activation.h"
 #include "kernels/cuda/ops/gelu.cuh"
 #include "kernels/cuda/ops/gemm.cuh"
@@ -10,9 +10,10 @@ using kernels::linear_product;
 using kernels::plan_batches;
 using kernels::run_batches;
 
-// ---- what the product leaves to do ----------------------------------------------------------------------------------
+// ---- work after the product ---------------------------------------------------------------------------------------
 
-// One kernel for all activations: each is a few instructions beside a read and a write of memory.
+// Applies an activation. A single kernel serves all activations: each is a few instructions beside a read and a write
+// of memory.
 template <class T>
 __device__ inline T activate(T x, Activation activation)
 {
@@ -30,8 +31,9 @@ __device__ inline T activate(T x, Activation activation)
     }
 }
 
-// before = product + bias, out = activation(before), for `packs` packs of N of rows of `columns`. Without a product it
-// is 0 (there is nothing to sum over), without a bias so is that; product, before and out may be one.
+// Computes before = product + bias and out = activation(before), for `packs` packs of N, in rows of `columns`. A
+// missing product counts as 0 (there is no depth to sum over), and so does a missing bias. product, before and out
+// may be the same memory.
 template <class T, int N>
 __global__ void finish_rows(const T *product, const T *bias, T *before, T *out, int64_t packs,
                             int64_t columns, Activation activation)
@@ -52,7 +54,7 @@ __global__ void finish_rows(const T *product, const T *bias, T *before, T *out, 
     }
 }
 
-// Where the product and its bias are, and where what becomes of them goes; all row-major.
+// Work after the product: the product, its bias, and the results; all row-major.
 struct Rest {
     const void *product, *bias;
     void *before, *out;
@@ -116,13 +118,14 @@ private:
 
     const yoke_launch *launch_;
     const yoke_operand &out_;
-    void *before_;  // null where nobody wants it
+    void *before_;  // null if not needed
     const Activation activation_;
     Dense x_, weight_, bias_, result_;
     Product p_ = {};
 };
 
-// Whether rows of x lie evenly, so that there is one product of matrices, which becomes p_.
+// Returns whether rows of x have an equal distance, so a single product of matrices suffices. This product becomes
+// p_.
 bool Linear::is_one_product(const yoke_operand &x, const yoke_operand &weight,
                             const yoke_operand &out)
 {
@@ -182,7 +185,7 @@ yoke_status Linear::multiply()
     bool done = false;
     yoke_status status = attempt({p_, activation_, before_}, &done);
     if (status || done) return status;
-    Product left = p_;  // what is left of it when some is done in a pass of ours
+    Product left = p_;  // the rest of the product, if a separate pass does part of the work
     if (before_) left.c.data = before_;
     if (activation_ != Activation::kNone) {
         status = attempt({left}, &done);
@@ -220,7 +223,7 @@ YOKE_KERNEL(_linear_relu)
     return run_linear(launch, Activation::kRelu);
 }
 
-// Where the gradient wants what the activation is applied to, that is the last operand; else it is empty.
+// If the gradient needs the activation's input, it is the last operand; else this operand is empty.
 YOKE_KERNEL(_linear_act)
 {
     const yoke_operand &kept = launch->operands[4];

@@ -7,7 +7,7 @@
 
 YOKE_CUDA_BEGIN
 
-// An operand whose last axes are one line: itself, or a row-major copy.
+// Operand whose last axes form a line: the operand itself, or a row-major copy.
 class Lined {
 public:
     explicit Lined(const yoke_launch *launch) : launch_(launch), scratch_(launch) {}
@@ -22,14 +22,14 @@ public:
         operand_ = kernels::row_major(from, scratch_.as<void>(), from.dtype, strides_);
         return reads ? copy_operand(launch_, operand_, from) : (yoke_status)YOKE_OK;
     }
-    // Brings what was written into the copy to where it belongs.
+    // Copies the written data to `to`, if the operand is a copy.
     yoke_status give(const yoke_operand &to) const
     {
         return operand_.data == to.data ? (yoke_status)YOKE_OK
                                         : copy_operand(launch_, to, operand_);
     }
     const yoke_operand &operand() const { return operand_; }
-    // Itself, or what is never read in its place.
+    // Returns the operand, or `other` as a stand-in that is never read.
     const yoke_operand *or_else(const Lined &other) const
     {
         return is_present(operand_) ? &operand_ : &other.operand_;

@@ -1,5 +1,5 @@
-// Cross entropy of logits and class indices, and its gradient: one pass over the logits each, none over a softmax that
-// would have to be stored.
+// Cross entropy of logits and class indices, and its gradient: each is a pass over the logits, without a stored
+// softmax.
 #include "kernels/cuda/ops/approximate.cuh"
 #include "kernels/cuda/ops/loss_sum.cuh"
 
@@ -8,7 +8,7 @@ YOKE_CUDA_BEGIN
 using kernels::Larger;
 using kernels::SoftmaxState;
 
-// What a thread has seen of a row, and the sum of its logits for label smoothing.
+// State of a thread over its part of a row, and the sum of its logits for label smoothing.
 template <class T>
 struct LogitState {
     using C = compute_type<T>;
@@ -28,7 +28,7 @@ struct LogitState {
         next.sum += softmax.sum * kernels::exp_not_large(softmax.max - shift);
         softmax = next;
     }
-    // What all threads of a group have seen; for the first of them.
+    // Joins the states of all threads of a group. The first thread gets the result.
     __device__ void join(int group, bool sums)
     {
         const C own = softmax.max;
@@ -71,8 +71,8 @@ __device__ inline LogitState<T> state_of_row(const ClassRows<T> &x, int64_t row,
     return state;
 }
 
-// Blocks that a multiprocessor is to hold at least: of f64 one, since the compiler, where it may choose (0), makes room
-// for two and spills.
+// Least blocks on a multiprocessor. For f64 this is 1: if the compiler may choose (0), it makes room for two blocks
+// and spills.
 template <class T>
 inline constexpr int kBlocksOf = sizeof(T) == 8 ? 1 : 0;
 

@@ -33,7 +33,7 @@ struct LossPart {
     }
 };
 
-// What all parts come to: a loss, unless rows keep theirs, and the number of rows, both as they are stored.
+// Result of all parts, as stored: a loss (unless rows keep their losses), and the number of rows.
 template <class T>
 struct WholeLoss {
     using C = compute_type<T>;
@@ -49,10 +49,11 @@ struct WholeLoss {
     }
 };
 
-// Rows of a block: a number of its own, so that the sum's bits hang on the rows alone, not on the device.
+// Rows of a block. The number is fixed, so the sum's bits depend on the rows only, not on the device.
 constexpr int64_t kRowsAPart = 8192;
 
-// Each block its rows' part; the whole where there is one block. `losses` is null where rows keep theirs.
+// Adds the losses of each block's rows. A single block writes the whole result. If rows keep their losses, `losses`
+// is null.
 template <class T, class C = compute_type<T>>
 __global__ void __launch_bounds__(kMostThreads)
     add_losses(const C *losses, Targets targets, LossPart<C> *parts, WholeLoss<T> whole)
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kMostThreads)
     if (threadIdx.x == 0) whole.put(all);
 }
 
-// The losses of a call's rows before they are added up, and the parts that they add up to.
+// Losses of a call's rows before the addition, and the sums of parts.
 template <class T>
 class RowLosses {
     using C = compute_type<T>;

@@ -1,11 +1,12 @@
-// Elementwise kernels: a functor over operands of any strides and dtypes, in one read and one write of each element.
+// Elementwise kernels: a functor over operands of any strides and dtypes, with one read and one write of each
+// element.
 //
 // Contract
-//  * map<In>(launch, out, f, inputs…) sets out[i] = f(inputs[i]…) over values of the format In (formats.cuh); the
-//    inputs broadcast to out's shape, one may be out itself, and each is a tensor or a script's number.
-//  * f takes and gives In::Value, or gives bool where the format of out, map<In, Out>, is Bools. One that has a member
-//    with(body) is several functors: it calls body(functor) with the one that the launch is about.
-//  * Operands that are runs, or one value, go in packs, 16 bytes at a time; the rest by walk.cuh.
+//  * map<In>(launch, out, f, inputs…) sets out[i] = f(inputs[i]…) over values of the format In (formats.cuh). The
+//    inputs broadcast to out's shape, and an input may be out. Each input is a tensor or a script's number.
+//  * f takes and gives In::Value. If the format of out, map<In, Out>, is Bools, f gives bool. A functor with a member
+//    with(body) stands for several functors: it calls body(functor) with the launch's functor.
+//  * Operands that are runs, or a single value, go in packs of 16 bytes; other operands go by walk.cuh.
 #pragma once
 
 #include "kernels/cuda/ops/formats.cuh"
@@ -15,8 +16,9 @@ YOKE_CUDA_BEGIN
 
 // ---- several functors in one kernel ---------------------------------------------------------------------------------
 
-// One of the functors G, by its place among them; what a functor holds are doubles. A kernel of several is compiled in
-// little more time than of one, and needs the registers of the greediest: the cheap ones stay together.
+// Union of functors G, selected by number; the functors' members are doubles. A kernel of several functors compiles
+// in little more time than a kernel of one. It needs the registers of the largest functor, so only cheap functors are
+// put together.
 template <class... G>
 struct OneOf {
     int which;
@@ -54,7 +56,7 @@ private:
     }
 };
 
-// The one of several OneOf that has a functor.
+// OneOf that contains a functor, among several.
 template <class F, class Group, class... Rest>
 struct FindGroup {
     using type = typename FindGroup<F, Rest...>::type;
@@ -81,7 +83,7 @@ __device__ inline void with_functor(const F &f, const Body &body)
 
 // ---- operands -------------------------------------------------------------------------------------------------------
 
-// An operand for a kernel: a run, one value in memory, or a script's number; elsewhere what a walk goes over.
+// Operand for a kernel: a run, a value in memory, or a script's number. Other operands are reached by a walk.
 struct Side {
     char *data;
     uint64_t number;  // its bits
@@ -89,7 +91,7 @@ struct Side {
     bool is_number, is_run;
 };
 
-// Operand 0 is the result, the others what it is made of.
+// Plan of a map. Operand 0 is the result, the others are the inputs.
 template <int K>
 struct MapPlan {
     Walk<1 + K> walk;  // over what no pack takes
@@ -196,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, kMapResident<In, K>) map_elements(Ma
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
-// Operands that lie all alike and without gaps, or are one value, are one axis once axes are joined.
+// Plans the loop. Operands that are runs without gaps, or a single value, have a single axis after axes are joined.
 template <int N>
 inline void plan_map_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
 {
@@ -299,7 +301,7 @@ inline yoke_status ternary(const yoke_launch *launch, const F &f)
 
 // ---- the lines of kernels/common/pointwise_ops.h --------------------------------------------------------------------
 
-// A file that takes them defines YOKE_GROUPS, the OneOfs between which its functors are divided.
+// A file that uses these macros defines YOKE_GROUPS, the list of OneOf with all its functors.
 #define YOKE_POINTWISE(name, types, call)                             \
     YOKE_KERNEL(name)                                                 \
     {                                                                 \

@@ -1,4 +1,4 @@
-// matmul: products of floats go to cuBLASLt; those of integers, which wrap, are computed here in tiles.
+// matmul: products of floats go to cuBLASLt. Products of integers, which wrap, are computed here in tiles.
 #include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/gemm.cuh"
 #include "kernels/cuda/ops/tiles.cuh"
@@ -68,7 +68,7 @@ static yoke_status multiply_integers(const yoke_launch *launch, const Product &p
 
 // ---- floats ---------------------------------------------------------------------------------------------------------
 
-// More launches than this cost more than a copy that makes one of them.
+// Limit of launches: more launches cost more than a copy that makes a single launch possible.
 constexpr int64_t kManyLaunches = 16;
 constexpr uint64_t kLargeCopy = (uint64_t)256 << 20;
 
@@ -92,7 +92,7 @@ static void put_longest_first(Loop<3> &loop)
     }
 }
 
-// x with a matrix of its own for every one of the result's, in place of one that broadcasts.
+// Copies x so that it has a separate matrix for every matrix of the result, without broadcasting.
 static yoke_status spread(const yoke_operand &out, const yoke_operand &x, int out_own,
                           int64_t *shape, Dense &dense, const yoke_operand **used)
 {
@@ -108,7 +108,7 @@ static yoke_status spread(const yoke_operand &out, const yoke_operand &x, int ou
     return dense.copy(x, shape, batch_axes + 2);
 }
 
-// Rows of a batch that were joined to a matrix, yet lie closer together than they are long: a batch again.
+// Turns a joined matrix back into a batch of rows, if its rows overlap: they are closer together than their length.
 static Product with_even_rows(Product p)
 {
     if (p.batch > 1 || cublaslt_takes(p.a, p.m, p.k)) return p;
@@ -138,7 +138,7 @@ static yoke_status multiply_floats(const yoke_launch *launch, const yoke_operand
     });
 }
 
-// Copies what cuBLASLt does not take as it lies.
+// Copies operands that cuBLASLt does not support in place.
 static yoke_status prepare(const yoke_launch *launch)
 {
     const yoke_operand *x = &launch->operands[0], *y = &launch->operands[1],

@@ -1,14 +1,14 @@
-// Products of halves by tensor cores, and how their factors get there: what PTX calls mma, ldmatrix and cp.async, each
-// behind a function that the emulation has a model of (tests/emu/mma.h).
+// Products of halves by tensor cores, and the transport of their factors: PTX's mma, ldmatrix and cp.async. Each is
+// behind a function, of which the emulation has a model (tests/emu/mma.h).
 //
 // Contract
-//  * All of a warp's lanes call load_matrices and multiply_add together. Which lane holds what of a matrix is as the
-//    PTX ISA draws it for m16n8k16: of sixteen rows and eight columns lane l has rows l / 4 and l / 4 + 8, columns
-//    l % 4 * 2 and the next one.
-//  * Shared memory is an array of Chunks, eight halves each. ldmatrix reads eight of them, a row of a small matrix
-//    each, at once: where these lie in different banks (chunk_at), none waits for another.
-//  * Cards before 8.0 lack bfloat16 and cp.async: the code for them has no use of this (kHasMma), and the host starts
-//    nothing there that needs it (kMmaArch).
+//  * All lanes of a warp call load_matrices and multiply_add together. The PTX ISA defines each lane's elements for
+//    m16n8k16: of sixteen rows and eight columns, lane l has rows l / 4 and l / 4 + 8, and columns l % 4 * 2 and the
+//    next column.
+//  * Shared memory is an array of Chunks of eight halves. ldmatrix reads eight chunks at once, each a row of a small
+//    matrix. If these lie in different banks (chunk_at), no read waits for another.
+//  * Cards before 8.0 do not support bfloat16 and cp.async. Code for these cards does not use this file (kHasMma),
+//    and host code starts no kernels that need it there (kMmaArch).
 #pragma once
 
 #include "kernels/cuda/ops/halves.cuh"
@@ -75,8 +75,8 @@ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigned b1, float
     emu::multiply_add(own, sum);
 }
 #else
-// Begins to copy a chunk from the device's memory, or zeros where there is none; `from` is any address then. Only after
-// wait_for_copies may the thread itself read it, and others after a barrier behind that.
+// Begins to copy a chunk from device memory. If not `there`, copies zeros, and `from` may be any address. The thread
+// itself may read the chunk only after wait_for_copies, and other threads only after a barrier after that.
 template <class Room>
 __device__ inline void copy_async(Room &room, int at, const void *from, bool there)
 {
@@ -86,13 +86,13 @@ __device__ inline void copy_async(Room &room, int at, const void *from, bool the
                  : "memory");
 }
 
-// For those that the thread began.
+// Waits for all copies begun by this thread.
 __device__ inline void wait_for_copies()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-// For all but the last group of them, which close_copies ended.
+// Close a group of copies, and wait for all but the last closed group.
 __device__ inline void close_copies()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -126,7 +126,7 @@ template <class T>
 __device__ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigned b1,
                                     float (&sum)[4])
 {
-    // All lanes of a warp run it together: volatile, so that it stays where it stands.
+    // All lanes of a warp run the instruction together. It is volatile, so the compiler does not move it.
 #define YOKE_MMA(type)                                                                  \
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
                  ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
@@ -140,7 +140,7 @@ __device__ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigne
 }
 #endif
 
-// A number that the compiler knows nothing of: what is made of it is made where it is used, and does not fill registers
+// Returns x, hidden from the compiler. So values computed from x are computed at their use, and do not fill registers
 // before a loop.
 __device__ inline int unknown(int x)
 {

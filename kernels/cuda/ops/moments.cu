@@ -1,16 +1,16 @@
-// var, std and logsumexp over any set of axes: the reductions that look twice, at what is in registers.
+// var, std and logsumexp over any set of axes: reductions with two passes over the elements in registers.
 #include "kernels/common/moments.h"
 #include "kernels/cuda/ops/reduce.cuh"
 
 YOKE_CUDA_BEGIN
 
-// The variance, or its square root; and beside it, in double, the mean, and the root once more.
+// Variance, or its square root. Also the mean and the root in double.
 template <class In, class C = typename In::Value>
 struct Variance : OfValues<C, kernels::Moments<C>> {
     using State = typename kernels::Moments<C>::State;
     double correction;
     const char *results;
-    int size;  // of a result
+    int size;  // size of a result
     double *means;
     double *roots;  // null: the variance is wanted
     __device__ void put(char *out, State state) const

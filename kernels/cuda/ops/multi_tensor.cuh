@@ -1,10 +1,10 @@
 // Work over the tensors of a list in one launch.
 //
 // Contract
-//  * Op is an operation as tensor_table.cuh has it.
-//  * Tensors that are dense and of one of several kinds take a table of that kind, in packs where aligned. The rest, of
-//    whatever strides and dtypes, take a launch each.
-//  * Chunks depend on the sizes alone, so that sums of them do.
+//  * Op is an operation of tensor_table.cuh.
+//  * Dense tensors of one of several kinds share a table of their kind, in packs if aligned. Other tensors, of any
+//    strides and dtypes, take a launch each.
+//  * Chunks depend on the sizes only, and so do sums over chunks.
 #pragma once
 
 #include "kernels/common/optim_group.h"
@@ -27,7 +27,7 @@ struct Item {
     void *further = nullptr;
 };
 
-// One list; item(i) gives the i-th tensor, whose first operand decides what it is computed in.
+// List of items; item(i) gives the i-th tensor. The tensor's first operand decides the computing type.
 template <class ItemOf>
 struct List {
     const yoke_launch *launch;
@@ -87,7 +87,7 @@ inline bool is_of_kind(const Item<N> &item, const Kind<N> &kind)
     return true;
 }
 
-// What a kind's packs of n elements are made of.
+// Sets the dtypes and sizes of a kind, for packs of n elements.
 template <class Tensors, int N>
 inline void begin_table(Tensors &table, const Kind<N> &kind, int64_t n)
 {
@@ -131,7 +131,7 @@ inline yoke_status start_tables(List<ItemOf> &list, Op &op, const Kind<Op::kOper
 {
     static_assert(sizeof(Tensors) + kOpBytes <= Tensors::kBytes && sizeof(Op) <= kOpBytes);
     constexpr int N = kAtOnce<typename Op::Compute>;
-    Tensors table{};  // whole, so that a launch carries no addresses of another one
+    Tensors table{};  // cleared, so a launch has no addresses of an earlier launch
     table.chunk = list.chunk;
     begin_table(table, kind, N);
     for (int64_t i = 0; i < list.count && list.left; i++) {
@@ -147,7 +147,7 @@ inline yoke_status start_tables(List<ItemOf> &list, Op &op, const Kind<Op::kOper
     return table.count ? flush(list, table, op) : (yoke_status)YOKE_OK;
 }
 
-// Those of a kind: one launch, or several where the table overflows.
+// Starts the tensors of a kind: in one launch, or in several if the table overflows.
 template <class Op, class ItemOf>
 inline yoke_status start_kind(List<ItemOf> &list, Op &op, const Kind<Op::kOperands> &kind)
 {
@@ -159,7 +159,7 @@ inline yoke_status start_kind(List<ItemOf> &list, Op &op, const Kind<Op::kOperan
     return start_tables<Few>(list, op, kind);
 }
 
-// A launch for each of those that no table took.
+// Starts a launch for each tensor that no table took.
 template <class Op, class ItemOf>
 inline yoke_status start_strided(List<ItemOf> &list, Op &op, const Kind<Op::kOperands> *kinds,
                                  int kind_count)
@@ -205,8 +205,8 @@ inline yoke_status start_kinds(List<ItemOf> &list, Op op,
     return start_strided(list, op, kinds, kCount);
 }
 
-// Op over a list: make.operator()<C>() gives the one that computes in C. Operands of one dtype, and those of the mixed
-// kinds, take tables.
+// Runs Op over a list. make.operator()<C>() gives the op that computes in C. Operands of a single dtype, and operands
+// of the mixed kinds, use tables.
 template <template <class> class Op, class ItemOf, class Make, class... Mixed>
 inline yoke_status over_list(const yoke_launch *launch, int64_t count, int64_t chunk,
                              const ItemOf &item, const Make &make, const Mixed &...mixed)

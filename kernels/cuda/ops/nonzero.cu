@@ -1,6 +1,6 @@
-// _count_nonzero and _nonzero: how many elements are not 0, and where they are, row by row.
+// _count_nonzero and _nonzero: the number of elements other than 0, and their places, row by row.
 //
-// Elements are counted by chunks in row-major order; what was found before a chunk is where it writes.
+// Elements are counted by chunks in row-major order. The count before a chunk is the chunk's place in the result.
 #include "kernels/cuda/host/fault.h"
 #include "kernels/cuda/ops/extreme.cuh"
 #include "kernels/cuda/ops/reduce.cuh"
@@ -25,17 +25,18 @@ struct NonzeroJob {
     Walk<1> x;
     int64_t chunk;       // elements; a multiple of what a block takes at a time
     bool is_contiguous;  // then places need no division
-    bool packed;         // and packs are read at once
-    int dtype, size;     // of x, as words
+    bool packed;         // packs are read at once, too
+    int dtype, size;     // x's, as words
     uint64_t mask;       // the bits of an element that are not all 0
     int ndim;
-    int64_t rows, step[2];  // of the result, in elements
+    int64_t rows, step[2];  // rows of the result, and steps in elements
     int64_t *out;
 };
 
 constexpr int kFlags = kAtOnce<uint64_t>;
 
-// Of the elements from i on that one thread takes at a time, and that are before `end`: bit k tells of element i + k.
+// Returns flags of the elements that a thread takes at a time, from i on and before `end`: bit k is for element i +
+// k.
 __device__ inline unsigned flags_at(const NonzeroJob &job, int64_t i, int64_t end)
 {
     const char *data = job.x.data[0];
@@ -68,7 +69,8 @@ __global__ void count_chunks(NonzeroJob job, int64_t *before)
     if (threadIdx.x == 0) before[blockIdx.x] = found;
 }
 
-// The counts become the sums before them; one block. What the host has read is compared with what is there now.
+// Replaces the counts by the sums before them, in a single block. Compares the count read by the host program with
+// the current count.
 __global__ void sum_chunks(int64_t *before, int64_t chunks, int64_t expected, Reporter reporter)
 {
     const int64_t found = sum_in_place(before, chunks);

@@ -24,7 +24,7 @@ constexpr unsigned kOfRow = kOfX<6> | 1 << kOut;
 
 template <class C>
 struct Normalization {
-    C *means, *rstds;  // of each row; means of layer_norm alone
+    C *means, *rstds;  // by row; means only in layer_norm
     C eps;
     bool has_weight, has_bias, is_sum;
 };
@@ -33,8 +33,7 @@ struct Normalization {
 template <class In, int E, bool kPacked, class C = typename In::Value>
 struct Affine {
     static constexpr int V = kRowPack<In>;
-    // With x and the weight, 32 floats of the bias are more than a thread's registers: they are read where they are
-    // wanted.
+    // With x and the weight, 32 floats of the bias would exceed a thread's registers. So the bias is read at its use.
     static constexpr bool kHoldsBias = E * In::kSizes <= 64;
     Chunk<In, E, kPacked> weight, bias;
     Held<In, E> held_weight;
@@ -79,7 +78,7 @@ __device__ inline void take_chunk(const Rows<N> &rows, int operand, char *row, c
     chunk.take_all(member, held, (C)0, x);
 }
 
-// A pack of a sum, rounded to what it is stored as.
+// Adds packs. The sum is rounded to its stored dtype.
 template <class In, int V, class C>
 __device__ inline void add_packs(int dtype, const C (&residual)[V], C (&x)[V])
 {
@@ -121,7 +120,7 @@ __device__ inline void add_chunk(const Rows<6> &rows, const Place<6> &place, con
     }
 }
 
-// What is to be normalised.
+// Takes a chunk of the values to normalise.
 template <class In, bool kPacked, int N, int E, class C>
 __device__ inline void begin_chunk(const Rows<N> &rows, const Place<N> &place, const Member &member,
                                    int64_t first, C (&x)[E])
@@ -141,7 +140,7 @@ __device__ inline C sum_values(const C (&x)[E], C scale)
     return sum;
 }
 
-// Deviations of x scale from what is nearly the mean, and their squares, of the elements that the row has.
+// Returns the sums of deviations of x scale from the approximate mean, and of their squares, over the row's elements.
 template <class In, bool kPacked, int E, class C>
 __device__ inline GradientSums<C> deviations_from(const C (&x)[E], C scale, C mean,
                                                   const Member &member, int64_t left)
@@ -160,8 +159,8 @@ __device__ inline GradientSums<C> deviations_from(const C (&x)[E], C scale, C me
     return {sum, squares};
 }
 
-// Finds what the row of a group comes to. Where sums of some row overflow or vanish, all rows of the warp are looked at
-// once more, for shuffles are of whole warps, and that row takes what it then finds of scaled values.
+// Finds the statistics of a group's row. If sums of a row overflow or vanish, all rows of the warp make a second pass
+// with scaled values, because shuffles need whole warps. Only that row takes the second result.
 template <class In, bool kPacked, int E, class C>
 __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[E], int64_t length,
                                        const Member &member, C &mean, C &rstd)
@@ -175,7 +174,7 @@ __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[
         if (to.means) centre = sum_group(sum_values(x, scale), member.group) * each;
         const GradientSums<C> sums =
             sum_pairs(deviations_from<In, kPacked>(x, scale, centre, member, length), member.group);
-        // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
+        // The sum of the deviations corrects the rounded sum of a mean far from 0.
         const C rest = to.means ? sums.g * each : (C)0;
         const C variance = sums.g_normal * each - rest * rest;
         if (lost) {
@@ -222,8 +221,8 @@ __global__ void __launch_bounds__(
     }
 }
 
-// Each block goes over its row twice. The moments of chunks are combined, as a mean far from 0 wants it. What is no sum
-// has operands in its place that are not looked at.
+// Normalises long rows: each block goes over its row twice. The moments of chunks are combined, because the mean may
+// be far from 0. Without a sum, the sum's operands are stand-ins that are not read.
 template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
     normalize_long_rows(Rows<6> rows, Normalization<C> to)
@@ -370,7 +369,7 @@ static yoke_status add_and_normalize(const yoke_launch *launch)
     Normalization<C> to{
         data_of<C>(o[6]), data_of<C>(o[7]), (C)kernels::norm_epsilon(launch), false, false, true};
     affine.tell(to);
-    // What is absent is the sum's place here, of the dtype that it would have; it is not read.
+    // Absent operands are replaced by the sum, which has their dtype; it is not read in their place.
     const Rows<6> rows =
         last_axes<6>({&x.operand(), affine.weight.or_else(sum), affine.bias.or_else(sum),
                       &out.operand(), &residual.operand(), &sum.operand()},

@@ -1,6 +1,6 @@
-// The gradients of layer_norm, of a sum's too, and rms_norm: one read of g and x and one write of dx where a group of
-// threads holds the row. Those of weight and bias come in two stages: each block adds up its rows' in registers, then
-// the blocks' sums are added in order.
+// Gradients of layer_norm, of add_layer_norm, and of rms_norm: one read of g and x and one write of dx if a group of
+// threads holds the row. The gradients of weight and bias come in two stages: each block adds up its rows in
+// registers, then the blocks' sums are added in order.
 #include "kernels/common/norm.h"
 #include "kernels/common/norm_call.h"
 
@@ -15,7 +15,7 @@ using kernels::Normal;
 // Operands of a row: g, x, weight, dx; of a sum besides: kOther.
 template <class C>
 struct NormGradient {
-    const C *means, *rstds;  // of each row; means of layer_norm alone
+    const C *means, *rstds;  // by row; means only in layer_norm
     C *sums;                 // [blocks, 2, length]: of g normal, and of g; null if nobody asks
     bool has_weight, of_x, has_other;
 };
@@ -25,7 +25,7 @@ struct RowStatistics {
     C mean, rstd;
     Normal<C> normal;
 
-    // Rows that are not there have zeros, so that they add nothing.
+    // Missing rows have zeros, so they add 0.
     __device__ RowStatistics(const NormGradient<C> &of, int64_t row, bool is_row)
         : mean(is_row && of.means ? of.means[row] : (C)0),
           rstd(is_row ? of.rstds[row] : (C)0),
@@ -34,13 +34,13 @@ struct RowStatistics {
     }
 };
 
-// A pack of a row's gradient as both passes over it need it.
+// Pack of a row's gradient, for both passes.
 template <class C, int V>
 struct GradientPack {
     C g[V], normal[V], weighted[V];
 
-    // Made of x and the weights, which stand in `normal` and `weighted`. The mean stands for what lies behind the end:
-    // its normal is 0, where that of 0 may be infinite.
+    // Finishes x and the weights, stored in `normal` and `weighted`. Elements beyond the end have the mean as x:
+    // their normal is 0, while the normal of 0 may be infinite.
     __device__ void finish(bool has_weight, const RowStatistics<C> &row)
     {
         YOKE_UNROLL
@@ -66,7 +66,7 @@ struct GradientPack {
     }
 };
 
-// The means that the gradient takes away; rms_norm's does not take that of g.
+// Returns the means subtracted in the gradient. rms_norm does not subtract the mean of g.
 template <class C>
 __device__ inline GradientSums<C> means_of(const NormGradient<C> &of, const GradientSums<C> &sums,
                                            int64_t length)
@@ -74,7 +74,7 @@ __device__ inline GradientSums<C> means_of(const NormGradient<C> &of, const Grad
     return {of.means ? sums.g / (C)length : (C)0, sums.g_normal / (C)length};
 }
 
-// What the groups of a block have added up, group after group, to the block's place.
+// Adds the sums of a block's groups, group after group, at the block's place.
 template <class In, int E, class C>
 __device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], const Member &member,
                                   int length, C *to)
@@ -98,7 +98,7 @@ __device__ inline void add_groups(const C (&dweight)[E], const C (&dbias)[E], co
     for (int i = (int)threadIdx.x; i < 2 * length; i += (int)blockDim.x) to[i] = sums[i];
 }
 
-// What a block has added up to its place: a thread's own sums where the block has one row at a time.
+// Stores a block's sums at its place. If a block has a single row at a time, each thread stores its own sums.
 template <class In, class C, int E>
 __device__ inline void put_sums(const C (&dweight)[E], const C (&dbias)[E], const Member &member,
                                 int length, C *sums)
@@ -115,8 +115,9 @@ __device__ inline void put_sums(const C (&dweight)[E], const C (&dbias)[E], cons
     }
 }
 
-// Threads with few elements hold g and x; with many, or of rows that are read by the element, they read both once more,
-// from a near cache, and then two packs at a time: all of them at once take registers that the sums need.
+// Computes the gradients of rows. Threads with few elements hold g and x. With many elements, or rows read by the
+// element, threads read both a second time, from a near cache, two packs at a time: all packs at once would take
+// registers that the sums need.
 template <class In, int E, bool kPacked, int N, class C = typename In::Value>
 __global__ void __launch_bounds__(
     kMostThreads, (std::is_same_v<In, Singles> && kPacked && E == kFew<In> && N == 4 ? 2 : 1))
@@ -220,7 +221,7 @@ __global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<5> rows,
     }
 }
 
-// The sums of weight and bias alone: a block has 32 columns and a run of rows, which its warps take in turn.
+// Sums only the gradients of weight and bias: a block has 32 columns and a run of rows, divided among its warps.
 template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kThreads)
     sum_gradient_columns(Rows<5> rows, NormGradient<C> of, int64_t rows_a_run)
@@ -305,10 +306,10 @@ static yoke_status start_long(const yoke_launch *launch, const Rows<5> &rows,
                  rows_a_run);
 }
 
-constexpr int64_t kRuns = 64;      // of rows at most, where rows are long
+constexpr int64_t kRuns = 64;      // most runs of rows, if rows are long
 constexpr int64_t kLeastRun = 16;  // rows in each, at least
 
-// Threads of a multiprocessor that have room for their sums at once.
+// Threads of a multiprocessor whose sums fit at once.
 template <class In>
 inline constexpr int64_t kBusyThreads = std::is_same_v<In, Singles> ? 1024 : 512;
 
@@ -358,7 +359,7 @@ static yoke_status gradient(const yoke_launch *launch, const GradientCall &call,
     if (call.grad_sum)
         if (const yoke_status status = other.take(*call.grad_sum, call.axis, true)) return status;
     const yoke_operand *of_x = &x.operand(), *of_weight = weight.or_else(x), *to = dx.or_else(x);
-    // Of long rows all have the five operands of a sum.
+    // Long rows always have the five operands of a sum.
     const Rows<4> rows = last_axes<4>({&g.operand(), of_x, of_weight, to}, call.axis);
     const bool is_plain = kind != kernels::NormKind::kAddLayer &&
                           share_rows<In>(rows.length, rows.all_packed).resident;

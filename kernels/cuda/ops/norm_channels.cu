@@ -1,5 +1,5 @@
-// batch_norm, with or without what follows it, and group_norm: the sums of each plane, numbers made of them by channel
-// or group, then one map over x.
+// batch_norm (also with residual and relu) and group_norm: the sums of each plane, then numbers by channel or group,
+// then a map over x.
 #include "kernels/common/norm.h"
 
 #include "kernels/cuda/ops/norm_channels.cuh"
@@ -23,7 +23,7 @@ struct PlaneMoments {
     template <int V>
     __device__ State push(const State &state, int64_t, const C (&x)[1][V], int count) const
     {
-        constexpr C kPart = (C)1 / V;  // of V values' parts the sum does not overflow
+        constexpr C kPart = (C)1 / V;  // with it, the sum of V values does not overflow
         C sum = (C)0, rest = (C)0, squares = (C)0;
         YOKE_UNROLL
         for (int k = 0; k < V; k++) sum += x[0][k] * kPart;  // zeros behind the end

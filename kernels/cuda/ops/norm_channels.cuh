@@ -1,4 +1,4 @@
-// What batch_norm, group_norm and their gradients share: the memory of a call, and numbers made of sums.
+// Common parts of batch_norm, group_norm and their gradients: the memory of a call, and numbers computed from sums.
 #pragma once
 
 #include "kernels/common/channel_numbers.h"

@@ -1,5 +1,5 @@
-// The gradients of batch_norm, with or without what follows it, and group_norm: the sums of each plane of g and x,
-// numbers made of them by channel or group, then one map over g and x.
+// Gradients of batch_norm (also with residual and relu) and group_norm: the sums of each plane of g and x, then
+// numbers by channel or group, then a map over g and x.
 #include "kernels/common/norm.h"
 
 #include "kernels/cuda/ops/norm_channels.cuh"
@@ -11,7 +11,7 @@ using kernels::GradientMap;
 using kernels::GradientSums;
 using kernels::PlaneGradientSums;
 
-// Of g, and of g times the normalised x (inputs: x, g).
+// Sums of g, and of g times the normalised x (inputs: x, g).
 template <class C>
 struct PlaneGradients : kernels::PlaneStatistics<C> {
     using State = PlaneGradientSums;
@@ -32,7 +32,7 @@ struct PlaneGradients : kernels::PlaneStatistics<C> {
     }
 };
 
-// g where it came through a relu, whose result is x[1].
+// Map of g through a relu with result x[1].
 struct MaskMap {
     template <class C>
     __device__ C operator()(const C (&x)[2], const C *, int64_t) const
@@ -43,9 +43,8 @@ struct MaskMap {
 
 // ---- batch_norm, batch_norm_add_relu ------------------------------------------------------------------------------
 
-// Where g came through a relu, it is masked first: into the residual's gradient, which is just that, or into memory of
-// the call. Sums and maps that did so themselves would spare an eighth of the bytes, and take a third of the code
-// again.
+// Masks g if it came through a relu: into the residual's gradient, which equals the masked g, or into memory of the
+// call. If the sums and maps masked g themselves, they would save an eighth of the bytes, but need a third more code.
 template <class T>
 static yoke_status mask_gradient(const yoke_launch *launch, const BatchGradientCall &o,
                                  Scratch &scratch, yoke_operand &masked)

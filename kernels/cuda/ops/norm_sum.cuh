@@ -1,4 +1,4 @@
-// What layer_norm and its gradient share, and what they take beside where it is of a sum.
+// Common parts of layer_norm and its gradient, with additions for norms of a sum.
 #pragma once
 
 #include "kernels/common/norm.h"
@@ -18,14 +18,14 @@ __device__ inline GradientSums<C> sum_pairs(GradientSums<C> sums, int group)
                         });
 }
 
-// What lies beside the rows of N operands that a sum is computed in: halves, too, where those are float32. Without a
-// sum there are four operands, all of one dtype.
+// Format of the other operands beside rows of N operands with a sum: if the sum is float32, they may also be halves.
+// Without a sum there are four operands, all of one dtype.
 template <class In, int N>
 using Beside = std::conditional_t<N == 4 || !std::is_same_v<In, Singles>, In, Floats>;
 
-constexpr int kOther = 4;  // the operand of a gradient that came to the sum itself
+constexpr int kOther = 4;  // operand with the gradient of the sum itself
 
-// a + b, and nothing of what makes a in one rounding with it.
+// Returns a + b as a separate rounding: the compiler must not fuse the multiplication for a with this addition.
 __device__ inline float add_apart(float a, float b)
 {
 #if defined(__CUDA_ARCH__)

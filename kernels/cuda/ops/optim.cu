@@ -1,5 +1,5 @@
-// One step of an optimizer over all tensors of a group. The device decides whether: nothing changes where found_inf is
-// not 0, and the numbers of steps are kept and advanced there.
+// Step of an optimizer over all tensors of a group. The device decides whether to change values: if found_inf is not
+// 0, no value changes. The counts of steps are also kept and advanced on the device.
 #include "kernels/common/optim.h"
 #include "kernels/cuda/ops/multi_tensor.cuh"
 
@@ -15,7 +15,7 @@ __device__ inline bool is_found(const float *found_inf)
     return found_inf && *found_inf != 0;
 }
 
-constexpr int kStepBytes = 32;  // of each operand for a thread at once, as they are computed
+constexpr int kStepBytes = 32;  // bytes of each operand for a thread at once, in the computing type
 
 // ---- stochastic gradient descent ---------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ struct MomentumSgd : OpOn<C, 4, 7, 13, kStepBytes> {
 
 using kernels::sgd_of;
 
-// Of a float32 master, whose parameter and gradient are halves.
+// Returns the kind of a float32 master with a parameter and gradient in halves.
 static Kind<3> mastered_plain(yoke_dtype half)
 {
     return {{YOKE_F32, half, half}};
@@ -116,7 +116,8 @@ __global__ void advance(Counters counters, const float *found_inf)
     for (int i = (int)threadIdx.x; i < counters.count; i += (int)blockDim.x) *counters.at[i] += 1;
 }
 
-// Only when every block has read them: a launch of its own, behind the step.
+// Advances the step counts. This is a separate launch after the step, because every block must have read the counts
+// before.
 static yoke_status advance_steps(const yoke_launch *launch, const Group &group)
 {
     const yoke_operand *steps = group.state + 2 * group.count;

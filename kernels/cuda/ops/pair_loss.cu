@@ -1,5 +1,5 @@
-// Losses of two broadcast tensors: element by element, or summed in the computing type as they are made, so that a half
-// neither overflows nor rounds on the way. Which loss it is, a kernel is told: it waits for memory anyway.
+// Losses of two broadcast tensors: element by element, or summed in the computing type at once, so a half neither
+// overflows nor rounds in between. The kernel selects the loss at run time, because it waits for memory anyway.
 #include "kernels/common/pair_loss.h"
 #include "kernels/common/reduce.h"
 
@@ -32,7 +32,7 @@ __device__ inline auto with_kind(Kind kind, double beta, const F &f)
     }
 }
 
-// What is no probability, NaN included, is told. Only numbers travel: the parts of a decimal.
+// Reporter of values outside [0, 1], and of NaN. A report has only integers: the parts of a decimal.
 struct ProbabilityCheck {
     Reporter above, below, nan;
     bool checks;
@@ -52,7 +52,7 @@ struct ProbabilityCheck {
             "%s: 'x' has the element nan; probabilities lie between 0 and 1 (logits are for binary_cross_entropy_with_logits)";
         above.op = below.op = nan.op = YOKE_OP_BINARY_CROSS_ENTROPY;
     }
-    // Of several one that is none, if there is one, is told.
+    // Reports one of several values outside [0, 1], if any.
     template <int N, class C>
     __device__ void look_at(const C (&all)[N]) const
     {
@@ -132,8 +132,8 @@ __device__ inline LossSum<C> whole_sum(const LossSum<C> &sum)
     });
 }
 
-// The losses one by one or, where there is a place for sums, each block's sum: then the plan's result is a shape alone,
-// with no memory behind it.
+// Computes each loss or, if there is a place for sums, each block's sum. In the second case the plan's result is only
+// a shape, without memory.
 template <class In, class C>
 __global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, LossSum<C> *sums)
 {

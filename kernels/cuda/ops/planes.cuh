@@ -1,10 +1,11 @@
-// Sums over everything but the channels of x [N, C, ...], and maps by channel: the engine of batch_norm and group_norm.
+// Sums over all axes except the channels of x [N, C, ...], and maps by channel: the engine of batch_norm and
+// group_norm.
 //
 // Contract
-//  * A plane is what shares one result: all values of a channel (batch_norm), or those of one sample and channel
-//    (group_norm). Planes are numbered row-major by [N, C] or [C].
-//  * Values of a plane are taken in items of a fixed length; where channels are neighbours in memory (NHWC), 32 of them
-//    side by side. The order in which they are combined depends on shapes and strides alone.
+//  * The values of a plane share a result: all values of a channel (batch_norm), or the values of a channel in one
+//    sample (group_norm). Planes are numbered row-major by [N, C] or [C].
+//  * Values of a plane are taken in items of a fixed length. If channels are neighbours in memory (NHWC), 32 channels
+//    are taken side by side. The order of combination depends on shapes and strides only.
 //  * An Op gives State, init, combine and push(state, plane, x, count): `count` values of each operand.
 #pragma once
 
@@ -14,7 +15,7 @@
 YOKE_CUDA_BEGIN
 
 constexpr int64_t kPlaneItem = 8192;  // values of a plane that a block adds up
-constexpr int64_t kColumnItem = 256;  // the same of 32 neighbouring planes
+constexpr int64_t kColumnItem = 256;  // values of each of 32 neighbouring planes
 
 template <int N>
 struct Planes {
@@ -56,8 +57,8 @@ inline Planes<N> planes_of(const yoke_operand *const (&operands)[N], bool per_sa
 
 // ---- sums ---------------------------------------------------------------------------------------------------------
 
-// One block of a multiprocessor is enough, says the 1 of both launch bounds: without it the compiler spills what it
-// counts in float64 to make room for a fourth.
+// Both launch bounds end with 1: a multiprocessor needs only one block. Without the 1, the compiler spills the sums
+// in float64 to make room for a fourth block.
 
 // An item of a plane by `group` threads: a warp, or a block.
 template <class Op, class T, int N>

@@ -1,5 +1,5 @@
-// Pooling over height and width, and its gradients: a thread an element, neighbours along memory. A gradient gathers
-// from the windows that hold its pixel.
+// Pooling over height and width, and its gradients: a thread for each element, neighbours along memory. A gradient
+// gathers from the windows around its pixel.
 #include "kernels/common/pool.h"
 #include "kernels/cuda/ops/halves.cuh"
 

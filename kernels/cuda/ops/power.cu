@@ -8,7 +8,7 @@ YOKE_CUDA_BEGIN
 using Products = OneOf<kernels::Square, kernels::Cube>;
 using ProductsBackward = OneOf<kernels::SquareBackward, kernels::CubeBackward>;
 
-// The exponent of all elements if it is a script's 2 or 3, which are products; else 0.
+// Returns the exponent of all elements if it is a script's number 2 or 3, because these powers are products; else 0.
 static int small_power(const yoke_launch *launch, const yoke_operand &y)
 {
     if (!(y.flags & YOKE_OPERAND_SCALAR)) return 0;

@@ -91,22 +91,24 @@ YOKE_KERNEL(_randint)
 
 // ---- permutation ------------------------------------------------------------------------------------------------
 //
-// Fisher and Yates' shuffle, last place first: from n - 1 down, place i changes its value with place j(i) <= i, by
-// element n - 1 - i of a draw of 64-bit words. Its steps are in a sequence, but what each finds can be told from the
-// targets alone. Place p holds p until the first step (the one of the largest number) that targets it, and since each
-// step what that step's own place held before. So the value that step i takes is
-//    what place k held before step k, k > i being the smallest number whose target is j(i) too; j(i) if there is none;
-// and place k held before step k
-//    what place m held before step m, m > k being the smallest number whose target is k; k if there is none.
-// Targets are spread evenly, so a place has about one step and chains are short: all places are found at once.
+// Fisher and Yates' shuffle, from the last place: for i from n - 1 down, place i exchanges its value with place j(i)
+// <= i. j(i) comes from element n - 1 - i of a draw of 64-bit words. The steps form a sequence, but the result of a
+// step follows from the targets alone. Place p holds p until the first step (with the largest number) that targets p.
+// After a step that targets p, place p holds the value that the step's own place held before. So the value taken by
+// step i is
+//    the value of place k before step k, where k > i is the smallest number with the target j(i); j(i) if there is no
+//    k;
+// and the value of place k before step k is
+//    the value of place m before step m, where m > k is the smallest number with the target k; k if there is no m.
+// Targets are spread evenly, so a place has about one step, and chains are short: all places are found at once.
 
 struct Shuffle {
     Draw draw;
     int64_t n;
     int64_t
-        *head;  // of each place: the steps that target it, as a list in any order; -1 is the end
-    int64_t *link;  // of each step: the next one of its list
-    int64_t *next;  // of each place k: the smallest step above k that targets it, or -1
+        *head;  // for each place: the steps with this target, as an unordered list; -1 is the end
+    int64_t *link;  // for each step: the next step of its list
+    int64_t *next;  // for each place k: the smallest step above k with target k, or -1
 
     __device__ int64_t target(int64_t i, const kernels::Words &block) const
     {

@@ -7,8 +7,8 @@ YOKE_CUDA_BEGIN
 
 // ---- sums, products and extremes ------------------------------------------------------------------------------------
 
-// The kinds of a total but for sums and products of floats, which have kernels of their own; a kernel is told which one
-// it is.
+// Kinds of a total, except sums and products of floats, which have separate kernels. A kernel gets its kind at run
+// time.
 enum class Kind { kSum, kProduct, kExtreme };
 
 // A sum of integers, a product, or the largest or smallest element.
@@ -17,7 +17,7 @@ struct Total {
     using Element = C;
     using State = C;
     Kind kind;
-    int dtype;  // of the result
+    int dtype;  // dtype of the result
     Ordered<C> order;
 
     __device__ bool adds() const { return !is_float<C> && kind == Kind::kSum; }

@@ -37,7 +37,7 @@ __global__ void combine_parts(Walk<kSides> kept, Op given, const typename Op::St
     }
 }
 
-// The blocks of `rows` groups; each a block of its own where it is more than a warp.
+// Returns the grid for `rows` groups. A group larger than a warp has a block.
 inline Grid group_grid(const yoke_launch *launch, int64_t rows, int group, int threads)
 {
     if (group > kWarp) return {min(rows, (int64_t)1 << 30), group};
@@ -56,7 +56,7 @@ inline yoke_status start_combining(const yoke_launch *launch, const ReduceAxes &
 
 // ---- the entry -----------------------------------------------------------------------------------------------------
 
-// Starts `kernel` on a job, and what combines its items where there are several.
+// Starts `kernel` on a job. If the job has several items, also starts the kernel that combines them.
 template <class Op, class Job>
 inline yoke_status start_reducing(const yoke_launch *launch, const ReduceAxes &axes, const Op &op,
                                   const Job &job, const Grid &grid,

@@ -1,7 +1,7 @@
 // Gradients of reductions: of amax and amin, prod, var, norm and logsumexp.
 //
-// In all of them grad (and out, or mean) have x's axes, of which the reduced ones are of length 1. What a result's
-// elements have in common is found by a reduction into scratch; then one pass over x and out spreads it.
+// grad (and out, or mean) have x's axes; the reduced axes have length 1. A reduction into scratch finds the values
+// common to a result's elements. Then a pass over x and out spreads these values.
 #include "kernels/common/moments.h"
 #include "kernels/common/ties.h"
 #include "kernels/cuda/ops/map.cuh"
@@ -11,16 +11,16 @@ YOKE_CUDA_BEGIN
 
 // ---- spreading ------------------------------------------------------------------------------------------------------
 
-// Of the walk: out, x and two operands that broadcast.
+// Operands of the walk: out, x and two operands that broadcast.
 constexpr int kOut = 0, kOf = 1, kFirst = 2, kSecond = 3;
 
 struct SpreadJob {
     Walk<4> walk;
-    int64_t packs;  // of out and x; 0 where there are none. No pack leaves its innermost axis.
+    int64_t packs;  // packs of out and x; 0 without packs. Each pack stays within the innermost axis.
     int dtype, size;
 };
 
-// N values beside N elements: a run, or one for all of them.
+// Returns N values beside N elements: a run, or a single value for all elements.
 template <int N, class G>
 __device__ inline void values_at(const char *from, int64_t step, G (&to)[N])
 {
@@ -92,7 +92,7 @@ static yoke_status spread(const yoke_launch *launch, const yoke_operand &out, co
     return start(launch, spread_values<In, G, Y, F>, grid, job, f);
 }
 
-// ---- elementwise ones: from x, the gradient and one more value a result ---------------------------------------------
+// ---- elementwise gradients: from x, the gradient and another value for each result --------------------------------
 
 using Slopes = OneOf<kernels::LogSumExpBackward, kernels::NormBackward>;
 
@@ -120,7 +120,7 @@ YOKE_KERNEL(_logsumexp_backward)
     return spread_slope<kernels::LogSumExpBackward>(launch);
 }
 
-// ---- those that look at all elements of a result first --------------------------------------------------------------
+// ---- gradients with a pass over all elements of a result first ----------------------------------------------------
 
 // A value for each result, as an operand of the shape of `like`: row-major, and said to be of 8-byte elements.
 struct PerResult {
@@ -159,7 +159,7 @@ static ReduceAxes axes_beside(const yoke_operand &kept, const yoke_operand &x,
     return ReduceAxes(x, result, is_reduced, more0, more1);
 }
 
-// What each of the elements of extreme value, or magnitude, gets.
+// Share of each element with the extreme value, or magnitude.
 template <class C>
 struct TieShare {
     C share, top;

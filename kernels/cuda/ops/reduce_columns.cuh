@@ -9,22 +9,22 @@ struct ColumnJob {
     Walk<kSides> planes;  // the kept axes but the innermost, along which the columns lie
     int64_t columns, step[kSides];
     Walk<1> reduced;
-    int64_t tiles, items, item;  // of a plane's columns; of its rows, and their length
+    int64_t tiles, items, item;  // tiles of a plane's columns; items of its rows, and their length
     int width;                   // threads along the columns
     bool packed;                 // a thread's columns at once
-    int dtype, size;             // of x
+    int dtype, size;             // x's
 };
 
 template <class In>
 constexpr int kColumnsOfThread = std::is_same_v<In, Doubles> ? 2 : 4;
 
-// One thread's columns: next to each other where they are packed, else `width` apart, so that a warp's are.
+// Columns of a thread: neighbours if packed, else `width` apart, so the columns of a warp are neighbours.
 template <class In, class Op>
 struct ColumnReader {
     static constexpr int V = kColumnsOfThread<In>, kUnroll = kLooksTwice<Op> ? 8 : 4;
     using Element = typename Op::Element;
     const ColumnJob &job;
-    const char *x;   // of column 0
+    const char *x;   // at column 0
     int64_t column;  // the first of the thread
     Op op[V];
     Fold<Op, 1> fold[V];
@@ -64,7 +64,7 @@ struct ColumnReader {
         }
     }
 
-    // The thread's columns of one row, wherever they lie.
+    // Takes the thread's columns of a row, at any distance.
     __device__ void take_apart(const char *from, typename In::Value (&values)[V]) const
     {
         Stored<In, 1> stored[V];
@@ -79,7 +79,7 @@ struct ColumnReader {
         }
     }
 
-    // Rows [begin, end), of which the thread takes every `step`th from its own on.
+    // Takes rows [begin, end): every `step`th row, from the thread's own row on.
     __device__ void take_rows(int64_t begin, int64_t end, int mine, int step)
     {
         const Walk<1> &reduced = job.reduced;
@@ -103,7 +103,7 @@ __device__ inline typename Op::State join_column(const Op &op, typename Op::Stat
     YOKE_DYNAMIC_SHARED(typename Op::State, parts);
     if (width == (int)blockDim.x) return state;
     const int me = (int)threadIdx.x;
-    __syncthreads();  // of what an earlier call may still be reading
+    __syncthreads();  // an earlier call may still read
     parts[me] = state;
     for (int half = (int)blockDim.x / 2; half >= width; half /= 2) {
         __syncthreads();

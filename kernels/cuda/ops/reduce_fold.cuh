@@ -1,13 +1,15 @@
-// What a reduction is to the kernels of reduce.cuh: an Op, the axes it runs over, and what a thread has taken in.
+// Interface of a reduction for the kernels of reduce.cuh: an Op, the reduced axes, and the state of a thread.
 //
 // An Op has
-//  * Element element(Value): what a value of a format counts as; State init(): of nothing; State combine(State, State);
-//  * State reduce(State, Element, int64_t i): with element i of a result, i rising from call to call; or else the
-//    members of a two-pass op of kernels/common/moments.h, which goes twice over what is in registers, or those of an
-//    op with a Part (kernels/common/reduce.h), whose parts are what is in registers;
-//  * void put(char *out, State): the result's place gets it;
-//  * where it needs more of a result than its elements, Op at(const Place<kSides> &): itself, knowing that result.
-// A State is made of 4-byte words.
+//  * Element element(Value): the element for a value of a format; State init(): the state of no elements; State
+//    combine(State, State);
+//  * State reduce(State, Element, int64_t i): adds element i of a result, with i rising from call to call. Instead,
+//    an Op may have the members of a two-pass op of kernels/common/moments.h, whose passes go over registers, or of
+//    an op with a Part (kernels/common/reduce.h), whose parts are the elements in registers;
+//  * void put(char *out, State): writes the result to its place;
+//  * optionally, Op at(const Place<kSides> &): the op for a given result, if the op needs more than the result's
+//    elements.
+// A State consists of 4-byte words.
 #pragma once
 
 #include "kernels/common/axes.h"
@@ -19,8 +21,8 @@ YOKE_CUDA_BEGIN
 
 // ---- sizes --------------------------------------------------------------------------------------------------------
 
-constexpr int64_t kReduceBlocks = 2048;  // that keep any device busy
-constexpr int64_t kLongestRun = 64;      // packs that one thread takes of one item
+constexpr int64_t kReduceBlocks = 2048;  // enough for any device
+constexpr int64_t kLongestRun = 64;      // packs of an item for each thread
 
 inline int64_t power_of_two_from(int64_t n)
 {
@@ -37,7 +39,7 @@ using kernels::kX;
 constexpr int kSides = kMore + 2;
 
 struct ReduceAxes : kernels::ReducedAxes<kSides> {
-    yoke_dtype dtype;  // of x
+    yoke_dtype dtype;  // x's
 
     ReduceAxes(const yoke_operand &x, const yoke_operand &result, const bool *is_reduced,
                const yoke_operand *more0 = nullptr, const yoke_operand *more1 = nullptr)
@@ -55,7 +57,7 @@ struct ReduceAxes : kernels::ReducedAxes<kSides> {
     }
 };
 
-// ---- what a thread has taken in ------------------------------------------------------------------------------------
+// ---- state of a thread --------------------------------------------------------------------------------------------
 
 template <class Op>
 constexpr bool kLooksTwice = requires(const Op &op)
@@ -79,7 +81,7 @@ __device__ inline typename Op::State look_twice(const Op &op, const C (&x)[K])
     return kernels::two_pass_state(op, K, first, a, b, [&](int64_t k) { return x[k]; });
 }
 
-// Results side by side, so that none waits for the one before it and sums stay short.
+// Results side by side, so no addition waits for the previous addition, and sums stay short.
 template <class Op, int kWanted>
 struct Fold {
     using State = typename Op::State;
@@ -121,7 +123,7 @@ struct Fold {
     }
 };
 
-// The op as it is for one result.
+// Returns the op for a given result.
 template <class Op>
 __device__ inline Op op_at(const Op &op, const Place<kSides> &place)
 {
@@ -133,7 +135,7 @@ __device__ inline Op op_at(const Op &op, const Place<kSides> &place)
 
 // ---- ops of kernels/common ------------------------------------------------------------------------------------------
 
-// Of values as they are, and with a result of a dtype that it is told.
+// Op over unchanged values, whose result has a dtype known at run time.
 template <class C, class F>
 struct OfValues : F {
     using Element = C;

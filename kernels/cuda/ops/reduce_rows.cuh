@@ -9,10 +9,10 @@ YOKE_CUDA_BEGIN
 struct RowJob {
     Walk<kSides> kept;
     Walk<1> reduced;
-    int64_t items, item;  // of one result, and their length
+    int64_t items, item;  // items of a result, and their length
     int group;            // threads of one item: a power of two up to the warp, or the block
     bool packed;          // runs go in packs
-    int dtype, size;      // of x
+    int dtype, size;      // x's
 };
 
 // combine() over the threads of a group; its first thread gets the result.
@@ -28,7 +28,7 @@ __device__ inline typename Op::State join_group(const Op &op, typename Op::State
     return state;
 }
 
-// Elements [begin, end) of one result as one thread of a group sees them.
+// Elements [begin, end) of a result, as a thread of a group sees them.
 template <class In, class Op>
 struct RowReader {
     using Element = typename Op::Element;
@@ -47,7 +47,7 @@ struct RowReader {
         return x + (reduced.at(i).data[0] - reduced.data[0]);
     }
 
-    // Of any strides.
+    // Takes elements of any strides.
     __device__ void take_each(int64_t begin, int64_t end)
     {
         const int group = job.group;
@@ -68,7 +68,7 @@ struct RowReader {
         take_stored(stored, i, 1);
     }
 
-    // What was loaded, each `step` elements behind the one before; the first of them is element i.
+    // Takes loaded packs, `step` elements apart; the first pack begins at element i.
     template <int kLoads, int kEach>
     __device__ void take_stored(const Stored<In, kEach> (&stored)[kLoads], int64_t i, int64_t step)
     {
@@ -107,8 +107,8 @@ struct RowReader {
         take_stored(packs, i, step);
     }
 
-    // n elements without gaps, the first of them element i. Packs lie where they may be loaded at once; what is before
-    // and after them goes one by one.
+    // Takes n elements without gaps, from element i on. Aligned packs are loaded at once; elements before and after
+    // them go one by one.
     __device__ void take_run(const char *from, int64_t i, int64_t n)
     {
         const int64_t size = job.size, bytes = min(16, N * size), group = job.group;
@@ -123,7 +123,7 @@ struct RowReader {
             take_one(from + k * size, i + k);
     }
 
-    // Of innermost axes without gaps.
+    // Takes elements with an innermost axis without gaps.
     __device__ void take_runs(int64_t begin, int64_t end)
     {
         const int64_t length = job.reduced.shape[0];

@@ -1,11 +1,29 @@
-// Rows of tensors of any strides, in the registers of the threads that share them.
+// Rows of tensors of any strides, in the registers of threads that share the rows.
 //
 // Contract
-//  * A row is shared by a group: a power of two of neighbouring warp lanes, or all threads of a block. Each thread has
-//    packs of 16 bytes that lie a group apart; which has which depends on the row's length, never on how many rows
-//    there are, and so do the bits of a sum.
-//  * Rows that lie densely on 16-byte boundaries are read and written a pack at a time, others by the element.
-//  * Longer rows than a group's registers hold are read in chunks, once for what is summed and once for the result.
+//  * A group shares a row: a power of two of neighbouring warp lanes, or all threads of a block. Each thread has
+//    packs of 16 bytes, a group apart. The packs of a thread depend on the row's length, never on the number of rows.
+//    So do the bits of a sum.
+//  * Dense rows on 16-byte boundaries are read and written by the pack, other rows by the element.
+//  * Rows longer than a group's registers are read in chunks, once for the sums and once for the result.
+//
+// Example: softmax over rows of 100 floats, dense, on 16-byte boundaries.
+//  1. share_rows(): a thread has kFew = 8 elements, in 2 packs of 4. The smallest group with 100 elements has 16
+//     threads, so 16 warp lanes share a row. A block of 128 threads has 8 rows.
+//  2. Member: thread 21 of a block is in group number() = 21 / 16 = 1, at in_group = 21 % 16 = 5. So the thread works
+//     on the block's second row.
+//  3. Member::pack(): its packs begin at (0 * 16 + 5) * 4 = 20 and (1 * 16 + 5) * 4 = 84. So it has elements 20 to 23
+//     and 84 to 87. Its neighbour has 24 to 27 and 88 to 91, so each load of the group is a run.
+//  4. Chunk::load_or() loads both packs. Threads 9 to 15 of the group would begin their second pack at 100 or later.
+//     Instead they get a pack of -infinity, which does not change the maximum, and adds 0 to the sum of exp().
+//  5. Chunk::take_all() converts the packs to 8 values x.
+//  6. The thread takes its largest x. reduce_group() exchanges values between lanes at distances 8, 4, 2 and 1. Then
+//     each of the 16 threads has the row's maximum.
+//  7. x becomes exp(x - maximum). sum_group() adds in the same way, and x is divided by the sum.
+//  8. Chunk::put() stores elements 20 to 23 and 84 to 87. Threads 9 to 15 store only their first pack.
+// A row of 10,000 such floats has 320 threads with kMany = 32 elements each: the row still fits the block's
+// registers. If such a row is not on 16-byte boundaries, a thread holds at most 8 elements, so the block reads
+// chunks.
 #pragma once
 
 #include "kernels/common/axis_rows.h"
@@ -14,15 +32,15 @@
 
 YOKE_CUDA_BEGIN
 
-constexpr int kMostThreads = 512;  // of a block that shares a row: each may have 128 registers
+constexpr int kMostThreads = 512;  // threads of a block with a shared row: each may have 128 registers
 
-// N operands of one shape, whose rows each lie along one axis.
+// N operands of one shape. In each operand, a row lies along an axis.
 template <int N>
 struct Rows {
     Walk<N> outer;
     int64_t count, length;
     int64_t step[N];        // bytes from an element of a row to the next
-    int dtype[N], size[N];  // of an element
+    int dtype[N], size[N];  // for an element
     bool packed[N];
     bool all_packed;
 
@@ -60,7 +78,7 @@ struct Rows {
     }
 };
 
-// Rows along one axis, numbered as they lie in memory.
+// Makes rows along one axis, numbered in memory order.
 template <int N>
 inline Rows<N> along_axis(const yoke_operand *const (&operands)[N], int axis)
 {
@@ -106,9 +124,9 @@ inline constexpr int kMany = In::kSizes == 8 ? kFew<In> : 32;
 
 // How rows of a length are shared.
 struct Sharing {
-    int elements;   // of a row, for each thread: kFew or kMany
+    int elements;   // a thread's elements of a row: kFew or kMany
     int group;      // threads of a row
-    int threads;    // of a block
+    int threads;    // threads of a block
     bool resident;  // the group holds the whole row
 
     int64_t rows_a_block() const { return threads / group; }
@@ -145,8 +163,8 @@ inline yoke_status for_sharing(const Sharing &sharing, bool packed, const F &f)
                   : f.template operator()<kFew<In>, false>();
 }
 
-// combine() over the threads of a group; every one gets the result where combine commutes, else the first. `nothing` is
-// what combine leaves unchanged.
+// Combines values over the threads of a group. If combine commutes, every thread gets the result, else the first
+// thread. `nothing` leaves the other argument of combine unchanged.
 template <class S, class F>
 __device__ inline S reduce_group(S value, int group, const S &nothing, const F &combine)
 {
@@ -186,7 +204,7 @@ struct Member {
 
 private:
     __device__ bool is_block() const { return group > kWarp; }
-    // Of a power of two: a division takes some twenty instructions.
+    // Returns the bits of the group's size, a power of two: a division would take some twenty instructions.
     __device__ int bits() const { return __popc((unsigned)group - 1); }
 
 public:
@@ -207,7 +225,8 @@ template <class In, int E, int V = kRowPack<In>>
 struct Held {
     Stored<In, V> packs[E / V];
 
-    // What is unpacked behind this is unpacked there, not ahead of a loop, where values would take twice the registers.
+    // Keeps later unpacking in place. Without this, the compiler unpacks ahead of a loop, where values take twice the
+    // registers.
     __device__ void stay_packed()
     {
 #if defined(__CUDA_ARCH__)
@@ -218,8 +237,8 @@ struct Held {
     }
 };
 
-// A chunk of a row as a thread with E elements sees it. kPacked: it is known that every operand's rows are packed. An
-// operand that is narrower than those whose packs are of 16 bytes has V elements of those in a pack.
+// Chunk of a row, as seen by a thread with E elements. If kPacked, every operand's rows are known to be packed. If an
+// operand is narrower than the operands with packs of 16 bytes, its packs also have V elements.
 template <class In, int E, bool kPacked, int V = kRowPack<In>>
 struct Chunk {
     using C = typename In::Value;
@@ -229,7 +248,7 @@ struct Chunk {
     int dtype, size;
     bool packed;
 
-    // Of operand i, from element `first` on.
+    // Makes a chunk of operand i, from element `first` on.
     template <int N>
     __device__ Chunk(const Rows<N> &rows, int i, char *row, int64_t first)
         : data(row + first * rows.step[i]),
@@ -241,13 +260,13 @@ struct Chunk {
     {
     }
 
-    // V elements from element `i` on, as they are stored; of those behind the end, and of packs that are not packed,
-    // nothing.
+    // Loads V elements from element `i` on, in stored form. Does not load packs beyond the end, or operands that are
+    // not packed.
     __device__ void load(int i, Stored<In, V> &to) const
     {
         if ((kPacked || packed) && i < left) to.load(data, size, i, V / 2);
     }
-    // The same, where every pack that is not there becomes one of `beyond`, -infinity or 0: take_pack() need not look.
+    // Loads all packs. A pack beyond the end is filled with `beyond`, -infinity or 0, so take_pack() needs no check.
     __device__ void load_or(const Member &member, C beyond, Held<In, E, V> &x) const
     {
         if (!kPacked && !packed) return;
@@ -276,7 +295,7 @@ struct Chunk {
             for (int k = 0; k < V; k++) x[p * V + k] = pack[k];
         }
     }
-    // What was loaded as values; `beyond` stands for what lies behind the end.
+    // Takes loaded elements as values; elements beyond the end become `beyond`.
     __device__ void take(int i, const Stored<In, V> &stored, C beyond, C (&x)[V]) const
     {
         if (kPacked || packed) {
@@ -306,7 +325,7 @@ struct Chunk {
         }
     }
 
-    // All of a thread's elements: loads first, so that none waits for another.
+    // Loads all of a thread's elements before any is used, so no load waits for another.
     __device__ void load(const Member &member, Held<In, E, V> &x) const
     {
         YOKE_UNROLL

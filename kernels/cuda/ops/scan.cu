@@ -1,8 +1,8 @@
 // cumsum along any axis, in either direction.
 //
-// Rows that lie along the axis are scanned tile by tile, each thread a few elements next to each other; columns beside
-// each other by a thread each. Where there are few, each is cut into items: their totals are added up first, then each
-// item is scanned from the sum of those before it.
+// Rows along the axis are scanned tile by tile; each thread has a few neighbouring elements. Columns side by side
+// have a thread each. If there are few rows or columns, each is cut into items. The items' totals are added first,
+// then each item is scanned from the sum of the earlier items.
 #include "kernels/common/scan.h"
 #include "kernels/cuda/ops/scan.cuh"
 #include "kernels/cuda/ops/walk.cuh"
@@ -31,13 +31,13 @@ constexpr int kScanLength = sizeof(T) == 1 ? 8 : 16 / (int)sizeof(T);
 struct ScanJob {
     Walk<2> rows;  // out, x; at the first element of the direction
     int64_t length, step[2];
-    int64_t items, item;  // of one row, and their length
+    int64_t items, item;  // items of a row, and their length
     int group;            // threads of an item: a power of two up to the warp, or the block
     bool packed;          // x goes a thread's elements at a time, and out where it is as wide
     bool of_bools;        // see scan_term
 };
 
-// What one thread of a row takes at a time: N elements, of which `count` are there.
+// Elements of a thread at a time: N elements of a row, of which `count` exist.
 template <class T, int N>
 struct ScanReader {
     using S = scan_type<T>;
@@ -83,7 +83,8 @@ struct ScanReader {
     }
 };
 
-// totals[row * items + item] of every item, if `totals_only`; else they are the sums before each (null: one item).
+// Scans items. If `totals_only`, writes totals[row * items + item] of every item; else `totals` has the sums before
+// each item (null: a single item).
 template <class T>
 __global__ void scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
 {
@@ -186,7 +187,7 @@ static bool is_packed(const Scan &scan, const ScanJob &job)
     return packed;
 }
 
-constexpr int64_t kScanThreads = 2048 * 256;  // that keep any device busy
+constexpr int64_t kScanThreads = 2048 * 256;  // enough for any device
 
 template <class T>
 static ScanJob plan_scan(const Scan &scan, int threads, bool by_columns)

@@ -5,7 +5,7 @@
 
 YOKE_CUDA_BEGIN
 
-// The sum of `mine` over the threads of the group before this one; `total` becomes that over all of them.
+// Returns the sum of `mine` over the earlier threads of the group. `total` becomes the sum over all threads.
 template <class S>
 __device__ inline S sum_before(S mine, int group, S &total)
 {
@@ -20,7 +20,7 @@ __device__ inline S sum_before(S mine, int group, S &total)
     if (in_warp == 0) before = 0;
     total = __shfl_sync(kWholeWarp, through, width - 1, width);
     if (group <= kWarp) return before;
-    __syncthreads();  // of what an earlier call may still be reading
+    __syncthreads();  // an earlier call may still read
     if (in_warp == 0) sums[warp_of_thread()] = total;
     __syncthreads();
     S of_warps = 0;

@@ -70,10 +70,10 @@ struct Rows {
     Walk<2> columns;
     Walk<1> own, middle;
     bool adds;
-    Split by_packs;  // of a row
+    Split by_packs;  // division by the packs of a row
 };
 
-// Sums by slot, for the next pass: two slots a chunk, of what its first and its last run add up to.
+// Sums by slot, for the next pass. A chunk has two slots: for the sums of its first and its last run.
 struct Partials {
     void *data = nullptr;
     int64_t length = 0;  // elements of a row
@@ -95,7 +95,7 @@ struct Summer {
         return load_pack<N>((const From *)(column + offset_in(rows.own, number)));
     }
 
-    // The entries [first, last) one after another. False where there is none.
+    // Adds the entries [first, last) in sequence. Returns false if there are no entries.
     __device__ bool add(int64_t first, int64_t last, int64_t pack, const char *column,
                         Pack<C, N> &sum) const
     {

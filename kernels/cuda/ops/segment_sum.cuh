@@ -1,10 +1,10 @@
-// Sums of rows by place, deterministic: the gradient of everything that reads by index.
+// Deterministic sums of rows by place: the gradient of all ops that read by index.
 //
 // Contract
-//  * Entries are sorted by place, and those of one place added in their order: at first within chunks of kChunk sorted
-//    entries, then the sums of what crosses the edges of chunks likewise, until one chunk is left. The order of
-//    additions depends on nothing but the entries.
-//  * Halves are added in float and rounded once, together with what they are added to.
+//  * Entries are sorted by place, and the entries of a place are added in their order. First, entries are added
+//    within chunks of kChunk sorted entries. Then the sums that cross the edges of chunks are added likewise, until a
+//    single chunk is left. The order of additions depends on the entries only.
+//  * Halves are added in float and rounded once, together with the old value if the sum is added to it.
 #pragma once
 
 #include "kernels/cuda/ops/cub_sort.h"
@@ -12,7 +12,7 @@
 
 YOKE_CUDA_BEGIN
 
-// The places of entries, and which entries these are, as kernels see them.
+// Places of entries, and the entries' numbers, for kernels.
 struct Keys {
     void *key = nullptr;  // uint64_t where `wide`, else uint32_t
     uint32_t *number = nullptr;
@@ -32,7 +32,7 @@ struct Keys {
             ((uint32_t *)key)[i] = (uint32_t)place;
         number[i] = entry;
     }
-    // Of an entry in its turn; a negative place is none.
+    // Lists an entry in its turn. A negative place means no place.
     __device__ void list(int64_t i, int64_t place) const
     {
         set(i, place < 0 ? bound : (uint64_t)place, (uint32_t)i);
@@ -45,7 +45,7 @@ public:
     // Room for `count` entries of places below `places`: a kernel calls list() of keys() for each, then sort() is due.
     yoke_status reserve(int64_t count, int64_t places);
     yoke_status sort();
-    // Both, of entries as they stand; those of place `skipped` have none.
+    // Lists and sorts entries in their order. Entries with the place `skipped` get no place.
     yoke_status list(const Places &places, int64_t bound, int64_t skipped);
     const Keys &keys() const { return keys_; }
 
@@ -55,15 +55,15 @@ private:
     Keys keys_;
 };
 
-// What is added to what.
+// Operands of an addition.
 struct Addition {
-    Loop<2> columns;  // of a row: what is written, what is read
-    Loop<1> own;      // of what is read: rows by entry
-    Loop<1> middle;   // of what is written: rows by place
-    bool adds;        // to what is there; else the sum takes its place
+    Loop<2> columns;  // columns of a row: result, then source
+    Loop<1> own;      // source: rows by entry
+    Loop<1> middle;   // result: rows by place
+    bool adds;        // adds to the old value; else the sum replaces it
 };
 
-// Of elements of `dtype` on both sides. Rows that no entry names are left alone.
+// Sums elements of `dtype` on both sides. Rows without entries stay unchanged.
 yoke_status sum_entries(const yoke_launch *launch, const EntryList &entries,
                         const Addition &addition, yoke_dtype dtype);
 

@@ -1,12 +1,12 @@
-// The first few of long rows in their order, for topk: a block counts the digits of a row's keys, finds the limit that
-// as many keep to as are wanted, and sorts those.
+// First elements of long rows in order, for topk. A block counts the digits of a row's keys, finds the limit that
+// keeps the wanted number of elements, and sorts these.
 #include "kernels/cuda/ops/sort_rows.cuh"
 
 YOKE_CUDA_BEGIN
 
 constexpr int kBins = 256, kReadsAtOnce = 8;
 
-// f(word) for every element of a row by the threads of the block: its key above its number.
+// Calls f(word) for every element of a row, by the threads of the block: the key stands above the element's number.
 template <class F>
 __device__ inline void visit_row(const SortRows &s, const char *row, const F &f)
 {
@@ -21,7 +21,8 @@ __device__ inline void visit_row(const SortRows &s, const char *row, const F &f)
     }
 }
 
-// Of the bins' elements, in order, the `wanted`-th: its bin, its number in there, and how many are there. By one warp.
+// Finds the `wanted`-th element in the order of the bins: its bin, its number in the bin, and the bin's count. Called
+// by one warp.
 template <class Counts, class Found>
 __device__ inline void find_bin(Counts &counts, Found &found, uint32_t wanted)
 {
@@ -47,8 +48,8 @@ __device__ inline void find_bin(Counts &counts, Found &found, uint32_t wanted)
     }
 }
 
-// The largest of the first `s.taken` words of a row in their order, or one between it and the next: digit by digit,
-// from the key's first to the number's last, until what a bin holds is all wanted.
+// Returns the largest of the first `s.taken` words of a row in order, or a value between it and the next word. Goes
+// digit by digit, from the key's first to the number's last, until all elements of a bin are wanted.
 template <class Counts, class Found>
 __device__ inline uint64_t find_limit(const SortRows &s, const char *row, Counts &counts,
                                       Found &found, int number_bits)

@@ -1,4 +1,4 @@
-// cat and one_hot: tensors put together from others.
+// cat and one_hot: tensors put together from other tensors.
 #include "kernels/common/cat.h"
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/fault.h"
@@ -10,7 +10,7 @@ YOKE_CUDA_BEGIN
 // ---- cat ------------------------------------------------------------------------------------------------------------
 
 // Rows of several tensors, each row-major, into rows of the result: in units of U.
-constexpr int kParts = 64;  // of a launch
+constexpr int kParts = 64;  // parts of a launch
 
 struct Part {
     const void *data;
@@ -18,7 +18,7 @@ struct Part {
 };
 struct Parts {
     Part part[kParts];
-    int64_t rows, length;  // of the result
+    int64_t rows, length;  // sizes of the result
 };
 
 template <class U>
@@ -110,7 +110,7 @@ YOKE_KERNEL(cat)
     return copy_rows(launch, parts, filled);
 }
 
-// ---- one_hot --------------------------------------------------------------------------------------------------------
+// ---- the op one_hot -----------------------------------------------------------------------------------------------
 
 // The result holds zeros.
 __global__ void set_classes(int64_t *out, Walk<1> x, bool wide, int64_t classes, Reporter reporter)

@@ -1,5 +1,6 @@
-// softmax and log_softmax along any axis, and their gradients: one read and one write of each element where a group
-// of threads holds the row, two reads where it is longer, or where neighbours in memory belong to different rows.
+// softmax and log_softmax along any axis, and their gradients. If a group of threads holds the row, each element is
+// read once and written once. If the row is longer, or neighbours in memory belong to different rows, each element is
+// read twice.
 #include "kernels/common/loss.h"
 #include "kernels/cuda/ops/approximate.cuh"
 #include "kernels/cuda/ops/rows.cuh"
@@ -9,11 +10,11 @@ YOKE_CUDA_BEGIN
 using kernels::Larger;
 using kernels::SoftmaxState;
 
-// ---- what is made of a row ----------------------------------------------------------------------------------------
+// ---- computation of a row -----------------------------------------------------------------------------------------
 //
-// An Op reads kInputs operands, behind whose ends stands kBeyond. resident() makes a whole row's result. Of a longer
-// one, push() makes a State chunk by chunk, combine() joins the threads', and an Op made of it has apply(). Both leave
-// the result where the first input was.
+// An Op reads kInputs operands; elements beyond their ends are kBeyond. resident() computes the result of a whole
+// row. For a longer row, push() makes a State chunk by chunk, combine() joins the threads' states, and an Op made of
+// the State has apply(). Both leave the result in place of the first input.
 
 // Where all are -infinity, or one is infinity, the differences are NaN and so is the row.
 template <class In>
@@ -182,8 +183,8 @@ __global__ void __launch_bounds__(kMostThreads) long_rows(Rows<Op::kInputs + 1> 
     }
 }
 
-// Rows whose elements lie apart while those of neighbouring rows lie together: each warp lane has a row, the warps of
-// the block share its elements.
+// Handles rows whose elements are apart while neighbouring rows are together. Each warp lane has a row, and the warps
+// of the block share the row's elements.
 template <class Op, class In>
 __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> rows, bool logs)
 {

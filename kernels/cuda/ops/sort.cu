@@ -63,7 +63,7 @@ struct Slab {
     Split by_length;
 };
 
-// `shift`: bits of a key, above which the row stands; 64: it does not.
+// Lists keys with numbers. `shift` is the number of key bits: the row stands above them; with 64, there is no row.
 template <class K>
 __global__ void list_keys(SortRows s, Slab slab, Pairs<K> pairs, int shift)
 {
@@ -169,7 +169,7 @@ static yoke_status sort_long(const yoke_launch *launch, const SortRows &s)
     return YOKE_OK;
 }
 
-// Whether a block a row is quicker than sorting all of them: it is where rows are many, or none is very long.
+// Returns whether a block for each row is faster than a common sort: with many rows, or if no row is very long.
 static bool selects(const SortRows &s)
 {
     return s.size < 8 && s.taken <= kTileLength / 2 && s.length <= kMostPairs &&

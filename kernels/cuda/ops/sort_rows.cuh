@@ -1,5 +1,5 @@
-// What sorting a row in shared memory and selecting from a row share: elements as keys (kernels/common/sort_key.h) with
-// their numbers in the row, and Batcher's bitonic network over them.
+// Common parts of a sort in shared memory and a selection from a row: elements as keys (kernels/common/sort_key.h)
+// with their numbers in the row, and Batcher's bitonic network over the keys.
 #pragma once
 
 #include "kernels/common/sort_key.h"
@@ -55,8 +55,8 @@ struct SortRows {
         return key_of(bits[0]);
     }
 
-    // The element of `index` in a row is the one of `rank` in its order. It is moved, not made of its key: -0 and every
-    // NaN stay what they are.
+    // Writes the element `index` of a row at place `rank` of the result. The element is moved, not computed from its
+    // key, so -0 and every NaN keep their bits.
     __device__ void put(const Place<3> &row, int64_t rank, int64_t index) const
     {
         *(int64_t *)(row.data[2] + rank * step[2]) = index;
@@ -96,7 +96,7 @@ private:
     }
 };
 
-// Pairs in shared memory: keys of up to 32 bits stand above their numbers in one word; where a key fills a word, its
+// Pairs in shared memory. A key of up to 32 bits stands above its number in one word. If a key fills a word, its
 // number is `apart` words further on.
 template <class Words>
 struct Network {

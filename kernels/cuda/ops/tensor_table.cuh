@@ -1,15 +1,15 @@
-// Kernels over the tensors of a list: a table of them in the arguments, a block for each chunk of a tensor.
+// Kernels over the tensors of a list: the arguments have a table of tensors, and each chunk of a tensor has a block.
 //
 // Contract
 //  * An operation Op on elements, derived from OpOn, works on kOperands tensors of one shape:
-//      kReads, kWrites         bit k: operand k is read before, written after; one that is only written may be absent
-//      kElements               how many of a tensor a thread takes at once, so that enough bytes are on their way
-//      is_skipped()            nothing is to change; asked on the device
-//      settle(data) → Settled  what is the same for all elements of a tensor, found once for a block; data[kOperands…]
+//      kReads, kWrites         bit k: operand k is read before, written after; a merely written operand may be absent
+//      kElements               elements of a tensor for a thread at once, so enough bytes are in flight
+//      is_skipped()            whether to change no value; asked on the device
+//      settle(data) → Settled  values common to all elements of a tensor, found once for a block; data[kOperands…]
 //                              are the tensor's further pointers
-//      op(settled, x, sum)     one element: x holds its operands; sum is the thread's own
-//      finish(sum)             by all threads of a block together, at its end
-//      starts_at(block)        on the host, before each launch: how many blocks earlier ones of this list had
+//      op(settled, x, sum)     handles an element: x holds its operands; sum belongs to the thread
+//      finish(sum)             called by all threads of a block together, at its end
+//      starts_at(block)        called on the host before each launch, with the blocks of earlier launches of the list
 #pragma once
 
 #include "kernels/cuda/ops/map.cuh"
@@ -24,7 +24,7 @@ struct Kind {
 
 struct Nothing {};
 
-// What most operations have in common. They compute in C and read and write the operands of the two masks.
+// Common members of most operations. They compute in C and read and write the operands of the two masks.
 template <class C, int N, unsigned reads, unsigned writes, int bytes>
 struct OpOn {
     using Compute = C;
@@ -43,12 +43,12 @@ struct OpOn {
 // CUDA takes 32,764 bytes of arguments; few tensors fit into less, which is faster to launch.
 constexpr int kFewBytes = 4096, kManyBytes = 32764, kOpBytes = 128;
 
-// Of tensors whose operands have the same dtypes.
+// Table of tensors whose operands have the same dtypes.
 template <int P, int bytes>
 struct Table {
     static constexpr int kBytes = bytes;
     static constexpr int kCapacity = (kBytes - kOpBytes - 40 - 8 * P) / (8 * P + 13);
-    int64_t chunk = 0, apart = 0;  // of the halves of a pack
+    int64_t chunk = 0, apart = 0;  // apart: distance of the halves of a pack
     int dtype[P], size[P];
     int32_t count = 0;
     uint32_t first[kCapacity + 1];  // each tensor's first chunk; at the end, how many there are
@@ -97,8 +97,8 @@ struct Part {
     typename Op::Sum &sum;
     char *const (&data)[Op::kPointers];
 
-    // U times N elements, `step` apart, their halves `apart`: all are read before one is written, so that the reads
-    // wait together.
+    // Takes U times N elements, `step` apart, their halves `apart`. All are read before the first is written, so the
+    // reads wait together.
     template <int U, int N>
     __device__ void take(int64_t at, int64_t step, int64_t apart) const
     {
@@ -192,7 +192,7 @@ __device__ inline void store_as(yoke_dtype dtype, char *place, C x)
 #undef YOKE_LOAD_CASE
 #undef YOKE_STORE_CASE
 
-// One tensor as the general kernel takes it; absent operands walk with the first.
+// Tensor for the general kernel. Absent operands walk with the first operand.
 template <class Op>
 struct Strided {
     Walk<Op::kOperands> walk;

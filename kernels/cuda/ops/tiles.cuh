@@ -11,7 +11,7 @@ YOKE_CUDA_BEGIN
 
 constexpr int kSpread = 16, kTileEach = 4;  // threads along a side, elements of each along it
 constexpr int kTileThreads = kSpread * kSpread, kTileSide = kSpread * kTileEach, kTileDepth = 16;
-// Rows have an element more than they hold, which spreads columns over the banks of shared memory.
+// Rows have an unused element, which spreads columns over the banks of shared memory.
 constexpr int kTileStepA = kTileDepth + 1, kTileStepB = kTileSide + 1;
 constexpr int kTileSizeA = kTileSide * kTileStepA, kTileSizeB = kTileDepth * kTileStepB;
 
@@ -35,8 +35,8 @@ __device__ inline void add_tile(A &a_tile, B &b_tile, int row, int column, TileS
     }
 }
 
-// write(row, column, its number among the thread's rows, sum) of the thread's elements below the ends of the result;
-// `row` and `column` are of its first one.
+// Calls write(row, column, number among the thread's rows, sum) for the thread's elements within the result. `row`
+// and `column` belong to the first element.
 template <class C, class F>
 __device__ inline void write_tile(const TileSums<C> &sums, int64_t row, int64_t column,
                                   int64_t rows, int64_t columns, const F &write)

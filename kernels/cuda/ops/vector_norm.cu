@@ -6,13 +6,13 @@
 
 YOKE_CUDA_BEGIN
 
-// One copy of what only unusual orders need.
+// Raises a magnitude for unusual orders. Not inlined, so the code exists once.
 __device__ __attribute__((noinline)) inline double raise_apart(double size, double p)
 {
     return kernels::raised(size, p);
 }
 
-// Any finite order; which one, a kernel is told.
+// Finite order, known to a kernel at run time.
 struct FiniteOrder {
     static constexpr bool kRaises = true;
     double p;

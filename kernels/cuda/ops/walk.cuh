@@ -67,7 +67,7 @@ struct Walk {
         for (int i = 0; i < N; i++) place.data[i] = data[i];
         for (int axis = first; axis < ndim && number; axis++) {
             int64_t rest = 0, index = number;
-            if (axis < ndim - 1) {  // of the last one nothing is left over
+            if (axis < ndim - 1) {  // the last axis leaves no rest
                 rest =
                     narrow ? (int64_t)divisor[axis].divide((uint32_t)number) : number / shape[axis];
                 index -= rest * shape[axis];
@@ -86,7 +86,7 @@ __device__ inline void walk_elements(const Walk<N> &walk, const F &f)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x,
                   first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    // By rows, or all in one row whose every element divides.
+    // Goes by rows, or in a single row where every element needs divisions.
     const bool by_rows = gridDim.y > 1 || walk.shape[0] >= walk.numel;
     const int64_t length = by_rows ? walk.shape[0] : walk.numel,
                   rows = length ? walk.numel / length : 0;
@@ -114,7 +114,7 @@ inline bool is_one_run(const Loop<N> &loop, const int64_t (&sizes)[N])
 // The shortest innermost axis that is worth a block's row.
 constexpr int64_t kRowLength = 128;
 
-// The grid that walk_elements wants: rows along y where they are long and many.
+// Returns the grid for walk_elements: rows along y if they are long and many.
 template <int N>
 inline Grid walk_grid(const yoke_launch *launch, const Walk<N> &walk)
 {

@@ -32,7 +32,7 @@ struct AttentionHeads {
     AttentionShape shape;
     char *data[kMostAttentionPlaces];  // address of each place
     char *statistics;
-    void *row_sum, *accumulator;  // of the gradient of a part
+    void *row_sum, *accumulator;  // for the gradient of a part
 
     // False where these are not cuDNN's.
     bool read(const yoke_launch *launch);
