@@ -10,7 +10,7 @@ struct Prices {
     double moved;  // time to copy an element, or to read it in one more part
 };
 constexpr Prices kF32Prices = {1 << 26, 64, 6}, kBf16Prices = {1 << 28, 240, 44};
-constexpr double kDear = 1.02, kDearInTwo = 1.125;  // longest time of all parts, relative to one part
+constexpr double kDear = 1.02, kDearInTwo = 1.125;  // most time, relative to one part
 constexpr double kLeastWork = 1 << 22;              // multiplications of a part
 constexpr int64_t kMostParts = 64;
 constexpr double kEnoughParts = 16;  // regardless of their cost for one thread

@@ -1,8 +1,8 @@
 // Check for free memory before calls without their own check.
 //
-// If memory is missing, libgomp ends the process, and parts of oneDNN write to memory that they did not get. So Yoke takes as much
-// memory as these calls take and gives the memory back directly before. Then the allocator has the memory, or the
-// system had it a moment ago.
+// If memory is missing, libgomp ends the process, and parts of oneDNN write to memory that they did not get. So Yoke
+// takes as much memory as these calls take and gives the memory back directly before. Then the allocator has the
+// memory, or the system had it a moment ago.
 #pragma once
 
 #include <cstdint>

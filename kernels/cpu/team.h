@@ -40,8 +40,7 @@ public:
 
 private:
     struct alignas(64) Share {
-        std::atomic<int64_t> next{
-            0};  // first untaken part; `end` or more if all are taken
+        std::atomic<int64_t> next{0};  // first untaken part; `end` or more if all are taken
         int64_t end = 0;
     };
     struct Worker {
@@ -68,11 +67,10 @@ private:
     // Word on which all threads wait: whether a job is open, whether the holder sleeps until its end, the number of
     // workers inside, and the job's number.
     alignas(64) std::atomic<uint32_t> word_{0};
-    alignas(64) std::atomic<int> sleepers_{
-        0};                       // workers asleep or about to sleep, not woken yet
-    std::atomic<int> wanted_{1};  // workers of this number and above are to end
-    std::atomic<int64_t> busy_until_{0};  // nanoseconds of the monotonic clock
-    std::atomic<int64_t> last_sign_{0};   // when there was a sign of that
+    alignas(64) std::atomic<int> sleepers_{0};  // workers asleep or about to sleep, not woken yet
+    std::atomic<int> wanted_{1};                // workers of this number and above are to end
+    std::atomic<int64_t> busy_until_{0};        // nanoseconds of the monotonic clock
+    std::atomic<int64_t> last_sign_{0};         // when there was a sign of that
     int size_ = 1;
 
     // The job. The holder writes it only while the job is closed and no worker is inside.

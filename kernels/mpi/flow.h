@@ -16,10 +16,9 @@ constexpr int kFirstDataTag = 2, kDataTags = 30000;
 
 struct Operation {
     MPI_Request request = MPI_REQUEST_NULL;
-    int peer = -1;  // rank awaited by the operation
-    int bytes = 0;  // received bytes
-    bool is_data =
-        false;  // elements of a call begun by the peer, or by all ranks
+    int peer = -1;         // rank awaited by the operation
+    int bytes = 0;         // received bytes
+    bool is_data = false;  // elements of a call begun by the peer, or by all ranks
     bool is_done = false;
 };
 

@@ -26,8 +26,7 @@ constexpr uint32_t kNoSegment = 0xffffffffu;
 // Goes ahead of the data of each call.
 struct Header {
     uint32_t mark = kHeaderMark;
-    uint32_t segment =
-        kNoSegment;  // mem_alloc region of the caller's tensor, in and out alike
+    uint32_t segment = kNoSegment;  // mem_alloc region of the caller's tensor, in and out alike
     yoke_comm_signature signature = {};
     uint64_t offset = 0;  // there
 };

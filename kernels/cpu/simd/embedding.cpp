@@ -10,8 +10,7 @@ YOKE_SIMD_BEGIN
 
 constexpr int64_t kEmbeddingColumns =
     128;  // columns at a time, accumulated in registers and a near cache
-constexpr int64_t kEmbeddingBlock =
-    64;  // additions in sequence before the sum joins the total
+constexpr int64_t kEmbeddingBlock = 64;  // additions in sequence before the sum joins the total
 
 // The index as a list, with what lies beside each entry (the rows of the other operand).
 struct Entries {

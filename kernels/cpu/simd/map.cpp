@@ -12,7 +12,7 @@
 
 YOKE_SIMD_BEGIN
 
-constexpr int64_t kBufferBytes = 2048;   // size of each operand's buffer; all fit the first-level cache
+constexpr int64_t kBufferBytes = 2048;   // for each operand; all fit the first-level cache
 constexpr int64_t kGroupBytes = 64 * 8;  // the largest group
 
 // ---- less than a group: what is left of a dense run, and the whole of a small tensor --------------------------------

@@ -21,7 +21,7 @@ using kernels::Product;
 
 struct Gemm {
     Product product;
-    Activation activation = Activation::kNone;  // applied to the product plus bias, before the store
+    Activation activation = Activation::kNone;  // applied to the sum with bias, before the store
     void *before = nullptr;  // where the activation's argument is kept; strides are those of c
 };
 

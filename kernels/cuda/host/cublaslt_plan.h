@@ -17,8 +17,7 @@ struct PlanKey {
         step[3];  // A, B, D: leading dimensions, and steps from matrix to matrix of a batch
     int32_t dtype, epilogue;
     int32_t transposed[2];  // A, B
-    int8_t alignment
-        [6];  // A, B, D, bias and the epilogue's second output: powers of two, at most 8
+    int8_t alignment[6];    // A, B, D, bias, second output of the epilogue: powers of two, to 8
     int8_t tf32, unused;
 };
 

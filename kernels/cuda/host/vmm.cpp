@@ -26,7 +26,7 @@ struct Chunk {
 std::mutex g_mutex;
 kernels::Ranges g_chunks, g_mapped;
 uint64_t g_last_id = 0;
-uint64_t g_readers[kMaxDevices];  // readers of each device's chunks, by CUDA's numbers: a bit for each
+uint64_t g_readers[kMaxDevices];  // readers of each device's chunks: a bit for each number of CUDA
 
 using Count = unsigned long long;
 

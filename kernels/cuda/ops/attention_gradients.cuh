@@ -13,7 +13,7 @@ struct BackwardLaunch : AttentionWork<In, kBackwardOperands> {
     using C = typename In::Value;
     AttentionRows grad, out, d_query, d_key, d_value;
     const C *lse;  // dense
-    C *dots;       // dot product of each row of the result and its gradient, subtracted in softmax's gradient
+    C *dots;       // result row times its gradient: subtracted in softmax's gradient
 };
 
 template <class In>

@@ -16,7 +16,7 @@ constexpr int kOut = 0, kOf = 1, kFirst = 2, kSecond = 3;
 
 struct SpreadJob {
     Walk<4> walk;
-    int64_t packs;  // packs of out and x; 0 without packs. Each pack stays within the innermost axis.
+    int64_t packs;  // packs of out and x, within the innermost axis; 0 without packs
     int dtype, size;
 };
 

@@ -32,7 +32,7 @@
 
 YOKE_CUDA_BEGIN
 
-constexpr int kMostThreads = 512;  // threads of a block with a shared row: each may have 128 registers
+constexpr int kMostThreads = 512;  // in a block with a shared row: each may have 128 registers
 
 // N operands of one shape. In each operand, a row lies along an axis.
 template <int N>

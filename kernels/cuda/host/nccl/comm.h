@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 // Memory that the caller has freed, and that a thread frees in NCCL, one thread at a time (memory.h).
 struct Freeing {
     std::atomic<bool> has_marked{false};  // given back amid a call
-    std::atomic<int> asked{0};  // requests since a thread began; 0: no thread is active
+    std::atomic<int> asked{0};            // requests since a thread began; 0: no thread is active
 };
 
 // Lock of the right to call NCCL on a communicator.
