@@ -1,4 +1,4 @@
-// The distance from 1 to the next larger number of a dtype: what rms_norm adds unless told otherwise. Host code.
+// Distance from 1 to the next larger number of a dtype: rms_norm's default epsilon. Host code.
 #pragma once
 
 #include "kernels/common/operand.h"

@@ -18,7 +18,7 @@ YOKE_HD double log2_wide(float x)
 {
     constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdu;
     uint64_t bits = bit_cast<uint64_t>((double)x) + (0x3ff0000000000000u - kSqrtHalf);
-    // The exponent as a double without a 64-bit integer conversion, which AVX2 lacks.
+    // The exponent as a double without a 64-bit integer conversion, missing in AVX2.
     double k = bit_cast<double>((bits >> 52) | 0x4330000000000000u) - (0x1p52 + 1023.0);
     double m = bit_cast<double>((bits & 0x000fffffffffffffu) + kSqrtHalf);
     double s = (m - 1.0) / (m + 1.0);

@@ -25,7 +25,7 @@ YOKE_HD double random_log(double x)
 {
     constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdu;
     uint64_t bits = bit_cast<uint64_t>(x) + (0x3ff0000000000000u - kSqrtHalf);
-    // The exponent as a double without a 64-bit integer conversion, which AVX2 lacks.
+    // The exponent as a double without a 64-bit integer conversion, missing in AVX2.
     double k = bit_cast<double>((bits >> 52) | 0x4330000000000000u) - (0x1p52 + 1023.0);
     double f = bit_cast<double>((bits & 0x000fffffffffffffu) + kSqrtHalf) - 1.0;
     double s = f / (2.0 + f);

@@ -12,7 +12,7 @@ struct Device {
 };
 extern Device g_device;
 
-// "cpu: vmm_map got a stream of another device" and the like, where it can be told cheaply.
+// Reports "cpu: vmm_map got a stream of another device" and the like, if the check is cheap.
 yoke_status check_device(const void *device, const char *call);
 
 YOKE_DEVICE_ENTRIES(YOKE_DECLARE_ENTRY)

@@ -32,7 +32,7 @@ public:
 
     int size() const { return size_; }
 
-    // Whether somebody else wants the processors, as far as recent waits tell. Any thread may ask.
+    // Returns whether other processes want the processors, judged by recent waits. Any thread may ask.
     bool is_machine_busy() const;
 
     // Called in a forked child, where the threads are missing.

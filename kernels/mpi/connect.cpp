@@ -185,7 +185,7 @@ void disconnect(Comm &comm)
     const bool may_hold_more = comm.has_failed || comm.has_messages || comm.aborted.load();
     if (may_hold_more || !is_in_job()) return;
     for (MPI_Comm *one : {&comm.ranks, &comm.within, &comm.across})
-        if (*one != MPI_COMM_NULL) MPI_Comm_free(one);  // waits for nobody
+        if (*one != MPI_COMM_NULL) MPI_Comm_free(one);  // does not wait
 }
 
 }  // namespace yoke::mpi

@@ -129,7 +129,7 @@ yoke_status Connector::admit(const Descriptor &door, int64_t now)
             [&] { return accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
         if (!unproved.socket) {
             pollfd waiting = {door.get(), POLLIN,
-                              0};  // a shortage shows also where nobody connects
+                              0};  // a shortage occurs even without a connection
             const int code = errno;
             if (!is_shortage() || poll(&waiting, 1, 0) <= 0) return YOKE_OK;
             errno = code;

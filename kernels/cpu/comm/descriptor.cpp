@@ -95,7 +95,7 @@ void Descriptor::reset(int fd)
 {
     if (fd_ >= 0 && generation_ == generation()) {
         const Unforked unforked;
-        mark(fd_, false);  // before the number can be somebody else's
+        mark(fd_, false);  // before another file can get the number
         close(fd_);
     }
     fd_ = above_standard(fd);

@@ -61,7 +61,7 @@ public:
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
 
-    // Why the call cannot go on, or YOKE_OK; the host has been told.
+    // Returns YOKE_OK, or the failure of the call, already reported to the core.
     yoke_status status() const { return status_; }
     Device &device() const { return *device_; }
 

@@ -164,7 +164,7 @@ yoke_status Scope::check(cudaError_t error, const char *what, ...) const
 {
     if (error == cudaSuccess) [[likely]]
         return YOKE_OK;
-    cudaGetLastError();  // told here, so it must not be found again behind a later launch
+    cudaGetLastError();  // reported here, so a later launch must not find the error again
     va_list args;
     va_start(args, what);
     const yoke_status status =

@@ -66,7 +66,7 @@ struct Places {
     }
 };
 
-// How an index out of range is told; see reporter() in fault.h.
+// Messages about an index out of range; see reporter() in fault.h.
 struct Wording {
     const char *outside, *empty;
 };
@@ -77,7 +77,7 @@ inline constexpr Wording kWrappingWording = {
     "%1$s: the index%2$s is %3$lld; along an axis of length %4$lld use -%4$lld to %5$lld",
     "%1$s: the index%2$s is %3$lld, but the axis is empty"};
 
-// Whether the dtype is one of indices; else the host has been told.
+// Checks that the dtype is an index dtype. Otherwise reports the failure to the core.
 inline yoke_status check_index_dtype(const yoke_launch *launch, const yoke_operand &index)
 {
     return index.dtype == YOKE_I64 || index.dtype == YOKE_I32
@@ -85,7 +85,7 @@ inline yoke_status check_index_dtype(const yoke_launch *launch, const yoke_opera
                : bad_dtype(launch, "index", index.dtype);
 }
 
-// Places for `count` index tensors of one shape, beside axes of these lengths. Negative indices wrap where told so.
+// Places for `count` index tensors of one shape, beside axes of these lengths. Negative indices wrap if `wraps`.
 class PlaceList {
 public:
     explicit PlaceList(const yoke_launch *launch) : launch_(launch), scratch_(launch) {}

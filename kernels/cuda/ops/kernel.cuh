@@ -84,7 +84,7 @@ struct Grid {
     int64_t rows = 1;    // blocks along y, below 2^16
 };
 
-// Starts kernel(args...) on the launch's stream. A kernel that CUDA refuses is told with the op's name.
+// Starts kernel(args...) on the launch's stream. If CUDA refuses a kernel, reports the op's name.
 template <class... P, class... A>
 inline yoke_status start(const yoke_launch *launch, void (*kernel)(P...), const Grid &grid,
                          const A &...args)

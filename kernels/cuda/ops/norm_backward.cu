@@ -16,7 +16,7 @@ using kernels::Normal;
 template <class C>
 struct NormGradient {
     const C *means, *rstds;  // by row; means only in layer_norm
-    C *sums;                 // [blocks, 2, length]: of g normal, and of g; null if nobody asks
+    C *sums;                 // [blocks, 2, length]: of g normal, and of g; null if not wanted
     bool has_weight, of_x, has_other;
 };
 

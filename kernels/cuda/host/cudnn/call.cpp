@@ -228,7 +228,7 @@ yoke_status CudnnCall::pass_by(const CudnnFailure &failure) const
     return YOKE_OK;
 }
 
-// False where memory lacks; what else fails is kept in *lost.
+// Returns false if memory is missing; other failures are kept in *lost.
 bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
 {
     const yoke_status status = bytes ? room.try_reserve(bytes) : YOKE_OK;

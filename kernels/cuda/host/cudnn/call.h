@@ -37,7 +37,7 @@ public:
     uint64_t refused() const { return entry_->refused; }
     // False in *has_room, and YOKE_E_OOM, where there is no memory for any plan's workspace; nothing ran then.
     yoke_status run(bool *has_room);
-    // Warns that memory lacks, where there is a way on all the same.
+    // Warns that memory is missing, if there is an alternative.
     void tell_no_room(const char *instead) const;
 
 protected:

@@ -112,7 +112,7 @@ struct RequiredCalls {
     YOKE_NCCL_CALLS(YOKE_NCCL_MEMBER)
 };
 
-// Null where this NCCL lacks the call.
+// Null if the call is missing in this NCCL.
 struct NewerCalls {
     YOKE_NCCL_NEWER_CALLS(YOKE_NCCL_MEMBER)
 };

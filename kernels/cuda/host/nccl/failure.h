@@ -29,7 +29,7 @@ yoke_status fail_nccl(const Place &place, ncclComm_t handle, ncclResult_t result
 yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outcome,
                       const char *function, yoke_comm_fault *fault);
 
-// Logs a warning where no caller is left to be told.
+// Logs a warning if no caller is left to get the failure.
 void warn_at(const Place &place, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace yoke::cuda::nccl

@@ -143,7 +143,7 @@ private:
     Comm *const comm_;
 };
 
-// Looks again where somebody has asked meanwhile.
+// Looks again if another thread has asked meanwhile.
 Outcome Freer::run()
 {
     Freeing &freeing = of(comm_);
