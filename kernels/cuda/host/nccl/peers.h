@@ -7,7 +7,7 @@
 namespace yoke::cuda::nccl {
 
 // Fails alike on all ranks and names the faulty rank. `own` is this rank's failure, or YOKE_OK. `device` is null if
-// the device is at fault. A member without all_gather passes.
+// the device is at fault. Without all_gather, returns `own`.
 yoke_status agree(const yoke_comm_member &member, const Device *device, yoke_status own);
 
 }  // namespace yoke::cuda::nccl
