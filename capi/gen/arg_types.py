@@ -1,12 +1,12 @@
-"""The types of an op's arguments: what ops.def, the core, the C API, both bindings, stubs and docs know of each.
+"""Types of an op's arguments, for ops.def, the core, the C API, both bindings, stubs and docs.
 
-A type more is one entry here, and the functions that it names: `convert` in capi/src/args.h, `getter` and `pack` in
-core/ops/args.h, and for a new kind a converter in each binding. C and C++ read the table as generated .inc files.
+A new type is an entry here, and the functions in the entry: `convert` in capi/src/args.h, `getter` and `pack` in core/ops/args.h,
+and for a new kind a converter in each binding. C and C++ read the table as generated .inc files.
 """
 
 from dataclasses import dataclass
 
-# What a default may look like, and how an error says so.
+# Pattern of a default, and its name in errors.
 NONE = ("none", "none")
 INT = (r"-?\d+", "a whole number")
 NUMBER = (r"-?\d+(\.\d+)?(e-?\d+)?", "a number")
@@ -18,22 +18,22 @@ def or_none(default):
 
 @dataclass(frozen=True)
 class ArgType:
-    name: str  # as ops.def spells it; with "?" it may be absent, and has a value for that
-    kind: str  # what scripts give for it; types of one kind are converted alike
-    takes: str  # the kinds of yoke_arg that hold it; a default has the first, or is a FLOAT if it looks like one
+    name: str  # spelling in ops.def; "?" allows absence
+    kind: str  # kind of the script's value; types of the same kind share a converter
+    takes: str  # kinds of yoke_arg for the type; a default has the first, or is a FLOAT if written as a float
     wanted: str  # in an error of the C API: "it takes ..."
-    lua_wanted: str  # the same in an error of Lua
-    param: str  # of its C functions
+    lua_wanted: str  # text in an error of Lua
+    param: str  # parameter of C functions
     convert: str  # how capi/src/args.h turns that into a yoke_arg
     value: str  # in the core
-    getter: str  # of Args
+    getter: str  # member of Args
     caller: str  # the parameter of a caller in C++
     pack: str  # how core/ops/args.h turns that into a yoke_arg
     python: str
     lua: str
     default: tuple | None = None
     absent: str = "std::nullopt"  # the caller's parameter where the default is none
-    setter: tuple | None = None  # of Args, and what it takes
+    setter: tuple | None = None  # member of Args, and its parameter
     takes_number: bool = True  # whether a script may give a number
     written: bool = False
 
@@ -53,12 +53,12 @@ class ArgType:
 
     @property
     def tensor(self):
-        """Whether it holds tensors, one or more."""
+        """Whether the type is one or several tensors."""
         return bool({"TENSOR", "TENSORS"} & set(self.kinds))
 
     @property
     def is_list(self):
-        """Whether it is, in C, a pointer and a length that is named after it."""
+        """Whether the type is, in C, a pointer and a length with the pointer's name."""
         return "{0}_count" in self.param
 
     @property

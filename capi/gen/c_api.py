@@ -156,7 +156,7 @@ def check_functions(ops, by_hand, path):
 
 
 def check_slots(slots, functions):
-    """The slots, with those of new functions at the end. A slot that lost its function is refused."""
+    """Returns the slots, with new functions at the end. A slot without its function is refused."""
     for number, slot in enumerate(slots, 1):
         place = f"capi/slots.txt:{number}"
         if not re.fullmatch(r"yoke_[a-z0-9_]+", slot):

@@ -1,4 +1,4 @@
-"""What the core compiles: op numbers (ops.inc), typed arguments and callers (ops.h), the table itself (table.cpp)."""
+"""Generated code of the core: op numbers (ops.inc), typed arguments and callers (ops.h), the table itself (table.cpp)."""
 
 import re
 
@@ -39,7 +39,7 @@ def args_struct(op):
 
 
 def defined(op):
-    """The functions that the op's family defines; one that is missing is a link error."""
+    """Functions defined by the op's family; a missing function is a link error."""
     if op.composed:
         counts = [f"int64_t count_{op.cpp}({op.struct} a);"] if op.gives_list else []
         return counts + [f"{result_type(op)} compose_{op.cpp}({op.struct} a);"]

@@ -1,4 +1,6 @@
-"""Reads core/base/dtypes.def, whose first lines tell its grammar, and writes what knows the dtypes: C, C++, Python, Lua, docs."""
+"""Reads core/base/dtypes.def, with the grammar in its first lines, and writes the code and pages about dtypes: C, C++, Python, Lua,
+docs.
+"""
 
 import re
 from dataclasses import dataclass
@@ -24,11 +26,11 @@ class Dtype:
     short: str
     kind: str  # float, signed, unsigned, bool
     bits: int
-    exponent: int  # bits of it, and of the fraction; 0 of what is no float
+    exponent: int  # number of bits, as for the fraction; 0 unless a float
     fraction: int
     finite: bool  # has no infinity
     stored: bool  # kept, moved and cast alone
-    type: str  # that kernels hold an element in
+    type: str  # element type in kernels
     computed_in: str
     rank: int
     digits: int
@@ -48,7 +50,7 @@ class Dtype:
 
     @property
     def made(self):
-        """Whether its C++ type is made from its class."""
+        """Whether the C++ type is generated from the class."""
         return self.kind == "float" and self.bits <= 8
 
     @property
@@ -166,7 +168,7 @@ def parse(text, path):
     return dtypes
 
 
-# ---- what is written ---------------------------------------------------------------------------------------------
+# ---- output ------------------------------------------------------------------------------------------------------
 
 
 def macro(name, lines, comment=""):

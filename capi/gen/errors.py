@@ -1,4 +1,4 @@
-"""What stops the generator: text that says what is wrong and what is allowed. Whoever reads a file puts FILE:LINE before it."""
+"""Error of the generator: says the problem and the allowed values. The reader of the file puts FILE:LINE in front."""
 
 
 class TableError(Exception):

@@ -2,7 +2,7 @@
 
 from gen.errors import TableError
 
-# Rule: the arguments that it takes, each with the type that it must have.
+# Rule: its arguments, each with its required type.
 RULES = {
     "like": (("x", "tensor"),), "floating like": (("x", "tensor"),), "number like": (("x", "tensor"),),
     "bool like": (("x", "tensor"),), "row-major like": (("x", "tensor"),),
@@ -44,7 +44,7 @@ def check_arguments(rule, names, args):
 
 
 def check(text, args, results, cost):
-    """(rule, names) of an op, if it may have this one."""
+    """Returns (rule, names) of an op, if the op may have this rule."""
     rule, names = parse(text)
     if cost in ("composed", "inplace"):
         if rule != NOTHING:
@@ -59,7 +59,7 @@ def check(text, args, results, cost):
 
 
 def infer(op, enumerator):
-    """What the op table calls."""
+    """Returns the C++ call for the op table."""
     if op.composed or op.in_place:
         return "nullptr"
     if op.rule == NOTHING:

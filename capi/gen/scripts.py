@@ -1,4 +1,4 @@
-"""What the script bindings read: rows of ops, stubs for Python, LuaLS comments for Lua, and the reference page."""
+"""Generated input of the script bindings: rows of ops, stubs for Python, LuaLS comments for Lua, and the reference page."""
 
 from gen.arg_types import TYPES
 from gen.table import with_star
@@ -33,14 +33,16 @@ def python_params(args):
 
 
 def creates(args):
-    """Whether an op makes its result from nothing; Python then takes requires_grad too."""
+    """Whether an op creates its result without input tensors; Python then takes requires_grad too."""
     return any(TYPES[a.type].kind == "device" for a in args)
 
 
 def spread(args):
-    """The list of ints that may stand one by one, randn(2, 3), or -1: the last required argument, unless a number may follow.
+    """Index of the list of ints that may be spread, as in randn(2, 3), or -1: the last required argument, unless a number may
+    follow.
 
-    The bindings find it by the same rule in yoke_op_info."""
+    The bindings find the index by the same rule in yoke_op_info.
+    """
     last = max((i for i, a in enumerate(args) if a.default is None and not TYPES[a.type].optional), default=-1)
     if last < 0 or args[last].type != "ints":
         return -1
@@ -56,7 +58,7 @@ def python_spread(args):
 
 
 def python_function(op, args, own, indent=""):
-    """The stub of a function, or of a method: two where a list may stand one by one."""
+    """Stub of a function or a method: two stubs if a list may be spread."""
     first = ["self"] if indent else []
     forms = [python_params(args)] + ([python_spread(args)] if spread(args) >= 0 else [])
     lines = [f"{indent}def {op.name}({', '.join(first + form)}) -> {python_result(op, own)}: ..." for form in forms]
@@ -73,7 +75,7 @@ def python_result(op, own):
 
 
 def text_signature(op):
-    """What inspect.signature reads from the first lines of a docstring."""
+    """Returns the lines of a docstring read by inspect.signature."""
     params = [a.name + python_default(a).replace(" ", "") for a in op.args] + (["requires_grad=False"] if creates(op.args) else [])
     return f"{op.name}({', '.join(with_star(params, op.places))})\\n--\\n\\n"
 

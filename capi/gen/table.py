@@ -1,4 +1,4 @@
-"""Reads core/ops/ops.def, whose first lines tell its grammar, and refuses whatever does not follow it."""
+"""Reads core/ops/ops.def, with the grammar in its first lines, and refuses lines that break the grammar."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ from gen.errors import TableError
 AUTOCAST = ("low", "f32", "f32_unless_dtype", "promote", "error", "none")
 COSTS = ("bytes", "gemm", "view", "composed", "inplace")
 
-# Role of an argument: the types that can bear it.
+# Role of an argument: its allowed types.
 ROLES = {"index": ("tensor", "tensors"), "random_offset": ("int",)}
 
 OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| ([^|]+) \| (\w+) \| (\w+) \| (\S.*)")
@@ -31,7 +31,7 @@ class Arg:
 
     @property
     def public(self):
-        """As signatures have it: without its role, which is the core's own affair."""
+        """Returns the signature's form: without the role, because only the core uses the role."""
         return f"{self.name}: {self.type}" + (f" = {self.default}" if self.default is not None else "")
 
 
@@ -41,10 +41,10 @@ class Op:
     family: str
     signature: str
     args: list
-    results: list  # "tensor", "plain", "saved", or "tensors" alone; empty if it changes its argument or returns nothing
+    results: list  # "tensor", "plain", "saved", or "tensors" alone; empty if the op changes an argument or returns nothing
     mut: int  # the argument that is returned, or -1
     saves: dict  # argument -> names kept for its gradient
-    rule: str  # of its shape, and the arguments that this names
+    rule: str  # shape rule, and its arguments
     rule_args: list
     autocast: str
     cost: str
@@ -93,7 +93,7 @@ class Op:
 
 
 def split_args(text):
-    """Splits at the commas that stand outside of quotes: those with whole quotations behind them."""
+    """Splits at commas outside quotes; such commas have an even number of quotes behind them."""
     return [part.strip() for part in re.split(r',(?=(?:[^"]*"[^"]*")*[^"]*$)', text)] if text else []
 
 
@@ -121,7 +121,7 @@ def parse_arg(text):
 
 
 def check_range(name, default):
-    """A number must be one that C holds."""
+    """Checks that C can hold a number."""
     whole = re.fullmatch(r"-?\d+", default)
     if whole and not -(1 << 63) < int(default) < 1 << 63:
         raise TableError(f"argument '{name}': '{default}' does not fit into 64 bits; allowed: -9223372036854775807 to 9223372036854775807")
@@ -130,7 +130,7 @@ def check_range(name, default):
 
 
 def starred(texts):
-    """Returns the words of arguments without the "*" among them, and how many stand before it."""
+    """Returns the words of arguments without the "*" among them, and the number of words before the "*"."""
     places = texts.index("*") if "*" in texts else len(texts)
     if places < len(texts) and (places == len(texts) - 1 or texts.count("*") > 1):
         raise TableError("'*' stands once at most, with an argument behind it")
@@ -217,7 +217,9 @@ def check_doc(doc):
 
 
 def check_public(args, results):
-    """What the C function and the bindings add to the arguments, and how many lists they have room for."""
+    """Checks argument names against the names added by the C function and the bindings, and the number of lists against the
+    bindings' limit.
+    """
     returned = [kind for kind in results if kind != "saved"]
     names = ["outs", "capacity", "count"] if results == ["tensors"] else (
         ["out"] if len(returned) == 1 else [f"out{i}" for i in range(len(returned))])
@@ -261,7 +263,7 @@ def parse_op(line, family):
 
 
 def check_in_place(op, ops):
-    """An in-place form takes what its op takes, and is no class of autocast itself."""
+    """Checks that an in-place form takes its op's arguments, and has no autocast class itself."""
     base = ops.get(op.name[:-1])
     if base is None:
         raise TableError(f"there is no op '{op.name[:-1]}' that '{op.name}' could run in place")
@@ -277,7 +279,7 @@ def normalised(text):
 
 
 def name_in_cpp(ops, path):
-    """Gives each op its name in C++, which no other op may have, nor a struct that only '_' tells from another's."""
+    """Gives each op a unique name in C++; struct names must differ in more than '_'."""
     public, seen = {op.name for op in ops}, {}
     for op in ops:
         stem = op.name.removeprefix("_")
@@ -301,7 +303,7 @@ def read(root, path):
 
 
 def read_line(line, number, families, ops):
-    """Adds what a line says to `families`, {name: its line}, or to `ops`."""
+    """Adds the content of a line to `families`, {name: its line}, or to `ops`."""
     if stray := CONTROL.search(line):
         raise TableError(f"U+{ord(stray[0]):04X}, a control character, has no place here")
     if not line or line.startswith("#"):

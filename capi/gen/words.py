@@ -1,4 +1,4 @@
-"""Which names an op or an argument may have."""
+"""Allowed names of ops and arguments."""
 
 import keyword
 import re
@@ -13,7 +13,7 @@ CPP = C - {"restrict"} | set("""alignas alignof and and_eq asm bitand bitor bool
 constexpr constinit decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq nullptr
 operator or or_eq private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw
 true try typeid typename using virtual wchar_t xor xor_eq co_await co_return co_yield""".split())
-# With a meaning of their own in what is generated or in the table.
+# Names with a special meaning in generated code or in the table.
 TABLE = {"none", "self", "args"}
 LANGUAGES = {"C": C, "C++": CPP, "Python": set(keyword.kwlist), "Lua": LUA, "this table": TABLE}
 

@@ -1,7 +1,7 @@
-// args.h: how the functions of ops.cpp turn their C arguments into the core's argument list.
+// args.h: conversion of C arguments of the functions in ops.cpp to the core's argument list.
 //
-// The converters run outside of the guard, so they cannot raise: what cannot be used becomes an entry of a negative
-// kind, and call() turns that into the error. A good call pays one OR per argument for it.
+// The converters run outside the guard, so they cannot raise. An invalid argument becomes an entry of a negative
+// kind, and call() turns the entry into the error. A good call pays an OR per argument for this.
 #pragma once
 
 #include "core/ops/op_def.h"
@@ -94,11 +94,11 @@ inline yoke_arg to_tensors(yoke_tensor *const *items, int64_t count)
     return {YOKE_ARG_TENSORS, static_cast<int32_t>(count), {.tensors = items}};
 }
 
-// Runs an op for the C function `name`: its results go to `outs`, which are NULL after a failure.
+// Runs an op for the C function `name`. Results go to `outs`; after a failure `outs` are NULL.
 yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
                      yoke_tensor **const *outs, int out_count) noexcept;
 
-// The same for an op whose results are a list of any length.
+// Runs an op whose results are a list of any length.
 yoke_status run_list_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
                           yoke_tensor **outs, int64_t capacity, int64_t *count) noexcept;
 
@@ -109,8 +109,8 @@ yoke_status call_list(const char *name, int32_t op, yoke_arg (&args)[N], yoke_te
     return run_list_call(name, op, args, N, outs, capacity, count);
 }
 
-// Runs an op whose results are a list for a caller who has room for `capacity`; raises, before anything is made, where
-// that is too small. *count is set. `call` is the name in the message.
+// Runs an op whose results are a list, for a caller with space for `capacity` results. If the space is too small,
+// raises before any result is made. *count is set. `call` is the name in the message.
 void give_list(int32_t op, yoke_arg *args, yoke_tensor **outs, int64_t capacity, int64_t *count,
                const char *call);
 

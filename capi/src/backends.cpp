@@ -1,4 +1,4 @@
-// The backends that stand inside libyoke: here the core, which knows none of them, is told.
+// Registration of the backends inside libyoke, because the core knows no backend.
 #include "core/backend/registry.h"
 
 extern "C" yoke_status yoke_cpu_backend_get(const yoke_host *host, const yoke_backend **out);

@@ -22,7 +22,7 @@ Ref<Policy> policy_of_ops(const yoke_checkpoint_options &options, const char *ca
     return Policy::ops(names, short_name(call));
 }
 
-// The host's function, and what it says to.
+// Policy that asks the host program's function.
 class HostPolicy final : public Policy {
 public:
     HostPolicy(yoke_checkpoint_decide_fn decide, void *user) : decide_(decide), user_(user) {}

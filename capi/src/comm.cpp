@@ -33,7 +33,7 @@ yoke_status collective(const char *call, yoke_group *group, yoke_work **work, co
                 return made;
             },
             what);
-        std::optional<Interruptible> waits;  // what it waits for goes on
+        std::optional<Interruptible> waits;  // the work of an interrupted call goes on
         const Device *const device = given.device();
         const bool may_connect = device && !device->host;
         if (!work || may_connect) waits.emplace(said_name(call));
@@ -42,7 +42,7 @@ yoke_status collective(const char *call, yoke_group *group, yoke_work **work, co
     });
 }
 
-// One whose tensor is read and written.
+// Runs a collective with a single tensor, both read and written.
 yoke_status in_place(const char *call, int32_t op, yoke_group *group, yoke_tensor *t,
                      int32_t reduction, int32_t root, yoke_work **work)
 {
@@ -164,7 +164,7 @@ void yoke_group_release(yoke_group *group)
     release_handle(group, "yoke_group_release");
 }
 
-// ---- What it is -------------------------------------------------------------------------------------------------
+// ---- Properties -------------------------------------------------------------------------------------------------
 
 int32_t yoke_group_rank(yoke_group *group)
 {
@@ -356,7 +356,7 @@ yoke_status yoke_comm_coalesce_drop(void)
     return guard("yoke_comm_coalesce_drop", [] { Coalescing::drop("coalesce"); });
 }
 
-// ---- What a group is at -----------------------------------------------------------------------------------------
+// ---- State of a group -------------------------------------------------------------------------------------------
 
 yoke_status yoke_group_dump(yoke_group *group, const char *path)
 {

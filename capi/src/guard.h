@@ -1,7 +1,7 @@
-// guard.h: the one border between exceptions and status codes.
+// guard.h: the only border between exceptions and status codes.
 //
-// Every function of the C API that can fail runs its body in guard(): whatever the core raises becomes a status, and
-// its details become the calling thread's last error. Success touches neither. This is the only try/catch of the C API.
+// Every function of the C API that can fail runs its body in guard(): an error of the core becomes a status, and its
+// details become the calling thread's last error. Success changes neither. This is the only try/catch of the C API.
 #pragma once
 
 #include "capi/src/handles.h"
@@ -25,7 +25,7 @@ template <class Body>
 yoke_status guard(const char *call, Body &&body) noexcept
 {
     try {
-        thread_state();  // first of all: what follows may ask for it where nothing can be raised
+        thread_state();  // first: later code may need the state where raising is impossible
         body();
         return YOKE_OK;
     } catch (...) {
@@ -33,7 +33,7 @@ yoke_status guard(const char *call, Body &&body) noexcept
     }
 }
 
-// An object that serves one thread at a time, for as long as this lives.
+// Exclusive use of an object by a single thread, for the lifetime of this guard.
 template <class T>
 class InTurn {
 public:
@@ -49,7 +49,7 @@ private:
     T &object_;
 };
 
-// For functions that give their result directly: `missing` stands for a failure.
+// Runs the body of a function with a direct result; `missing` stands for a failure.
 template <class T, class Body>
 T guard_value(const char *call, T missing, Body &&body) noexcept
 {
@@ -68,7 +68,7 @@ inline const char *short_name(const char *call)
     return call + sizeof("yoke_") - 1;
 }
 
-// What scripts call a function of groups and works: without the class or module, too.
+// Returns the name of a call of groups and works in scripts: also without the class or module.
 inline const char *said_name(const char *call)
 {
     const char *name = short_name(call);
@@ -77,13 +77,12 @@ inline const char *said_name(const char *call)
     return name;
 }
 
-// Raise YOKE_E_VALUE with what to do about it, "give what began it"; without it, "it must be given".
+// Raise YOKE_E_VALUE with the remedy, such as "give what began it"; without a remedy, "it must be given".
 [[noreturn]] __attribute__((cold, noinline)) void fail_null(const char *call, const char *argument,
                                                             const char *remedy);
 [[noreturn]] __attribute__((cold, noinline)) void fail_null(const char *call, const char *argument);
 
-// Returns what a pointer points to, or a handle's object. Raises YOKE_E_VALUE for NULL, with a remedy where one is
-// given.
+// Returns the object of a pointer or handle. Raises YOKE_E_VALUE for NULL, with the remedy if given.
 template <class T, class... Remedy>
 auto &need(T *pointer, const char *call, const char *argument, Remedy... remedy)
 {

@@ -16,7 +16,7 @@ namespace {
 constexpr int kGenerationShift = 48;  // addresses of a process have no more bits
 constexpr uint16_t kGenerations = 0x7fff;
 constexpr size_t kRemembered =
-    1 << 16;  // released handles of which more is known than that they are none
+    1 << 16;  // released handles whose details are kept
 
 const char *name_of(HandleKind kind)
 {
@@ -64,7 +64,7 @@ uintptr_t generation_of(const void *handle)
     throw Error(status, text);
 }
 
-// What the host knows at one address.
+// Knowledge about the handle at an address.
 struct Known {
     uint16_t generation = 0;
     HandleKind kind = HandleKind::kNone;
@@ -142,7 +142,7 @@ private:
     }
     static void *object_at(void *handle) { return reinterpret_cast<void *>(address_of(handle)); }
 
-    // With the lock held: what is known of a handle that may be used, else nullptr.
+    // Returns the entry of a usable handle, else nullptr. The caller holds the lock.
     Known *live(const void *handle, HandleKind kind)
     {
         const auto found = known_.find(address_of(handle));
@@ -205,7 +205,7 @@ private:
     Mutex mutex_{LockRank::kOther};
     std::unordered_map<uintptr_t, Known> known_;
     std::unordered_map<uintptr_t, End> ended_;
-    std::deque<uintptr_t> order_;  // of those that ended, oldest first
+    std::deque<uintptr_t> order_;  // ended handles, oldest first
 };
 
 Registry &registry()

@@ -1,9 +1,9 @@
-// handles.h: the border between objects and the handles that C has of them, and its checking mode (YOKE_CHECKS=1).
+// handles.h: border between objects and their handles in C, and the checking mode of the handles (YOKE_CHECKS=1).
 //
-// A handle is the address of its object. In the checking mode it also carries a generation number in the bits that
-// addresses do not use, and is known with how many references the host holds by it: what was released, is of another
-// kind or was never given out is an error that names the call which released it, whatever stands at the address by now.
-// The mode is read with the first handle; while it is off, a handle costs one look at a flag.
+// A handle is the address of its object. In the checking mode a handle also carries a generation number in unused
+// address bits, and the table counts the host program's references by each handle. A released handle, a handle of
+// another kind and an unknown handle are errors with the call that released the handle, even if the address is in use
+// again. The mode is read with the first handle; while the mode is off, a handle costs one look at a flag.
 #pragma once
 
 #include "core/base/config.h"
@@ -52,7 +52,8 @@ enum class HandleKind : uint8_t {
     kCount,
 };
 
-// What a type of handle stands for; the object has retain() and release(), or is given back by its own function.
+// Object type of a handle type. The object has retain() and release(), or a function of its own gives the object
+// back.
 template <class Handle>
 struct HandleOf {
     static constexpr HandleKind kind = HandleKind::kNone;
@@ -91,10 +92,10 @@ inline constexpr bool kIsHandle = HandleOf<Handle>::kind != HandleKind::kNone;
 namespace detail {
 extern Switch checks;
 
-// Of the checking mode. Raises for what is no handle of that kind.
+// Looks a handle up in the checking mode. Raises for an invalid handle of this kind.
 void *find(void *handle, HandleKind kind, const char *call, const char *argument);
-// One reference more or fewer that the host holds. Such a handle that is none is told as any error is and logged, and
-// the result is nullptr, else the object.
+// Count a reference of the host program up or down. For an invalid handle the error is stored and logged, and the
+// result is nullptr, else the object.
 void *retain(void *handle, HandleKind kind, const char *call) noexcept;
 void *take_back(void *handle, HandleKind kind, const char *call) noexcept;
 // The handle of an object, `given` with a reference or merely shown.
@@ -116,8 +117,8 @@ auto *object_of(Handle *handle, const char *call, const char *argument)
     return reinterpret_cast<Object *>(handle);
 }
 
-// What stands behind the handles in an op's arguments, put in their place; lists live as long as the result, which is
-// null while a handle is the object.
+// Replaces handles in an op's arguments by their objects. Lists live as long as the result. If handles are the
+// objects, the result is null.
 using ResolvedLists = std::vector<std::vector<yoke_tensor *>>;
 std::unique_ptr<ResolvedLists> resolve(yoke_arg *args, int count, const OpDef &op,
                                        const char *call);
@@ -127,7 +128,7 @@ inline std::unique_ptr<ResolvedLists> resolve_args(yoke_arg *args, int count, co
     return checks_handles() ? resolve(args, count, op, call) : nullptr;
 }
 
-// The handle by which the caller has a reference from now on. An absent object has none.
+// Returns the handle with which the caller holds the reference. An absent object has no handle.
 template <class Handle, class T>
 Handle *hand_out(Ref<T> object)
 {
@@ -150,7 +151,7 @@ inline yoke_tensor *hand_out(Ref<yoke_tensor> tensor)
 {
     return hand_out<yoke_tensor>(std::move(tensor));
 }
-// The handle of an object that stays somebody else's.
+// Returns the handle of a borrowed object, without a reference for the caller.
 template <class Handle, class T>
 Handle *lend(T *object)
 {
@@ -172,7 +173,7 @@ Handle *retain_handle(Handle *handle, const char *call) noexcept
     static_cast<Object *>(object)->retain();
     return handle;
 }
-// The object whose reference the caller gives up; nullptr if there is none.
+// Returns the object whose reference the caller gives up; nullptr if there is no object.
 template <class Handle>
 auto *take_back(Handle *handle, const char *call) noexcept
 {

@@ -13,7 +13,7 @@ StoreOfFunctions::StoreOfFunctions(const yoke_store_functions *functions, const 
              short_name(call), functions_.set ? "get" : "set");
 }
 
-// A deadline stays one; all else is a store that does not work.
+// Passes a timeout on; any other status means a broken store.
 void StoreOfFunctions::check(yoke_status status, const char *function, const std::string &key) const
 {
     if (status == YOKE_OK) return;

@@ -15,7 +15,7 @@ bool is_mask(const yoke_index &item)
     return item.kind == YOKE_INDEX_TENSOR && item.tensor->dtype == YOKE_BOOL;
 }
 
-// A tensor or a bool: what makes an int beside it an index as well.
+// Returns whether the item is a tensor or a bool: an int beside such an item is an index as well.
 bool is_advanced(const yoke_index &item)
 {
     return item.kind == YOKE_INDEX_TENSOR || item.kind == YOKE_INDEX_BOOL;
@@ -29,7 +29,7 @@ int axes_named(const yoke_index &item)
            item.kind == YOKE_INDEX_TENSOR;
 }
 
-// What the items ask of x's axes in all.
+// Number of x's axes that the items take.
 struct Counts {
     int named = 0;
     int ellipses = 0;
@@ -87,7 +87,7 @@ int64_t checked_position(const yoke_tensor &x, int axis, int64_t position, const
     return position < 0 ? position + size : position;
 }
 
-// One position of an axis; the axis goes.
+// Takes a position of an axis and removes the axis.
 Tensor take(const yoke_tensor &x, int axis, int64_t position, const char *call)
 {
     const int64_t start = checked_position(x, axis, position, call);
@@ -113,7 +113,7 @@ Tensor cut(const Tensor &x, int axis, const yoke_index &item)
 
 // ---- A whole key -----------------------------------------------------------------------------------------
 
-// What a key names: a view, and of that the places that integer tensors name along some axes.
+// Selection of a key: a view, and in the view the places given by integer tensors along some axes.
 class Selection {
 public:
     // Where `ints_as_tensors`, an int beside a tensor becomes one too, and needs no view.
@@ -139,7 +139,7 @@ private:
     int whole_;                 // axes that an ellipsis stands for
     int at_ = 0;                // the next axis of base
     std::vector<Tensor> held_;  // the index tensors
-    Dims axes_;                 // of base, one for each of them
+    Dims axes_;                 // axes of base, an entry for each tensor
     int first_ = -1;            // where the first index of any kind stands
     bool ended_ = false;        // something else came after an index …
     bool apart_ = false;        // … and then one more: the indexed axes go to the front
@@ -272,7 +272,7 @@ void Selection::broadcast_indices()
     }
 }
 
-// Without leading axes of length 1 that the target has not, which NumPy lets pass.
+// Removes leading axes of length 1 that the target does not have, as NumPy does.
 Tensor fitted(const yoke_tensor &values, int ndim)
 {
     Dims shape{values.shape()};
@@ -316,7 +316,7 @@ Tensor index(const yoke_tensor &x, Items items, const char *call)
 {
     const Selection key(x, items, false, call);
     if (!key.indices.empty()) return ops::index(key.base, key.indices, key.axis);
-    // A view in any case, so that the caller never gets x itself.
+    // The result is always a view, so the caller never gets x itself.
     return key.base.get() == &x ? ops::view(x, x.shape()) : key.base;
 }
 

@@ -79,7 +79,7 @@ void check_counts(const OpDef &def, const yoke_arg *args, int32_t arg_count, yok
              outs ? "" : " at NULL", def.returned_count);
 }
 
-// Raises for what a kind alone does not show: a NULL handle, a list of no length, a NULL inside it.
+// Raises for errors that a kind alone does not show: a NULL handle, a list without length, a NULL in a list.
 void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value)
 {
     const bool list = value.kind == YOKE_ARG_INTS || value.kind == YOKE_ARG_TENSORS;
@@ -110,7 +110,7 @@ void complete(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_ar
     for (int i = 0; i < arg_count; ++i) {
         const ArgSpec &spec = def.args[i];
         full[i] = args[i];
-        // What most arguments are needs no further look.
+        // Most arguments are single tensors and need no further check.
         if (args[i].kind == YOKE_ARG_TENSOR && args[i].v.tensor && is_single_tensor_type(spec.type))
             [[likely]]
             continue;

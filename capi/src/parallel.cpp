@@ -81,7 +81,7 @@ ReducerOptions options_of(const yoke_reducer_options *options, const char *call)
     ReducerOptions how;
     if (!options) return how;
     const yoke_reducer_options given = read_struct(options, call, "options");
-    if (given.hook) how.hook = host_hook(given.hook, call);  // first: it has something to drop
+    if (given.hook) how.hook = host_hook(given.hook, call);  // first: the hook has a drop function
     if (given.bucket_mb != 0) how.sizes = bucket_sizes(given.bucket_mb);
     if (given.compression) how.compression = given.compression;
     how.flags = flags_of_reduce_dtype(given.reduce_dtype, "DistributedDataParallel");
@@ -92,7 +92,7 @@ ReducerOptions options_of(const yoke_reducer_options *options, const char *call)
     return how;
 }
 
-// The other ranks are told what is wrong with those of this one.
+// Returns the options. If they are invalid, notifies the other ranks.
 ReducerOptions options_or_refusal(Group &group, const yoke_reducer_options *options,
                                   const char *call)
 try {
@@ -107,7 +107,7 @@ std::shared_ptr<Reducer> need_reducer(yoke_reducer *reducer, const char *call)
     return need(reducer, call, "reducer").core();
 }
 
-// What ranks hand each other may be nothing; who gives something wants something.
+// Returns the state for the other ranks, or NULL. A caller with a state must take a state too.
 Ref<State> given_state(yoke_state *mine, yoke_state **out, const char *call)
 {
     if (out) *out = nullptr;

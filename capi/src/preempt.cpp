@@ -8,7 +8,7 @@ using namespace yoke::capi;
 
 namespace {
 
-// What bindings ask for in the name of a script: messages speak of what it called.
+// Call named in messages for watches of bindings, because a binding watches in the name of a script.
 constexpr const char *kScriptCall = "on_preempt";
 
 // `said` is the call as messages have it.

@@ -56,8 +56,8 @@ std::string make_build_info()
     return text;
 }
 
-// Waits for the device's work, looking again in growing steps up to a millisecond. A backend that
-// cannot be asked is waited for however long it takes. What a forked child left behind is passed over.
+// Waits for the device's work, with checks in growing steps up to a millisecond. If a backend cannot be checked,
+// waits without limit. Work left behind in a forked child is skipped.
 void drain(Device &device, std::chrono::steady_clock::time_point deadline, double timeout_s,
            const char *call)
 {

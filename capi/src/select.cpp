@@ -36,8 +36,8 @@ yoke_candidate candidate_of(const Verdict &verdict)
     return made;
 }
 
-// By UUID: numbers mean something else as soon as the variable is set. A card that has none cannot be named: the
-// variable would hide it, and every other card where it is the only one.
+// Names cards by UUID, because numbers change their meaning once the variable is set. A card without a UUID cannot be
+// named. Such a card would be hidden by the variable, and, if it is the only card, so would every other card.
 std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
                          std::string &problem)
 {

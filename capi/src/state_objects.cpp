@@ -1,4 +1,4 @@
-// The functions of yoke/state.h that tell objects apart from their states.
+// Functions of yoke/state.h that differ by the kind of object.
 #include "capi/src/guard.h"
 #include "core/base/random.h"
 #include "core/state/objects.h"
@@ -9,7 +9,7 @@ using namespace yoke::capi;
 
 namespace {
 
-// Objects that one thread at a time may use.
+// Gives the state of an object that a single thread at a time may use.
 template <class T>
 yoke_status give_state(T *object, const char *argument, yoke_state **out, const char *call)
 {

@@ -8,7 +8,7 @@
 
 namespace yoke::capi {
 
-// Raises YOKE_E_VALUE for a caller's size that cannot be meant, before anything behind the pointer is read.
+// Raises YOKE_E_VALUE for an impossible size, before the code reads anything behind the pointer.
 inline void check_struct_size(uint32_t size, size_t known, const char *call, const char *argument)
 {
     // Far above any struct to come, far below what an uninitialised field tends to hold.
@@ -19,7 +19,7 @@ inline void check_struct_size(uint32_t size, size_t known, const char *call, con
              short_name(call), argument, size, known);
 }
 
-// The caller's struct in our size: what it lacks is zero; what we do not know must be zero.
+// Copies the caller's struct to the library's size. Missing fields are zero; unknown fields must be zero.
 template <class T>
 T read_struct(const T *theirs, const char *call, const char *argument)
 {
@@ -33,14 +33,15 @@ T read_struct(const T *theirs, const char *call, const char *argument)
                 "%s: argument '%s' has %u bytes and sets byte %zu, of which this version knows only the first %zu; use a newer libyoke",
                 short_name(call), argument, size, i, sizeof(T));
     T ours{};
-    // A size that ends within a field, which no version has had, gives no half of a pointer.
+    // If the size ends within a field (no version had such a size), no half pointer is copied.
     const size_t whole = size / alignof(T) * alignof(T);
     std::memcpy(&ours, bytes, std::min(whole, sizeof(T)));
     ours.struct_size = sizeof(T);
     return ours;
 }
 
-// Our struct in the caller's size, which stays as it is; its unknown tail becomes zero.
+// Copies the library's struct to the caller's size, and leaves the caller's struct_size; an unknown tail becomes
+// zero.
 template <class T>
 void write_struct(T *theirs, const T &ours, const char *call, const char *argument)
 {

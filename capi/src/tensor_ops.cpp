@@ -32,7 +32,7 @@ private:
     std::vector<yoke_index> found_;
 };
 
-// The one element of x as a T, whose dtype is `dtype`.
+// Returns the only element of x as a T; `dtype` is the dtype of T.
 template <class T>
 T item(const yoke_tensor &x, yoke_dtype dtype, const char *call)
 {

@@ -1,4 +1,4 @@
-// words.cpp: what a name that is not known was probably meant to say.
+// words.cpp: probable meaning of an unknown name.
 #include "yoke/runtime.h"
 
 #include "capi/src/guard.h"
@@ -12,7 +12,8 @@ using namespace yoke::capi;
 
 namespace {
 
-// What other libraries (PyTorch, NumPy) call the arguments of ours; of several, the first that a call has.
+// Argument names of other libraries (PyTorch, NumPy), with Yoke's name first. Of several rows, the first that fits
+// the call counts.
 constexpr const char *kTranslations[][2] = {
     {"dim", "axis"},
     {"dim", "axes"},

@@ -11,7 +11,7 @@ using namespace yoke::capi;
 
 namespace {
 
-// Without the seconds: who waits in slices would be told those of the last one.
+// The message leaves the seconds out: for a caller that waits in slices, they would be the seconds of the last slice.
 [[noreturn]] void fail_late(const Work &work, const char *call)
 {
     if (work.of() == 0)

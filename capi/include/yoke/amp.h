@@ -1,14 +1,14 @@
 /*
  * yoke/amp.h: mixed precision.
  *
- * While an autocast region is in force in a thread, each op runs in the dtype that suits it: matrix
- * products in a half, what needs range or precision in float32. Which is which stands in docs/ops.md;
- * arguments are cast as needed, float64 and integers never, and casts are recorded for yoke_backward.
- * Casts of float32 weights (leaves that require grad) are kept until the outermost region is released, or the
- * weight is written: by an op, an optimizer, a replay of a graph, yoke_tensor_copy_from_host. What writes it by
- * address (yoke_tensor_data, a NumPy array or a DLPack consumer that shares its memory) is not seen: do it outside
- * of regions, follow it by any write of Yoke's own, or give `cache_enabled` 0. A capture shares no kept cast with
- * what runs outside of it: each replay casts the weights that it finds.
+ * While an autocast region is in force in a thread, each op runs in a suitable dtype. Matrix products run in a 16-bit
+ * float, and ops with a need for range or precision run in float32 (list in docs/ops.md). Arguments are cast as
+ * needed; float64 and integers are never cast. yoke_backward sees the casts, as they are recorded. Casts of float32
+ * weights (leaves that require grad) are kept until the outermost region is released or the weight is written: by an
+ * op, an optimizer, a replay of a graph, yoke_tensor_copy_from_host. Yoke does not see a write by address
+ * (yoke_tensor_data, a NumPy array or a DLPack consumer with shared memory). For such a write leave all regions, or
+ * write once more through Yoke afterwards, or give `cache_enabled` 0. A capture shares no kept cast with code outside
+ * of the capture: each replay casts the current weights.
  */
 #ifndef YOKE_AMP_H
 #define YOKE_AMP_H
@@ -23,24 +23,24 @@ extern "C" {
 
 typedef struct yoke_autocast yoke_autocast;
 
-/* A region, nested in the one in force in the calling thread, whose kept casts it shares. It comes into
- * force with yoke_autocast_swap. `enabled` 0: ops inside run in the dtypes they are given. `dtype` is
- * YOKE_F16, YOKE_BF16, or YOKE_NONE for what suits each device: float16 on cuda, bfloat16 on cpu.
- * `cache_enabled` 0: weights are cast anew by each op. Errors: VALUE for another dtype. [any-thread] */
+/* Creates a region, nested in the calling thread's region in force; the two share the kept casts. yoke_autocast_swap
+ * puts the region in force. `enabled` 0: ops inside run in the dtypes of their arguments. `dtype` is YOKE_F16,
+ * YOKE_BF16, or YOKE_NONE for the usual dtype of each device: float16 on cuda, bfloat16 on cpu. `cache_enabled` 0:
+ * each op casts weights anew. Errors: VALUE for another dtype. [any-thread] */
 YOKE_API yoke_status yoke_autocast_create(int32_t enabled, yoke_dtype dtype, int32_t cache_enabled,
                                           yoke_autocast **out);
 
-/* Puts a region (NULL: none) in force in the calling thread and returns the one before, so that a scope
- * can restore it. A region lives while it is in force somewhere; the one that is returned lives on only
- * if its maker has not released it. A region, and those nested in it, may be in force in several threads at
- * once, which share the kept casts. If this is the thread's first call and the host has no memory left,
- * nothing comes into force, and the last error is OOM. [any-thread] */
+/* Puts a region (NULL: none) in force in the calling thread and returns the previous region, so that a scope can
+ * restore it. A region lives while it is in force in any thread. The returned region lives on only while its maker
+ * holds a reference. A region and its nested regions may be in force in several threads at once; these threads share
+ * the kept casts. If this is the thread's first call and no host memory is left, nothing comes into force, and the
+ * last error is OOM. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_swap(yoke_autocast *region);
 
 /* The region in force in the calling thread, or NULL; borrowed while it is in force. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_current(void);
 
-/* One more reference; returns its argument, which may be NULL. [any-thread] */
+/* Adds a reference and returns the argument, which may be NULL. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_retain(yoke_autocast *region);
 
 /* The kept casts go with the last of the nested regions. [any-thread] */
@@ -49,16 +49,16 @@ YOKE_API void yoke_autocast_release(yoke_autocast *region);
 /* 1 while ops of the calling thread are cast. [any-thread] */
 YOKE_API int32_t yoke_is_autocast_enabled(void);
 
-/* The half that ops on `device` (NULL: the current one) are cast to in the region in force, and in a
- * region without a dtype where none is. YOKE_NONE on failure. [any-thread] */
+/* Returns the 16-bit float of casts on `device` (NULL: the current device) in the region in force. Without a region,
+ * returns the dtype of a region made with YOKE_NONE. YOKE_NONE on failure. [any-thread] */
 YOKE_API yoke_dtype yoke_autocast_dtype(yoke_device *device);
 
 /* ---- TF32 -------------------------------------------------------------------------------------------- */
 
-/* Whether matrix products of float32 may round what they multiply to TF32 (10 bits of mantissa; sums stay
- * float32), which tensor cores from Ampere on multiply several times as fast. For the whole process, from
- * the next op on; a graph keeps what was allowed at its capture, and backward asks anew. The CPU never
- * rounds. Not allowed at first, unless YOKE_ALLOW_TF32 is 1. [any-thread] */
+/* Sets whether matrix products of float32 may round their factors to TF32 (10 bits of mantissa; sums stay float32).
+ * Tensor cores from Ampere on multiply TF32 several times as fast. The setting holds for the whole process, from the
+ * next op on. A graph keeps the setting of its capture, and backward reads the setting anew. The CPU never rounds.
+ * The default is 0, unless YOKE_ALLOW_TF32 is 1. [any-thread] */
 YOKE_API yoke_status yoke_set_allow_tf32(int32_t enabled);
 
 /* 1 or 0; -1 if YOKE_ALLOW_TF32 cannot be read. [any-thread] */
@@ -66,21 +66,22 @@ YOKE_API int32_t yoke_get_allow_tf32(void);
 
 /* ---- Loss scaling ------------------------------------------------------------------------------------ */
 
-/* For float16, whose small gradients would vanish: the loss is multiplied by a large scale, gradients are
- * divided by it before the step. A step is skipped if one of them is not finite, and the scale shrinks;
- * after growth_interval iterations without that it grows. The rules are those of PyTorch's GradScaler,
- * but the scale never falls below FLT_MIN, whose reciprocal is finite; the log warns once when it gets there.
+/* Gradient scaler for float16, whose small gradients would vanish: the loss is multiplied by a large scale, and the
+ * gradients are divided by the scale before the step. If a gradient is not finite, the step is skipped and the scale
+ * shrinks. After growth_interval iterations without a skip the scale grows. The rules are those of PyTorch's
+ * GradScaler, but the scale never falls below FLT_MIN, because the reciprocal of FLT_MIN is finite. The log warns
+ * once when the scale reaches FLT_MIN.
  *
  *     yoke_grad_scaler_scale(scaler, loss, &scaled);  yoke_backward(scaled);
  *     yoke_grad_scaler_step(scaler, optimizer);       yoke_grad_scaler_update(scaler);
  *
- * Scale and overflow flags stay on the device, and nothing waits for them but get_state. Calls on one
- * scaler come from one thread at a time: while one is inside, another gets STATE. */
+ * Scale and overflow flags stay on the device; only get_state waits for them. Calls on one scaler come from one
+ * thread at a time: while a call runs, a second thread gets STATE. */
 typedef struct yoke_grad_scaler yoke_grad_scaler;
 
 typedef struct yoke_grad_scaler_options {
     uint32_t struct_size;    /* sizeof(yoke_grad_scaler_options) */
-    int32_t disabled;        /* 1: scale gives its argument, step steps, the rest does nothing */
+    int32_t disabled;        /* 1: scale returns its argument, step steps, other calls have no effect */
     double scale;            /* ≥ FLT_MIN, the scale at first; 65536 in PyTorch */
     double growth_factor;    /* > 1; 2 */
     double backoff_factor;   /* between 0 and 1; 0.5 */
@@ -103,10 +104,10 @@ YOKE_API yoke_status yoke_grad_scaler_scale(yoke_grad_scaler *scaler, yoke_tenso
  * unscaled or stepped since the last update; TYPE for a float16 gradient. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_unscale(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
 
-/* Unscales, if that was not done yet, and steps unless a gradient was not finite. Errors: STATE if nothing
- * was scaled, this optimizer has stepped since the last update, or no parameter has a gradient; TYPE as
- * above. After another error the step may be made again, with the same gradients; whoever goes on with
- * other ones calls update before. [any-thread] */
+/* Unscales, if the gradients are not yet unscaled, and steps unless a gradient is not finite. Errors: STATE if
+ * nothing was scaled, this optimizer has stepped since the last update, or no parameter has a gradient; TYPE as
+ * above. After another error the caller may repeat the step with the same gradients. A caller with new gradients
+ * calls update first. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_step(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
 
 /* Ends an iteration, after the steps of all its optimizers: works out the next scale.
@@ -117,7 +118,7 @@ YOKE_API yoke_status yoke_grad_scaler_update(yoke_grad_scaler *scaler);
  * in the host's memory that is below FLT_MIN or infinite; a device is not waited for. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_update_to(yoke_grad_scaler *scaler, yoke_tensor *scale);
 
-/* Everything that a scaler which goes on from here needs; waits for the device. [any-thread] */
+/* Reads all values with which another scaler continues; waits for the device. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_get_state(yoke_grad_scaler *scaler,
                                                 yoke_grad_scaler_options *state);
 

@@ -1,16 +1,16 @@
 /*
  * yoke/autograd.h: gradients.
  *
- * Ops on tensors that require grad are recorded as they run; yoke_backward walks the record back once
- * and frees it as it goes. Gradients add up in the leaves until they are zeroed. Whether ops are
- * recorded is a mode of the thread. There are no second-order gradients.
+ * Ops on tensors that require grad are recorded on a tape as they run. yoke_backward walks the tape back once and
+ * frees it on the way. Gradients add up in the leaves until they are zeroed. Recording is a mode of the thread. There
+ * are no second-order gradients.
  *
- * A leaf gets its gradient as soon as the last op that uses it has been walked; a walk that fails midway has given
- * some leaves theirs.
+ * A leaf gets its gradient as soon as the last op with this leaf has been walked. If a walk fails midway, some leaves
+ * have their gradients already.
  *
- * Several threads may go backward at once over one record, or over losses with a shared trunk. Each holds what
- * it reads while it reads it. A walk that comes to what another has freed gets STATE, as it would in one
- * thread: all but the last retain the record, or the program orders them. Leaves add up whatever comes.
+ * Several threads may run backward at once over one tape, or over losses with a shared trunk. Each walk holds the
+ * memory it reads. If a walk reaches a part that another walk has freed, it gets STATE, as within a single thread. So
+ * all walks but the last retain the graph, or the program orders the walks. Leaves add up the gradients of all walks.
  */
 #ifndef YOKE_AUTOGRAD_H
 #define YOKE_AUTOGRAD_H
@@ -23,9 +23,9 @@ extern "C" {
 
 /* ---- Recording --------------------------------------------------------------------------------------- */
 
-/* Turns recording on (1) or off (0) for the calling thread and returns what it was, so that a scope
- * can restore it. It is on at first. -1, with OOM as the last error, if this is the thread's first call and
- * the host has no memory left. [any-thread] */
+/* Turns recording on (1) or off (0) for the calling thread and returns the previous value, so that a scope can
+ * restore it. Recording is on at first. If this is the thread's first call and no host memory is left, returns -1
+ * with OOM as the last error. [any-thread] */
 YOKE_API int32_t yoke_set_grad_enabled(int32_t enabled);
 
 /* 1 while the calling thread records. [any-thread] */
@@ -34,17 +34,17 @@ YOKE_API int32_t yoke_is_grad_enabled(void);
 /* Whether a gradient flows to this tensor; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_tensor_requires_grad(yoke_tensor *tensor);
 
-/* Asks for a gradient of a leaf, or no longer. Errors: TYPE for a dtype that is not floating,
- * STATE for switching it off on the result of an op (detach it). [any-thread] */
+/* Sets whether a leaf gets a gradient. Errors: TYPE if the dtype is not floating; STATE for 0 on the result of an op
+ * (call detach instead). [any-thread] */
 YOKE_API yoke_status yoke_tensor_set_requires_grad(yoke_tensor *tensor, int32_t required);
 
 /* 1 if no recorded op made this tensor; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_tensor_is_leaf(yoke_tensor *tensor);
 
-/* The same memory, cut off from the record. [any-thread] */
+/* Returns a tensor of the same memory without history on the tape. [any-thread] */
 YOKE_API yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out);
 
-/* One tensor that the record keeps in memory for the gradient of an op. */
+/* Tensor that the tape keeps in memory for the gradient of an op. */
 typedef struct yoke_saved {
     uint32_t struct_size;
     yoke_dtype dtype;
@@ -52,29 +52,29 @@ typedef struct yoke_saved {
     const char *argument; /* "x", or "out" for a result */
     const int64_t *shape;
     int64_t ndim;
-    int64_t nbytes;     /* of its elements; tensors that share memory are counted each */
+    int64_t nbytes;     /* size of its elements; tensors with shared memory count separately */
     int32_t recomputed; /* 1: not kept, but made again for backward (yoke/checkpoint.h) */
 } yoke_saved;
 
-/* How many tensors the op that made this one keeps for its gradient; 0 for a leaf and after backward,
- * -1 on NULL. [any-thread] */
+/* Returns the number of tensors kept by the op of this tensor for its gradient; 0 for a leaf and after backward, -1
+ * on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_saved_count(yoke_tensor *tensor);
 
-/* The one at `index`, which counts from 0. What `out` points to lives as long as the tensor's record.
- * Errors: INDEX. [any-thread] */
+/* Reads kept tensor `index`, counted from 0. Pointers in `out` live as long as the tensor's tape entry. Errors:
+ * INDEX. [any-thread] */
 YOKE_API yoke_status yoke_tensor_saved(yoke_tensor *tensor, int64_t index, yoke_saved *out);
 
 /* ---- Gradients --------------------------------------------------------------------------------------- */
 
-/* Gradients of `tensor` with respect to the leaves behind it, added to what they hold. `gradient`
- * weighs the elements; it may be NULL, for 1, if there is one element. `retain_graph` 0 frees the
- * record. Errors: VALUE for a missing or misshapen gradient, STATE for a second time through a freed
- * record or a saved tensor that was changed in place, naming the op. [any-thread] */
+/* Computes the gradients of `tensor` with respect to its leaves and adds them to the leaves' gradients. `gradient`
+ * weighs the elements; for a single element it may be NULL, for 1. `retain_graph` 0 frees the tape. Errors: VALUE for
+ * a missing or misshapen gradient; STATE for a second walk through a freed tape, or for a saved tensor changed in
+ * place, with the name of the op. [any-thread] */
 YOKE_API yoke_status yoke_backward(yoke_tensor *tensor, yoke_tensor *gradient,
                                    int32_t retain_graph);
 
-/* Of a backward that the host refuses before it comes to yoke_backward, as for an argument of a wrong type: other ranks
- * that wait for its gradients (yoke/parallel.h) are told `why`, as of one that yoke_backward refuses. [any-thread] */
+/* Reports a backward that the host program refuses before yoke_backward, as for an argument of a wrong type. Other
+ * ranks that wait for its gradients (yoke/parallel.h) get `why`, as if yoke_backward had refused. [any-thread] */
 YOKE_API yoke_status yoke_backward_note_refused(yoke_tensor *tensor, const char *why);
 
 /* Gradients of `count` outputs with respect to `input_count` inputs, returned and not added to the
@@ -85,12 +85,12 @@ YOKE_API yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count,
                                yoke_tensor *const *gradients, yoke_tensor *const *inputs,
                                int64_t input_count, int32_t retain_graph, yoke_tensor **grads);
 
-/* The gradient that a leaf has gathered, or NULL if it has none (which is no error).
- * Errors: STATE for the result of an op, which keeps no gradient. [any-thread] */
+/* Returns the gradient of a leaf, or NULL if the leaf has no gradient (no error). Errors: STATE for the result of an
+ * op, because such a tensor keeps no gradient. [any-thread] */
 YOKE_API yoke_status yoke_tensor_grad(yoke_tensor *tensor, yoke_tensor **out);
 
-/* Replaces the gradient; NULL removes it. Errors: VALUE or TYPE where shape, dtype or device are not
- * the tensor's, STATE for a tensor that is no leaf that requires grad. [any-thread] */
+/* Replaces the gradient; NULL removes it. Errors: VALUE or TYPE if shape, dtype or device differ from the tensor's;
+ * STATE if the tensor is not a leaf or requires no grad. [any-thread] */
 YOKE_API yoke_status yoke_tensor_set_grad(yoke_tensor *tensor, yoke_tensor *grad);
 
 /* Forgets the gradient (`set_to_none` 1) or fills it with zeros in place (0). [any-thread] */

@@ -1,18 +1,18 @@
 /*
- * yoke/checkpoint.h: activations that are dropped and made again.
+ * yoke/checkpoint.h: activations that are dropped and recomputed.
  *
  *     yoke_checkpoint_begin(NULL, &scope);   … ops …   yoke_checkpoint_end(scope);
  *     yoke_checkpoint_release(scope);
  *
- * What ops make in a scope is not kept for yoke_backward; its first need of it launches those ops of the scope
- * once more that lead to what it needs, bit for bit as they ran: with the random numbers, dtypes, thread count and
- * TF32 flag of the first run. No code of the caller's runs again. Each scope's values go as they have been read, and
- * all of them when the walk ends. Scopes nest; a model has one for each of its blocks.
+ * Results of ops in a scope are not kept for yoke_backward. When yoke_backward first needs a result, it launches the
+ * necessary ops of the scope once more, bit for bit as before: with the random numbers, dtypes, thread count and TF32
+ * flag of the first run. No code of the caller runs again. Each value of a scope is freed after its last read, and
+ * all values at the end of the walk. Scopes nest; a model has a scope for each of its blocks.
  *
- * What no op made is held (data of the host, moves between devices), and so is memory whose address the host was
- * given (yoke_tensor_data) or that it has written. A scope holds what its ops read from outside of it; if that has
- * been changed in place by the time of yoke_backward, that is a STATE error which names both. What its ops write
- * outside of it (running statistics) is written once. yoke_backward within an open scope works.
+ * A scope holds tensors that no op made (data of the host program, moves between devices). It also holds memory whose
+ * address the host program got (yoke_tensor_data), and memory that the host program has written. A scope holds the
+ * outside tensors that its ops read. If such a tensor was changed in place before yoke_backward, a STATE error names
+ * both. Writes of ops to outside tensors (running statistics) happen once. yoke_backward within an open scope works.
  */
 #ifndef YOKE_CHECKPOINT_H
 #define YOKE_CHECKPOINT_H
@@ -26,67 +26,66 @@ extern "C" {
 typedef struct yoke_checkpoint yoke_checkpoint;
 typedef struct yoke_memory_budget yoke_memory_budget;
 
-/* A call of an op of the scope, as a function that decides is shown it. */
+/* Call of an op in the scope, as passed to a decide function. */
 typedef struct yoke_checkpoint_op {
     uint32_t struct_size;
-    yoke_dtype dtype;     /* of its first result */
-    const char *name;     /* as docs/ops.md has it; parts of a composed op go by its name */
-    const int64_t *shape; /* of its first result */
+    yoke_dtype dtype;     /* dtype or shape of the first result */
+    const char *name;     /* name in docs/ops.md; parts of a composed op have their own names */
+    const int64_t *shape; /* dtype or shape of the first result */
     int64_t ndim;
-    int64_t bytes; /* that its results take in memory */
+    int64_t bytes; /* memory of its results */
     double
-        work; /* floating-point operations of ops of cost gemm; bytes that are read and written of others */
+        work; /* floating-point operations of ops of cost gemm; bytes read and written by other ops */
 } yoke_checkpoint_op;
 
-/* What becomes of an op's results. */
+/* Treatment of an op's results. */
 #define YOKE_CHECKPOINT_RECOMPUTE 0
 #define YOKE_CHECKPOINT_KEEP 1
 #define YOKE_CHECKPOINT_OFFLOAD 2 /* in pinned memory of the host; on the CPU, kept */
 
-/* Answers for one op. What it points to is borrowed for the call, in which it must not use the library. */
+/* Answers for one op. Pointers in `op` are borrowed for the call; the function must not use the library. */
 typedef int32_t (*yoke_checkpoint_decide_fn)(void *user, const yoke_checkpoint_op *op);
 
 typedef struct yoke_checkpoint_options {
     uint32_t struct_size; /* sizeof(yoke_checkpoint_options) */
-    /* Not 0: what is kept, and what the scope reads of earlier ones, waits in pinned memory of the host: it is copied
-     * there on a stream of its own, and fetched one scope ahead of yoke_backward. On the CPU nothing moves. Not for
-     * "budget". */
+    /* Not 0: kept tensors, and tensors that the scope reads from earlier scopes, wait in pinned host memory. They are
+     * copied there on a separate stream, and fetched one scope ahead of yoke_backward. On the CPU this has no effect.
+     * Not for "budget". */
     int32_t offload;
-    /* Whose results stay in memory: "full" or NULL: nobody's; "matmul": those of matrix products and attention (ops of
-     * cost gemm in docs/ops.md); "ops": those of the ops in `ops`; "function": as `decide` says; "budget": as many as
-     * `budget` has room for. What backward needs none of is never kept. */
+    /* Rule for the results that stay in memory. "full" or NULL: no results; "matmul": results of matrix products and
+     * attention (ops of cost gemm in docs/ops.md); "ops": results of the ops in `ops`; "function": as `decide`
+     * answers; "budget": as many as `budget` allows. Results that backward does not need are never kept. */
     const char *policy;
     const char *const
-        *ops; /* names as docs/ops.md has them; parts of a composed op go by its name */
+        *ops; /* names in docs/ops.md; parts of a composed op have their own names */
     int64_t op_count;
-    /* Asked by yoke_checkpoint_end, in its thread, once for each call that something needs; until then all is kept. An
-     * answer that is none of YOKE_CHECKPOINT_* ends the questions: yoke_checkpoint_end closes the scope, keeps nothing
-     * and returns VALUE. */
+    /* Called by yoke_checkpoint_end, in its thread, once for each call whose results are needed; until then all
+     * results are kept. After an answer other than YOKE_CHECKPOINT_*, yoke_checkpoint_end asks no more, closes the
+     * scope, keeps nothing and returns VALUE. */
     yoke_checkpoint_decide_fn decide;
     void *user;
     yoke_memory_budget *budget;
 } yoke_checkpoint_options;
 
-/* Opens a scope in the calling thread, within the one that is open there. NULL options: "full". Errors: VALUE for
- * a policy or an op that is not known, with the nearest; STATE for a budget that another open scope has. [any-thread]
- * */
+/* Opens a scope in the calling thread, within the thread's open scope if any. NULL options: "full". Errors: VALUE for
+ * an unknown policy or op, with the nearest name; STATE for a budget that another open scope has. [any-thread] */
 YOKE_API yoke_status yoke_checkpoint_begin(const yoke_checkpoint_options *options,
                                            yoke_checkpoint **out);
 
-/* Closes it. Errors: VALUE for an answer of `decide` that is none; STATE for one that is closed, or not the innermost
- * of the calling thread. [one-thread: the one that began] */
+/* Closes the scope. Errors: VALUE for an invalid answer of `decide`; STATE if the scope is closed, or not the
+ * innermost scope of the calling thread. [one-thread: the thread of yoke_checkpoint_begin] */
 YOKE_API yoke_status yoke_checkpoint_end(yoke_checkpoint *scope);
 
-/* One more reference; returns its argument, which may be NULL. [any-thread] */
+/* Adds a reference and returns the argument, which may be NULL. [any-thread] */
 YOKE_API yoke_checkpoint *yoke_checkpoint_retain(yoke_checkpoint *scope);
 
-/* A scope that is still open in the calling thread, with those within it, is closed with its last reference, keeps
- * nothing and asks nobody; one whose thread ends is given up with it. Records that need it keep it as long as they
- * live. [any-thread] */
+/* Releases a reference. If the scope is still open in the calling thread, the last release closes the scope and its
+ * inner scopes; the scope then keeps nothing and asks no `decide`. If the thread of an open scope ends, the scope is
+ * given up. A tape that needs a scope keeps the scope alive. [any-thread] */
 YOKE_API void yoke_checkpoint_release(yoke_checkpoint *scope);
 
-/* Puts an open scope (NULL: none) in force in the calling thread and returns the one before, as
- * yoke_autocast_swap does: for hosts whose coroutines have scopes of their own. [any-thread] */
+/* Puts an open scope (NULL: none) in force in the calling thread and returns the previous scope, as
+ * yoke_autocast_swap does: for host programs whose coroutines have separate scopes. [any-thread] */
 YOKE_API yoke_checkpoint *yoke_checkpoint_swap(yoke_checkpoint *scope);
 
 /* The innermost open scope of the calling thread, or NULL; borrowed while it is open. [any-thread] */
@@ -95,32 +94,34 @@ YOKE_API yoke_checkpoint *yoke_checkpoint_current(void);
 /*
  * ---- A memory budget ----
  *
- * A scope of it is a whole forward: it finds where that is cut into scopes, and what they keep. The first step takes
- * little memory and learns what later ones need; they follow a plan of the least time whose peak fits, as long as the
- * ops and shapes are the same; up to 8 forwards have plans of their own. All that counts is memory beside what was
- * there when the forward began, and beside new gradients. No value depends on it. Within a scope of a budget all scopes
- * are the budget's; within another scope, one of a budget is "full".
+ * A scope with a budget is a whole forward: the budget decides where the forward is cut into scopes, and which
+ * results they keep. The first step takes little memory and measures. Later steps follow a plan of the least time
+ * whose peak fits, as long as ops and shapes are the same. Up to 8 forwards have separate plans. The budget counts
+ * memory beyond the memory in use at the start of the forward, and beyond new gradients. No value depends on the
+ * budget. Within a scope of a budget all scopes belong to the budget; within another scope, a scope with a budget is
+ * "full".
  */
 
-/* What a step has come to; of two figures the first is foreseen, the second measured in the last step. */
+/* Figures of a budget; of two values the first is planned, the second measured in the last step. */
 typedef struct yoke_memory_budget_figures {
     uint32_t struct_size;
     int32_t cuts;
-    int64_t steps;         /* that were walked */
-    int64_t forwards;      /* that are known; the rest is of the last one */
-    int64_t limit;         /* bytes; 0 and so on with all that follows: nothing is known yet */
+    int64_t steps;         /* steps with a backward */
+    int64_t forwards;      /* known forwards; other fields are of the last forward */
+    int64_t limit;         /* bytes; 0, as are all fields below: no figures yet */
     int64_t plain_peak;    /* foreseen without a budget */
     int64_t held_bytes[2]; /* from forward to backward */
     int64_t peak_bytes[2]; /* at most at any time */
     double seconds
-        [2]; /* that go into making values again; 0 is measured where kernels run behind their call */
+        [2]; /* for recomputed values; measured as 0 if kernels run after their call returns */
 } yoke_memory_budget_figures;
 
-/* `amount` is "0.5", a share above 0 and at most 1 of the peak without it, or bytes as "2GiB". A budget out of reach
- * gets the least that is possible, which is logged once. Errors: VALUE. [any-thread] */
+/* Creates a budget. `amount` is "0.5", a share above 0 and at most 1 of the peak without a budget, or bytes as
+ * "2GiB". If the budget cannot be reached, the least possible memory is used and the log says so once. Errors: VALUE.
+ * [any-thread] */
 YOKE_API yoke_status yoke_memory_budget_create(const char *amount, yoke_memory_budget **out);
 
-/* Scopes that have it go on. [any-thread] */
+/* Releases the budget; its scopes go on. [any-thread] */
 YOKE_API void yoke_memory_budget_release(yoke_memory_budget *budget);
 
 /* Sets all of *figures behind struct_size. [any-thread] */

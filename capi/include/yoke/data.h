@@ -10,10 +10,10 @@
 extern "C" {
 #endif
 
-/* Reads an IDX file (the format of MNIST: magic number, lengths, big-endian elements), plain or
- * gzip-compressed, into a CPU tensor of its shape.
- * Errors: IO for a file that cannot be read, ends early or is damaged; VALUE for one that holds no
- * array of the format. All name the path. [any-thread]
+/* Reads an IDX file (the format of MNIST: magic number, lengths, big-endian elements), plain or gzip-compressed, into
+ * a CPU tensor of its shape.
+ * Errors: IO for a file that cannot be read, ends early or is damaged; VALUE for a file without an array of the
+ * format. All name the path. [any-thread]
  * Source: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits". */
 YOKE_API yoke_status yoke_read_idx(const char *path, yoke_tensor **out);
 

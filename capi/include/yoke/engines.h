@@ -1,9 +1,9 @@
 /*
- * yoke/engines.h: what cuDNN may do behind the ops on CUDA devices, and whether it is there.
+ * yoke/engines.h: settings of cuDNN behind the ops on CUDA devices, and its presence.
  *
- * The settings are the process's and hold for every thread, from the next op on; a graph keeps those of its capture.
- * cuDNN is looked for when the first op could use it. Where it cannot serve, the ops' own kernels do, after one
- * warning that says why.
+ * The settings belong to the process and hold for every thread, from the next op on. A graph keeps the settings of
+ * its capture. The first op with a use for cuDNN looks for the library. If cuDNN cannot serve, the ops' own kernels
+ * do, after one warning with the reason.
  */
 #ifndef YOKE_ENGINES_H
 #define YOKE_ENGINES_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* A setting's first value is its variable's, else the one below. Flags are 0 or 1. */
+/* Settings. The initial value is the variable's value, else the value below. Flags are 0 or 1. */
 #define YOKE_CUDNN_ENABLED \
     0 /* 1; 0: it is not used and, if so from the start, never mapped. YOKE_CUDNN_ENABLED */
 #define YOKE_CUDNN_BENCHMARK \
@@ -27,19 +27,19 @@ extern "C" {
     4 /* 256 MiB: bytes of a call's workspace. YOKE_CUDNN_WORKSPACE_LIMIT */
 #define YOKE_CUDNN_SETTING_COUNT 5
 
-/* Of a flag every value but 0 is 1. Errors: VALUE for another setting, for a limit below 0, and for a benchmark limit
- * above 2147483647. [any-thread] */
+/* Sets a setting. For a flag every value but 0 is 1. Errors: VALUE for another setting, for a limit below 0, and for
+ * a benchmark limit above 2147483647. [any-thread] */
 YOKE_API yoke_status yoke_cudnn_set(int32_t setting, int64_t value);
 
 /* Errors: VALUE for another setting, or where its variable cannot be read. [any-thread] */
 YOKE_API yoke_status yoke_cudnn_get(int32_t setting, int64_t *value);
 
-/* 91900 is 9.19.0; 0 where it cannot serve; -1 on failure. Looks for it, unless it is not enabled or there is no CUDA
- * device. [any-thread] */
+/* Returns the version, 91900 for 9.19.0; 0 if cuDNN cannot serve; -1 on failure. Looks for cuDNN, unless cuDNN is not
+ * enabled or there is no CUDA device. [any-thread] */
 YOKE_API int64_t yoke_cudnn_version(void);
 
-/* Why it cannot serve, one sentence with its remedy; "" where it can. Valid until the thread's next call of this.
- * Looks for it as above. [any-thread] */
+/* Returns why cuDNN cannot serve, one sentence with its remedy; "" if cuDNN can serve. Valid until the thread's next
+ * call of this function. Looks for cuDNN as above. [any-thread] */
 YOKE_API const char *yoke_cudnn_why_unavailable(void);
 
 #ifdef __cplusplus

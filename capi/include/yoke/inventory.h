@@ -1,12 +1,11 @@
 /*
- * yoke/inventory.h: what is in the machine, and in which state.
+ * yoke/inventory.h: devices of the machine, and their state.
  *
- * An inventory is a snapshot of every GPU the machine shows, usable or not, taken from the PCI bus, the
- * driver's management library (NVML) and /proc. Taking one creates no CUDA context, loads no CUDA library and
- * leaves the process fit to fork. Cards stand in the order of their PCI addresses; a MIG instance follows the
- * card it is a part of.
+ * An inventory is a snapshot of every GPU of the machine, usable or not, taken from the PCI bus, the driver's
+ * management library (NVML) and /proc. Taking a snapshot creates no CUDA context, loads no CUDA library and leaves
+ * the process fit to fork. Cards stand in the order of their PCI addresses; a MIG instance follows its card.
  *
- * What could not be found out is -1 (a number), NaN (a measure) or "" (a text); `reason` says why a card is not usable.
+ * Unknown values are -1 (a number), NaN (a measure) or "" (a text); `reason` says why a card is not usable.
  */
 #ifndef YOKE_INVENTORY_H
 #define YOKE_INVENTORY_H
@@ -19,7 +18,7 @@ extern "C" {
 
 typedef struct yoke_inventory yoke_inventory; /* a snapshot; never changes */
 
-/* ---- One card ------------------------------------------------------------------------------------ */
+/* ---- A card -------------------------------------------------------------------------------------- */
 
 #define YOKE_CARD_GPU 1 /* a card of its own */
 #define YOKE_CARD_MIG 2 /* an instance of a partitioned card (`parent`) */
@@ -42,29 +41,29 @@ typedef struct yoke_card_info {
     uint32_t struct_size; /* set by the caller */
     int32_t index;        /* place in the inventory */
     int32_t kind;         /* YOKE_CARD_* */
-    int32_t parent;       /* of a MIG instance: the card's index; else -1 */
+    int32_t parent;       /* MIG instance: the card's index; else -1 */
 
     char name[96];      /* "NVIDIA H200" */
     char vendor[16];    /* "nvidia", "amd", "intel", or the number of the PCI vendor in hex */
     char uuid[96];      /* "GPU-8932f937-…", "MIG-…" */
     char pci[16];       /* "0000:65:00.0", lower case */
     char driver[24];    /* kernel driver that holds the card: "nvidia", "nouveau", "vfio-pci" */
-    char reason[384];   /* why it cannot be used, with a remedy; "" when it can be */
+    char reason[384];   /* why the card cannot be used, with a remedy; "" if usable */
     int32_t pci_id;     /* vendor << 16 | device, as 0x10de2335 */
     int32_t minor;      /* N of /dev/nvidiaN */
     int32_t nvml_index; /* the index of nvidia-smi */
     int32_t
-        visible; /* its index under CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER; -1: hidden by them */
+        visible; /* index under CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER; -1: hidden by them */
     int32_t present; /* 0: it was there and no longer answers */
-    int32_t asleep;  /* runtime power management has suspended it; it was not woken to be asked */
+    int32_t asleep;  /* suspended by runtime power management; not woken for the snapshot */
 
     int32_t cc_major, cc_minor; /* compute capability */
     int32_t multiprocessors;
     int32_t numa_node;
     int64_t memory_total, memory_free, memory_used, memory_reserved; /* bytes */
     int64_t hidden_memory;    /* bytes in use that no visible process accounts for */
-    int32_t process_count;    /* that the driver tells of */
-    int32_t hidden_processes; /* of those: not in this PID namespace */
+    int32_t process_count;    /* processes reported by the driver */
+    int32_t hidden_processes; /* processes outside this PID namespace */
 
     double utilization, memory_utilization;     /* 0 to 1, over the driver's last period */
     double sm_clock, sm_clock_max;              /* hertz */
@@ -75,7 +74,7 @@ typedef struct yoke_card_info {
 
     int32_t ecc; /* on or off */
     int32_t remap_pending,
-        remap_failed; /* of memory rows or pages: a reset is due; the card is due */
+        remap_failed; /* memory rows or pages: a reset is due; the card is due */
     int32_t mig;      /* partitioning is on */
     int64_t ecc_uncorrected, ecc_corrected; /* since the driver was loaded */
     int32_t mig_instances;
@@ -87,21 +86,21 @@ typedef struct yoke_card_info {
     int32_t link_width, link_width_max;           /* lanes */
     int64_t link_replays;
     int32_t nvlinks, nvlinks_active;
-    int32_t is_egpu;       /* behind Thunderbolt, USB4 or a removable slot */
+    int32_t is_egpu;       /* connected by Thunderbolt, USB4 or a removable slot */
     int32_t display;       /* a monitor is attached or a desktop runs on it */
-    double enclosure_rate; /* of an eGPU's cable: bits per second */
-    char enclosure[64];    /* of an eGPU: its dock's vendor and name */
+    double enclosure_rate; /* eGPU: bits per second of the cable */
+    char enclosure[64];    /* eGPU: vendor and name of the dock */
 } yoke_card_info;
 
-/* Takes a snapshot. Bounded in time: a management library that does not answer within its deadline is left
- * behind, and what was known by then is given with the reason. Errors: VALUE for a variable of the environment
- * that cannot be read; OOM. [any-thread] */
+/* Takes a snapshot within a bounded time. If the management library does not answer within its deadline, the call
+ * goes on without the library and gives the known facts with the reason. Errors: VALUE for a variable of the
+ * environment that cannot be read; OOM. [any-thread] */
 YOKE_API yoke_status yoke_inventory_take(yoke_inventory **out);
 
-/* One more reference; returns it. NULL is passed through. [any-thread] */
+/* Adds a reference and returns the inventory. NULL is passed through. [any-thread] */
 YOKE_API yoke_inventory *yoke_inventory_retain(yoke_inventory *inventory);
 
-/* One reference less. NULL is ignored. [any-thread] */
+/* Releases a reference. NULL is ignored. [any-thread] */
 YOKE_API void yoke_inventory_release(yoke_inventory *inventory);
 
 /* The number of cards, MIG instances among them; -1 after a NULL inventory. [any-thread] */
@@ -111,25 +110,25 @@ YOKE_API int32_t yoke_inventory_count(yoke_inventory *inventory);
 YOKE_API yoke_status yoke_inventory_card(yoke_inventory *inventory, int32_t index,
                                          yoke_card_info *card);
 
-/* One fact about the machine as text, "" where it is not known. Keys: "driver" (580.82.07, of the loaded kernel
- * module), "driver_flavor" ("open", "proprietary"), "nvml" (the library's version), "nvml_path", "nvml_problem"
- * (why the management library gave nothing), "cuda_driver" ("13.0", what the driver supports), "visible_devices" (what
- * CUDA_VISIBLE_DEVICES cut off, and why), "docks" (which are not authorized),
- * "container", "virtual_machine". Errors: VALUE for another key. [any-thread] */
+/* Reads a fact about the machine as text, "" if unknown. Keys: "driver" (580.82.07, of the loaded kernel module),
+ * "driver_flavor" ("open", "proprietary"), "nvml" (the library's version), "nvml_path", "nvml_problem" (why the
+ * management library gave nothing), "cuda_driver" ("13.0", the version supported by the driver), "visible_devices"
+ * (the cards cut off by CUDA_VISIBLE_DEVICES, and why), "docks" (docks without authorization), "container",
+ * "virtual_machine". Errors: VALUE for another key. [any-thread] */
 YOKE_API yoke_status yoke_inventory_fact(yoke_inventory *inventory, const char *key,
                                          const char **text);
 
-/* ---- Who uses it ---------------------------------------------------------------------------------- */
+/* ---- Processes on a card -------------------------------------------------------------------------- */
 
 typedef struct yoke_card_process {
     uint32_t struct_size;
     int32_t pid;         /* as the driver tells it: the host's number, when in a container */
-    int32_t visible;     /* it is a process of this PID namespace */
+    int32_t visible;     /* 1: in this PID namespace */
     int32_t compute;     /* 1: computes; 0: draws */
     int64_t memory_used; /* bytes; -1: not told */
     char name[64];
     char user[40];
-    char container[72]; /* the container's id from its cgroup, "" for none */
+    char container[72]; /* container id from the cgroup; "": none */
 } yoke_card_process;
 
 /* Process `which` of a card's process_count. Errors: INDEX out of range. [any-thread] */
@@ -178,29 +177,30 @@ YOKE_API int32_t yoke_inventory_network_count(yoke_inventory *inventory);
 YOKE_API yoke_status yoke_inventory_network(yoke_inventory *inventory, int32_t index, int32_t card,
                                             yoke_network_card *network, int32_t *path);
 
-/* What a path is called, as in yoke_card_link.label: "X", "PIX", "PXB", "PHB", "NODE"; "SYS" for the rest. Static.
- * [any-thread] */
+/* Returns the name of a path, as in yoke_card_link.label: "X", "PIX", "PXB", "PHB", "NODE"; "SYS" for the rest.
+ * Static. [any-thread] */
 YOKE_API const char *yoke_path_label(int32_t path);
 
 /* The matrix of links as text, a row a card, as `nvidia-smi topo -m` prints it. Borrowed from the inventory. NULL after
  * a NULL inventory. [any-thread] */
 YOKE_API const char *yoke_inventory_topology(yoke_inventory *inventory);
 
-/* ---- One device, now ------------------------------------------------------------------------------ */
+/* ---- A device, now -------------------------------------------------------------------------------- */
 
-/* What a device is, as its backend told when it was opened: name, UUID, PCI address, compute capability,
- * multiprocessors, memory in all. Whatever changes or is not known is as said above. Nothing is measured. [any-thread]
- * */
+/* Reads the facts reported by the backend at the device's opening: name, UUID, PCI address, compute capability,
+ * multiprocessors, total memory. Changing and unknown values are set as described above. Nothing is measured.
+ * [any-thread] */
 YOKE_API yoke_status yoke_device_card(yoke_device *device, yoke_card_info *card);
 
-/* What the inventory knows of a device that was opened, measured now: utilization, memory, watts, temperature, clocks.
- * The CPU is a card too: its name, memory, utilization and NUMA node. Errors: UNAVAILABLE, with the
- * reason, where nothing tells of the device; DEVICE_LOST when it is gone. [any-thread] */
+/* Reads the inventory's facts of an open device, measured now: utilization, memory, watts, temperature, clocks. The
+ * CPU is a card too: its name, memory, utilization and NUMA node. Errors: UNAVAILABLE, with the reason, if no source
+ * has facts of the device; DEVICE_LOST if the device is gone. [any-thread] */
 YOKE_API yoke_status yoke_device_sample(yoke_device *device, yoke_card_info *card);
 
 /* ---- The catalog ----------------------------------------------------------------------------------- */
 
-/* What a model is sold as; rates are dense, in operations per second. 0: it has none, or nobody says. */
+/* Data sheet of a model; rates are dense, in operations per second. 0: the model has no such rate, or the rate is not
+ * published. */
 typedef struct yoke_catalog_card {
     uint32_t struct_size;
     int32_t multiprocessors;
@@ -212,7 +212,7 @@ typedef struct yoke_catalog_card {
     double nvlink_bandwidth;             /* bytes per second, both directions together */
     int32_t link_generation, link_width; /* PCI Express */
     const char *name;                    /* "H200 SXM" */
-    const char *match;                   /* what the driver's name holds, "NVIDIA H200" */
+    const char *match;                   /* part of the driver's name, "NVIDIA H200" */
     const char *source;                  /* where the figures stand: the maker's data sheet */
 } yoke_catalog_card;
 
@@ -222,7 +222,7 @@ YOKE_API int32_t yoke_catalog_count(void);
 /* Entry `index`. Errors: INDEX out of range. [any-thread] */
 YOKE_API yoke_status yoke_catalog_get(int32_t index, yoke_catalog_card *card);
 
-/* The entry for a card by its name and memory, -1 if there is none. [any-thread] */
+/* Finds the entry for a card by its name and memory; -1 if there is no entry. [any-thread] */
 YOKE_API int32_t yoke_catalog_find(const char *name, int64_t memory);
 
 #ifdef __cplusplus

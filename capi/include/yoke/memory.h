@@ -1,9 +1,9 @@
 /*
- * yoke/memory.h: what the caching allocator holds, and raw blocks of it.
+ * yoke/memory.h: memory of the caching allocator, and raw blocks of it.
  *
- * Allocated bytes are those of live blocks; reserved bytes are those taken from the driver. With
- * caching, reserved may exceed allocated: freed blocks are kept for the next request. Names and
- * meanings are those of torch.cuda. All sizes are bytes. A NULL device is the current one.
+ * Allocated bytes belong to live blocks; reserved bytes were taken from the driver. With caching, reserved may exceed
+ * allocated: freed blocks are kept for the next request. Names and meanings are those of torch.cuda. All sizes are
+ * bytes. A NULL device is the current device.
  */
 #ifndef YOKE_MEMORY_H
 #define YOKE_MEMORY_H
@@ -44,9 +44,9 @@ YOKE_API yoke_status yoke_memory_stats(yoke_device *device, yoke_state **out);
 /* The totals (.allocated, .freed) and counts of yoke_memory_stats start again from 0. [any-thread] */
 YOKE_API yoke_status yoke_reset_accumulated_memory_stats(yoke_device *device);
 
-/* Tensors alive in the process: those that a handle or a list of the library holds, and each that the tape keeps for
- * backward (yoke_tensor_saved_count), one that is held and kept counted as two. 0 at the end of a program that released
- * all it made. [any-thread] */
+/* Returns the number of live tensors in the process: tensors held by a handle or a list of the library, and tensors
+ * that the tape keeps for backward (yoke_tensor_saved_count). A tensor both held and kept counts as two. 0 at the end
+ * of a program that has released all its handles. [any-thread] */
 YOKE_API int64_t yoke_live_tensor_count(void);
 
 /* ---- The cache ------------------------------------------------------------------------------------- */
@@ -56,10 +56,10 @@ YOKE_API int64_t yoke_live_tensor_count(void);
  * Errors: STATE while this thread captures a graph. [any-thread] */
 YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
 
-/* Caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved
- * equals allocated once the blocks of before are gone, and a device is asked for the
- * very size, so that tools that watch its memory see an overrun. YOKE_NO_CACHING=1 starts with it off, and so does
- * PYTORCH_NO_CUDA_MEMORY_CACHING=1 unless YOKE_NO_CACHING is set.
+/* Turns caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved equals
+ * allocated once the earlier blocks are gone. A device is then asked for the exact size, so that tools that watch its
+ * memory see an overrun. YOKE_NO_CACHING=1 starts with caching off. PYTORCH_NO_CUDA_MEMORY_CACHING=1 does so too,
+ * unless YOKE_NO_CACHING is set.
  * Errors: STATE while this thread captures a graph. [any-thread] */
 YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 
@@ -68,63 +68,65 @@ YOKE_API int32_t yoke_is_caching(void);
 
 /* ---- Settings -------------------------------------------------------------------------------------- */
 
-/* Changes the allocator's settings that `settings` names, "key:value,key:value", for all devices; the others stay.
- * YOKE_ALLOC_CONF, else PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF, has what holds at first.
+/* Changes the allocator's settings named in `settings`, "key:value,key:value", for all devices; other settings stay.
+ * The initial settings are in YOKE_ALLOC_CONF, else in PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF.
  *
- * "expandable_segments", first True: where the device has virtual memory, new memory comes as chunks that are mapped to
+ * "expandable_segments", first True: if the device has virtual memory, new memory comes as chunks mapped to
  * addresses.
  *
- * "garbage_collection_threshold", first 0, below 1: before growth beyond this part of the device idle memory goes back.
- * With 0 it goes back only where memory is short.
+ * "garbage_collection_threshold", first 0, below 1: idle memory goes back before growth beyond this part of the
+ * device. With 0 idle memory goes back only if memory is short.
  *
- * "ask_fences", first False: with True a block that another stream has used serves once its work is seen to be done.
- * With False the block's stream waits for that work, and addresses are the same in each run.
+ * "ask_fences", first False: with True a block used by another stream is reused once its work is seen to be done.
+ * With False the block's stream waits for this work, and addresses are the same in each run.
  *
- * Errors: VALUE for a key that is unknown or named twice and for a value out of range; nothing is changed then.
- * [any-thread] */
+ * Errors: VALUE for an unknown or repeated key and for a value out of range; nothing is changed then. [any-thread] */
 YOKE_API yoke_status yoke_set_alloc_conf(const char *settings);
 
-/* *settings receives all of them, in the same form, borrowed until this thread's next call of it. Errors: VALUE for a
- * variable of the environment that cannot be read. [any-thread] */
+/* Returns all settings in the same form in *settings, borrowed until this thread's next call of this function.
+ * Errors: VALUE for a variable of the environment that cannot be read. [any-thread] */
 YOKE_API yoke_status yoke_get_alloc_conf(const char **settings);
 
 /* ---- Out of memory ---------------------------------------------------------------------------------- */
 
-/* A function of the host program that may free memory of the device, on which a request of so many bytes found none,
- * also after all that is cached was given back. Not 0: the request tries again. Called on the thread that asks, with no
- * lock of the library's held, amid the call that needs the memory: it must leave that call's arguments alone. It may
- * call the library; a request of its own that finds no memory fails without asking. */
+/* Function of the host program that may free memory of the device. It is called if a request of this size found no
+ * memory, even after all cached memory was given back. Result other than 0: the request tries again. The call comes
+ * on the requesting thread, with no lock of the library held, within the call that needs the memory. So the function
+ * must leave the arguments of this call alone. It may call the library; if a request of its own finds no memory, the
+ * request fails at once. */
 typedef int32_t (*yoke_relief_fn)(void *user, yoke_device *device, int64_t bytes);
 
-/* Has `fn` called before a request fails with OOM, three times at most while it gives not 0. *id is its number, from 1.
- * Several are called in the order in which they were added. `drop` (or NULL) is called once with `user` after it was
- * removed and its last call has returned; yoke_shutdown leaves it in place.
- * Errors: VALUE where fn is NULL; nothing is dropped then. [any-thread] */
+/* Adds a function that is called before a request fails with OOM, at most three times while it returns other than 0.
+ * *id is its number, from 1. Several functions are called in the order of their addition. `drop` (or NULL) is called
+ * once with `user` after the function was removed and its last call has returned; yoke_shutdown leaves the function
+ * in place.
+ * Errors: VALUE if fn is NULL; nothing is dropped then. [any-thread] */
 YOKE_API yoke_status yoke_on_out_of_memory(yoke_relief_fn fn, void *user, yoke_drop_fn drop,
                                            int64_t *id);
 
-/* Takes one away. Errors: VALUE for a number that none has. [any-thread] */
+/* Removes a function. Errors: VALUE for an unknown number. [any-thread] */
 YOKE_API yoke_status yoke_remove_on_out_of_memory(int64_t id);
 
-/* The numbers of this thread's last failure, if that was OOM for want of a device's memory: a dict of bytes, requested,
- * allocated, rounding (of allocated), reserved, free_in_cache, largest_free, stranded (free on other streams than the
- * one that has most), waiting (for other streams), graphs, foreign (engines of groups), others (other processes), free
- * and total (-1: not known), and of the texts device and limit. The caller owns it. NULL after any other failure; the
- * last error stays as it is. [any-thread] */
+/* Returns the numbers of this thread's last failure, if it was OOM for missing device memory. The dict has bytes,
+ * requested, allocated, rounding (of allocated), reserved, free_in_cache, largest_free, stranded (free on streams
+ * other than the stream with the most), waiting (for other streams), graphs, foreign (engines of groups), others
+ * (other processes), free and total (-1: not known), and the texts device and limit. The caller owns the dict. NULL
+ * after any other failure; the last error stays as it is. [any-thread] */
 YOKE_API yoke_state *yoke_oom_details(void);
 
-/* For bindings of languages with a garbage collector, which may hold tensors: `fn` runs it, once for a request, before
- * the functions above are asked. It gives 0 where its language cannot run now. Errors as above. [any-thread] */
+/* Adds `fn`, which runs a language's garbage collector, for bindings whose collector may hold tensors. It is called
+ * once for each request, before the functions above. It returns 0 if its language cannot run now. Errors as above.
+ * [any-thread] */
 YOKE_API yoke_status yoke_add_garbage_collector(yoke_relief_fn fn, void *user, yoke_drop_fn drop,
                                                 int64_t *id);
 YOKE_API yoke_status yoke_remove_garbage_collector(int64_t id);
 
 /* ---- Raw blocks ------------------------------------------------------------------------------------ */
 
-/* A block of at least `bytes` bytes on a device, not cleared, ordered on `stream` (the device's own
- * kind of stream; NULL is the default one). A stream that comes and goes is wrapped first: stream.h.
- * 0 bytes give a valid block too.
- * Errors: VALUE for a negative size, OOM with what is held and what to do. [any-thread] */
+/* Allocates a block of at least `bytes` bytes on a device, not cleared, ordered on `stream` (the device's own kind of
+ * stream; NULL is the default stream). A stream with a short life is wrapped first: stream.h. 0 bytes give a valid
+ * block too.
+ * Errors: VALUE for a negative size; OOM with the memory in use and a remedy. [any-thread] */
 YOKE_API yoke_status yoke_alloc(int64_t bytes, yoke_device *device, void *stream, void **out);
 
 /* Gives a block of yoke_alloc back, in the order of its stream. NULL is ignored.

@@ -1,18 +1,18 @@
 /*
  * yoke/optim.h: optimizers, clipping, averages of parameters and schedules. Loss scaling is in amp.h.
  *
- * An optimizer holds groups of parameters, each with options of its own, and retains its parameters.
- * A step changes all parameters of a group in one call over many tensors. What is common to all
- * optimizers is yoke_optimizer_*; what belongs to one kind carries its name, yoke_sgd_*, and refuses
- * an optimizer of another kind. Groups and parameters count from 0 in the order they were added.
+ * An optimizer holds groups of parameters, each with its options, and retains its parameters. A step changes all
+ * parameters of a group in one call over many tensors. Functions for all optimizers are yoke_optimizer_*. Functions
+ * for one kind carry its name, yoke_sgd_*, and refuse an optimizer of another kind. Groups and parameters count from
+ * 0 in the order of their addition.
  *
- * No step waits for the device: the number of steps is a scalar there, and so is what may forbid a step
- * (yoke_grad_scaler_step). A step that fails has changed nothing.
+ * No step waits for the device: the number of steps is a scalar there, and so is the flag that forbids a step
+ * (yoke_grad_scaler_step). A failed step has changed nothing.
  *
- * With master_weights a float16 or bfloat16 parameter has a float32 copy, which the steps change; the
- * parameter is that copy rounded. The state of such a parameter is float32.
+ * With master_weights a float16 or bfloat16 parameter has a float32 copy. The steps change the copy, and the
+ * parameter is the rounded copy. The state of such a parameter is float32.
  *
- * Calls on one optimizer or one average come from one thread at a time: while one is inside, another gets STATE.
+ * Calls on an optimizer or an average come from one thread at a time: while a call runs, a second thread gets STATE.
  */
 #ifndef YOKE_OPTIM_H
 #define YOKE_OPTIM_H
@@ -39,12 +39,12 @@ typedef struct yoke_sgd_options {
     int32_t reserved;   /* 0 */
 } yoke_sgd_options;
 
-/* An optimizer without parameters; `defaults` serve the groups that bring no options.
+/* Creates an optimizer without parameters; `defaults` serve groups without options.
  * Errors: VALUE for a number out of its range. [any-thread] */
 YOKE_API yoke_status yoke_sgd_create(const yoke_sgd_options *defaults, yoke_optimizer **out);
 
-/* Adds `count` parameters as one group; `options` NULL takes the defaults. Errors: VALUE for a
- * parameter twice, TYPE for one that is not floating, STATE for one that is no leaf. [any-thread] */
+/* Adds `count` parameters as one group; `options` NULL takes the defaults. Errors: VALUE for a repeated parameter,
+ * TYPE for a parameter with a dtype that is not floating, STATE for a tensor that is not a leaf. [any-thread] */
 YOKE_API yoke_status yoke_sgd_add_group(yoke_optimizer *optimizer, yoke_tensor *const *params,
                                         int64_t count, const yoke_sgd_options *options);
 
@@ -72,12 +72,12 @@ typedef struct yoke_adam_options {
     double weight_decay;    /* ≥ 0; 0 for Adam, 1e-2 for AdamW */
 } yoke_adam_options;
 
-/* An optimizer without parameters; `defaults` serve the groups that bring no options.
+/* Creates an optimizer without parameters; `defaults` serve groups without options.
  * Errors: VALUE for a number out of its range. [any-thread] */
 YOKE_API yoke_status yoke_adam_create(const yoke_adam_options *defaults, yoke_optimizer **out);
 YOKE_API yoke_status yoke_adamw_create(const yoke_adam_options *defaults, yoke_optimizer **out);
 
-/* The same as for SGD, of Adam and AdamW. [any-thread] */
+/* Add or read groups as for SGD, for Adam and AdamW. [any-thread] */
 YOKE_API yoke_status yoke_adam_add_group(yoke_optimizer *optimizer, yoke_tensor *const *params,
                                          int64_t count, const yoke_adam_options *options);
 YOKE_API yoke_status yoke_adam_get_options(yoke_optimizer *optimizer, int64_t group,
@@ -87,13 +87,13 @@ YOKE_API yoke_status yoke_adam_set_options(yoke_optimizer *optimizer, int64_t gr
 
 /* ---- Any optimizer ----------------------------------------------------------------------------------- */
 
-/* One more reference to an optimizer; returns it. NULL is passed through. [any-thread] */
+/* Adds a reference to an optimizer and returns the optimizer. NULL is passed through. [any-thread] */
 YOKE_API yoke_optimizer *yoke_optimizer_retain(yoke_optimizer *optimizer);
 
-/* One reference less; the last one releases parameters and state. NULL is ignored. [any-thread] */
+/* Releases a reference; the last release frees parameters and state. NULL is ignored. [any-thread] */
 YOKE_API void yoke_optimizer_release(yoke_optimizer *optimizer);
 
-/* One step over every parameter that has a gradient; the others stay. Not recorded. [any-thread] */
+/* Steps over every parameter with a gradient; other parameters stay. Not recorded. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_step(yoke_optimizer *optimizer);
 
 /* Forgets all gradients (`set_to_none` 1) or fills them with zeros (0). [any-thread] */
@@ -116,9 +116,8 @@ YOKE_API yoke_status yoke_optimizer_param_count(yoke_optimizer *optimizer, int64
 YOKE_API yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t group, int64_t index,
                                           yoke_tensor **out);
 
-/* The names of what state its parameters have, one for each index from 0; NULL behind the last. SGD:
- * "momentum", "master"; Adam, AdamW: "exp_avg", "exp_avg_sq", "step" (a float32 scalar), "master".
- * Borrowed for ever. [any-thread] */
+/* Returns the name of the state with this index, counted from 0; NULL after the last name. SGD: "momentum", "master";
+ * Adam, AdamW: "exp_avg", "exp_avg_sq", "step" (a float32 scalar), "master". Borrowed for ever. [any-thread] */
 YOKE_API const char *yoke_optimizer_state_name(yoke_optimizer *optimizer, int64_t index);
 
 /* State of one parameter by name, to be saved; NULL before there is any. The tensor is the live
@@ -126,23 +125,22 @@ YOKE_API const char *yoke_optimizer_state_name(yoke_optimizer *optimizer, int64_
 YOKE_API yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t group,
                                               int64_t index, const char *name, yoke_tensor **out);
 
-/* Replaces that state with a copy of `value`, or drops it with NULL. Errors: as above, and VALUE or
- * TYPE where shape or dtype are not those of that state, or "step" is no whole number of at least 0,
- * for which the device is waited for. [any-thread] */
+/* Replaces this state with a copy of `value`, or drops the state with NULL. Errors: as above, and VALUE or TYPE if
+ * shape or dtype differ from the state's. "step" must be a whole number of at least 0; the call waits for the device
+ * to read it. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_set_state(yoke_optimizer *optimizer, int64_t group,
                                               int64_t index, const char *name, yoke_tensor *value);
 
-/* Tells that a schedule over the optimizer goes on to its next step, as yoke_schedule_apply does by itself. The log
- * says once for each optimizer that this came before its first step. [any-thread] */
+/* Notes that a schedule over the optimizer goes on to its next step; yoke_schedule_apply does this itself. If this
+ * call comes before the optimizer's first step, the log says so once for each optimizer. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_note_schedule(yoke_optimizer *optimizer);
 
 /* ---- Clipping ---------------------------------------------------------------------------------------- */
 
-/* Multiplies the gradients of `params` by max_norm / (norm + 1e-6) where that is below 1. `*norm` is
- * their norm as if they were one vector, before: a scalar on the device, float32 (float64 if a gradient
- * is). norm_type 2, 1, infinity or any p > 0. Parameters without a gradient are passed over, and the log
- * says once where there is no parameter at all. The host waits for nothing. Errors: VALUE for numbers out of range and
- * several devices. [any-thread] */
+/* Multiplies the gradients of `params` by max_norm / (norm + 1e-6) if this factor is below 1. `*norm` is their norm
+ * before, computed as of one vector: a scalar on the device, float32 (float64 if a gradient is). norm_type 2, 1,
+ * infinity or any p > 0. Parameters without a gradient are skipped; if there is no parameter at all, the log says so
+ * once. The call never waits for the device. Errors: VALUE for numbers out of range and several devices. [any-thread] */
 YOKE_API yoke_status yoke_clip_grad_norm(yoke_tensor *const *params, int64_t count, double max_norm,
                                          double norm_type, yoke_tensor **norm);
 
@@ -150,9 +148,9 @@ YOKE_API yoke_status yoke_clip_grad_norm(yoke_tensor *const *params, int64_t cou
 
 typedef struct yoke_ema yoke_ema;
 
-/* An exponential moving average that begins as a copy of `params`, which it retains. Averages are
- * float32 (float64 of float64). Errors: VALUE for a decay outside [0, 1], TYPE for a parameter that is
- * not floating. [any-thread] */
+/* Creates an exponential moving average. It begins as a copy of `params` and retains them. Averages are float32
+ * (float64 for float64). Errors: VALUE for a decay outside [0, 1], TYPE for a parameter with a dtype that is not
+ * floating. [any-thread] */
 YOKE_API yoke_status yoke_ema_create(yoke_tensor *const *params, int64_t count, double decay,
                                      yoke_ema **out);
 /* NULL is ignored. [any-thread] */
@@ -165,8 +163,8 @@ YOKE_API yoke_status yoke_ema_update(yoke_ema *ema);
 /* Puts the averages into the parameters. Errors: STATE between two swaps. [any-thread] */
 YOKE_API yoke_status yoke_ema_copy_to_params(yoke_ema *ema);
 
-/* Puts the averages into the parameters, and the next time the parameters back as they were: once before
- * an evaluation, once after it. The averages stay as they are. [any-thread] */
+/* Puts the averages into the parameters; the next call puts the former parameters back. Call it once before an
+ * evaluation and once after. The averages stay as they are. [any-thread] */
 YOKE_API yoke_status yoke_ema_swap(yoke_ema *ema);
 
 /* The average of parameter `index`, live: it may be saved, and written. Errors: INDEX. [any-thread] */

@@ -1,12 +1,12 @@
 /*
  * yoke/tensor.h: tensors, their data and their exchange with other libraries.
  *
- * A tensor is a strided view of a storage on one device. Strides count elements and may be zero or
- * negative. Views share memory; the storage lives until its last view is released. Tensors are made
- * here from memory, and by the creation ops of ops.h.
+ * A tensor is a strided view of a storage on a device. Strides count elements and may be zero or negative. Views
+ * share memory; the storage lives until its last view is released. Tensors are made here from memory, and by the
+ * creation ops of ops.h.
  *
- * A getter never fails on a live handle. On NULL it returns what its comment says and sets the last
- * error. Two threads may use one tensor at once as long as neither writes to it.
+ * A getter never fails on a live handle. On NULL a getter returns the value named in its comment and sets the last
+ * error. Two threads may use a tensor at once if neither writes to it.
  */
 #ifndef YOKE_TENSOR_H
 #define YOKE_TENSOR_H
@@ -19,11 +19,11 @@ extern "C" {
 
 /* ---- Life ------------------------------------------------------------------------------------------ */
 
-/* One more reference to a tensor; returns it. NULL is passed through. [any-thread] */
+/* Adds a reference to a tensor and returns the tensor. NULL is passed through. [any-thread] */
 YOKE_API yoke_tensor *yoke_tensor_retain(yoke_tensor *tensor);
 
-/* One reference less; the last one frees. NULL is ignored. Never blocks, save that memory borrowed on a
- * device goes back to its owner after the work that uses it. [any-thread] */
+/* Releases a reference; the last release frees the tensor. NULL is ignored. Never blocks, with one exception:
+ * borrowed device memory goes back to its owner after the work on it. [any-thread] */
 YOKE_API void yoke_tensor_release(yoke_tensor *tensor);
 
 /* ---- Made from memory -------------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ YOKE_API yoke_status yoke_tensor_from_data(const void *data, int64_t bytes, cons
                                            int64_t ndim, yoke_dtype dtype, yoke_device *device,
                                            yoke_tensor **out);
 
-/* A 0-dim tensor of one value. dtype YOKE_NONE follows the value: bool, i64 or f32. [any-thread] */
+/* Creates a 0-dim tensor of a value. dtype YOKE_NONE follows the value: bool, i64 or f32. [any-thread] */
 YOKE_API yoke_status yoke_tensor_scalar(const yoke_scalar *value, yoke_dtype dtype,
                                         yoke_device *device, yoke_tensor **out);
 
@@ -71,13 +71,13 @@ YOKE_API int64_t yoke_tensor_itemsize(yoke_tensor *tensor);
 /* The element type; YOKE_NONE on NULL. [any-thread] */
 YOKE_API yoke_dtype yoke_tensor_dtype(yoke_tensor *tensor);
 
-/* The device, borrowed: retain it to keep it; NULL on NULL. [any-thread] */
+/* Returns the device, borrowed: retain to keep it; NULL on NULL. [any-thread] */
 YOKE_API yoke_device *yoke_tensor_device(yoke_tensor *tensor);
 
 /* 1 if the elements lie row-major without gaps, 0 if not; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_tensor_is_contiguous(yoke_tensor *tensor);
 
-/* A number that views of one storage share and no other live storage has; 0 on NULL. [any-thread] */
+/* Returns a number common to all views of a storage and unique among live storages; 0 on NULL. [any-thread] */
 YOKE_API uint64_t yoke_tensor_storage_id(yoke_tensor *tensor);
 
 /* Bytes of the whole storage, of which the tensor may see a part; -1 on NULL. [any-thread] */
@@ -86,10 +86,11 @@ YOKE_API int64_t yoke_tensor_storage_nbytes(yoke_tensor *tensor);
 /* Bytes from the beginning of the storage to the first element; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_storage_offset(yoke_tensor *tensor);
 
-/* Another view of the whole storage behind a tensor, whatever the tensor itself sees of it and without a record of
- * gradients: `dtype`, `shape` and `strides` of `ndim` numbers (NULL: row-major), the first element `offset` bytes in.
- * With it, and the bytes of a storage as uint8, tensors that share memory are saved and come back sharing it.
- * Errors: VALUE for what does not lie within the storage, or an offset that is not aligned. [any-thread] */
+/* Makes another view of the whole storage of a tensor, also outside the tensor's own elements, and without gradients.
+ * `dtype`, `shape` and `strides` of `ndim` numbers (NULL: row-major) describe the view; the first element is `offset`
+ * bytes in. With this call, and the bytes of a storage as uint8, tensors of shared memory are saved and still share
+ * it after a load.
+ * Errors: VALUE for a view beyond the storage, or an unaligned offset. [any-thread] */
 YOKE_API yoke_status yoke_tensor_view_storage(yoke_tensor *tensor, yoke_dtype dtype,
                                               const int64_t *shape, const int64_t *strides,
                                               int64_t ndim, int64_t offset, yoke_tensor **out);
@@ -113,34 +114,34 @@ YOKE_API yoke_status yoke_tensor_copy_to_host(yoke_tensor *tensor, void *data, i
 YOKE_API yoke_status yoke_tensor_copy_from_host(yoke_tensor *tensor, const void *data,
                                                 int64_t bytes);
 
-/* The value of a one-element tensor as a double; waits for it. VALUE for another numel. [any-thread] */
+/* Reads the value of a one-element tensor as a double; waits for the value. VALUE for another numel. [any-thread] */
 YOKE_API yoke_status yoke_tensor_item_f64(yoke_tensor *tensor, double *value);
 
 /* The value of a one-element tensor as an int64; a fraction is cut off, as in C. VALUE for another
  * numel, and for a number that an int64 cannot hold. [any-thread] */
 YOKE_API yoke_status yoke_tensor_item_i64(yoke_tensor *tensor, int64_t *value);
 
-/* The tensor on another device (NULL: where it is) and with another dtype (YOKE_NONE: as it is); the
- * same tensor, with one more reference, where nothing changes. Gradients flow back. [any-thread] */
+/* Returns the tensor on another device (NULL: the same device) and with another dtype (YOKE_NONE: the same dtype). If
+ * nothing changes, the result is the same tensor with a new reference. Gradients flow back. [any-thread] */
 YOKE_API yoke_status yoke_tensor_to(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
                                     yoke_tensor **out);
 
-/* The same, and the caller goes on while elements are copied between host and device, in the order of the
- * device's current stream: `non_blocking` 1. The tensor may change or go at once. A result on the host lies
- * in pinned memory and holds its values after that stream was waited for. [any-thread] */
+/* Converts as yoke_tensor_to does. With `non_blocking` 1 the caller goes on during copies between CPU and device, in
+ * the order of the device's current stream. The tensor may change or be released at once. A result on the CPU lies in
+ * pinned memory and holds its values after a wait for this stream. [any-thread] */
 YOKE_API yoke_status yoke_tensor_to_v2(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
                                        int32_t non_blocking, yoke_tensor **out);
 
-/* The same for the tensor itself, which must be a leaf: whoever holds it, an optimizer for instance, has the new
- * values, and its gradient moves with it. Views of it keep the former memory. A backward through what was recorded
- * before is refused, as STATE, where the dtype or device has changed.
- * Errors: STATE for what an op has made; TYPE for a dtype without gradients where it requires one; OOM, which
- * leaves it as it was. [any-thread] */
+/* Moves the tensor itself, which must be a leaf. All holders of the tensor, such as an optimizer, have the new
+ * values, and its gradient moves too. Views of the tensor keep the former memory. If dtype or device has changed, a
+ * backward through earlier records is refused as STATE.
+ * Errors: STATE for a result of an op; TYPE for a dtype without gradients if the tensor requires a gradient; OOM, and
+ * the tensor is unchanged. [any-thread] */
 YOKE_API yoke_status yoke_tensor_to_(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype);
 
-/* A copy of a tensor of the host in pinned memory, which a device reads and writes by itself; the same
- * tensor, with one more reference, where it is pinned already. Where no device needs it, plain memory
- * serves. Gradients flow back. Errors: VALUE for a tensor on a device; OOM. [any-thread] */
+/* Copies a CPU tensor to pinned memory, which a device reads and writes directly. If the tensor is pinned already,
+ * returns the same tensor with a new reference. If no device needs pinned memory, plain memory is used. Gradients
+ * flow back. Errors: VALUE for a tensor on a device; OOM. [any-thread] */
 YOKE_API yoke_status yoke_tensor_pin_memory(yoke_tensor *tensor, yoke_tensor **out);
 
 /* 1 if the tensor lies in pinned memory of Yoke, else 0; -1 on NULL. [any-thread] */
@@ -148,7 +149,7 @@ YOKE_API int32_t yoke_tensor_is_pinned(yoke_tensor *tensor);
 
 /* ---- Indexing ---------------------------------------------------------------------------------------- */
 
-#define YOKE_INDEX_INT 0      /* one position, `start`; the axis goes */
+#define YOKE_INDEX_INT 0      /* a single position, `start`; removes the axis */
 #define YOKE_INDEX_SLICE 1    /* start:stop:step, as in NumPy; the axis stays */
 #define YOKE_INDEX_NEW_AXIS 2 /* a new axis of length 1 */
 #define YOKE_INDEX_ELLIPSIS 3 /* as many whole axes as are not named; at most one */
@@ -160,14 +161,14 @@ YOKE_API int32_t yoke_tensor_is_pinned(yoke_tensor *tensor);
 #define YOKE_INDEX_NO_STOP 2  /* … no stop … */
 #define YOKE_INDEX_NO_STEP 4  /* … no step: 1 */
 
-/* One item between the brackets of x[…]. */
+/* Item between the brackets of x[…]. */
 typedef struct yoke_index {
     int32_t kind;  /* YOKE_INDEX_INT … */
-    int32_t flags; /* of a slice: YOKE_INDEX_NO_*, combined */
+    int32_t flags; /* for a slice: YOKE_INDEX_NO_*, combined */
     int64_t start;
     int64_t stop;
     int64_t step;
-    yoke_tensor *tensor; /* of YOKE_INDEX_TENSOR */
+    yoke_tensor *tensor; /* for YOKE_INDEX_TENSOR */
 } yoke_index;
 
 /* Indexing with `count` items, by NumPy's rules: a view of the same memory, or a copy where an item is a
@@ -177,23 +178,23 @@ typedef struct yoke_index {
 YOKE_API yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int64_t count,
                                        yoke_tensor **out);
 
-/* tensor[items] = values, broadcast and cast to its dtype. Where an element is named twice the last value
- * stays. Recorded where a gradient flows and no item needs a view (not after an int alone, or a slice).
- * Errors: those of yoke_tensor_index, VALUE for values that do not broadcast, STATE for a leaf that
- * requires grad, UNSUPPORTED for a view where a gradient would have to flow. [any-thread] */
+/* tensor[items] = values, broadcast and cast to its dtype. If an element is named twice, the last value stays.
+ * Recorded if a gradient flows and no item needs a view (not after an int alone, or a slice).
+ * Errors: the errors of yoke_tensor_index, VALUE for values that do not broadcast, STATE for a leaf that requires
+ * grad, UNSUPPORTED for a view if a gradient would have to flow. [any-thread] */
 YOKE_API yoke_status yoke_tensor_index_put(yoke_tensor *tensor, const yoke_index *items,
                                            int64_t count, yoke_tensor *values);
 
-/* The same with one number for all elements. [any-thread] */
+/* Sets the indexed elements to a single number. [any-thread] */
 YOKE_API yoke_status yoke_tensor_index_fill(yoke_tensor *tensor, const yoke_index *items,
                                             int64_t count, const yoke_scalar *value);
 
 /* ---- DLPack ------------------------------------------------------------------------------------------ */
 
-/* Hands the memory to another library without a copy. `versioned` 1 gives a DLManagedTensorVersioned
- * of DLPack 1.x, 0 the older DLManagedTensor; the consumer calls its deleter once, from any thread.
- * `stream` is the consumer's own stream (NULL: the default one): it waits for what the thread's current
- * stream of the device was given so far, and the caller goes on. (void *)-1 orders nothing.
+/* Hands the memory to another library without a copy. `versioned` 1 gives a DLManagedTensorVersioned of DLPack 1.x, 0
+ * the older DLManagedTensor; the consumer calls its deleter once, from any thread. `stream` is the consumer's own
+ * stream (NULL: the default stream). It waits for the earlier work of the thread's current stream of the device, and
+ * the caller goes on. (void *)-1 orders nothing.
  * Errors: STATE for a tensor that requires grad (detach it first). [any-thread] */
 YOKE_API yoke_status yoke_tensor_to_dlpack(yoke_tensor *tensor, int32_t versioned, void *stream,
                                            void **out);
@@ -209,23 +210,23 @@ YOKE_API yoke_status yoke_tensor_from_dlpack(void *managed, int32_t versioned, y
 /* The Python spelling, "float32"; NULL for a number that is no dtype. Static. [any-thread] */
 YOKE_API const char *yoke_dtype_name(yoke_dtype dtype);
 
-/* Bytes of one element; 0 for a number that is no dtype. [any-thread] */
+/* Returns the bytes of an element; 0 for an invalid dtype. [any-thread] */
 YOKE_API int64_t yoke_dtype_size(yoke_dtype dtype);
 
 /* The number of "float32" or "f32". Errors: VALUE, listing those known. [any-thread] */
 YOKE_API yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype);
 
-/* Starts the random numbers of all threads again: the calling thread's at `seed` itself, those of the
- * others at a seed mixed with the order of their first use. [any-thread] */
+/* Starts the random numbers of all threads again. The calling thread starts at `seed` itself; other threads start at
+ * a seed mixed with the order of their first use. [any-thread] */
 YOKE_API yoke_status yoke_manual_seed(uint64_t seed);
 
 /* Where the random numbers of the calling thread stand: the seed of their stream and how far it has
  * been drawn. Putting the same back gives the same numbers again. [any-thread] */
 YOKE_API yoke_status yoke_get_rng_state(uint64_t *seed, uint64_t *offset);
 
-/* Puts the calling thread's random numbers to a place that yoke_get_rng_state told, or at the start
- * (offset 0) of a stream of one's own: two streams are kept apart by exchanging their places. The
- * stream stays the thread's own until it calls yoke_manual_seed. [any-thread] */
+/* Puts the calling thread's random numbers to a place from yoke_get_rng_state, or to the start (offset 0) of another
+ * stream. A program keeps two streams apart by exchanging their places. The stream stays the thread's own until the
+ * thread calls yoke_manual_seed. [any-thread] */
 YOKE_API yoke_status yoke_set_rng_state(uint64_t seed, uint64_t offset);
 
 #ifdef __cplusplus

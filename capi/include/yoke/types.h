@@ -32,7 +32,7 @@ extern "C" {
 
 /* The most axes a tensor may have. */
 #define YOKE_MAX_NDIM 16
-/* Ranks of a process whose threads they are, or of a machine that are started together; and machines. */
+/* Maximum of ranks that are threads of one process or are started together on one machine; maximum of machines. */
 #define YOKE_MAX_RANKS 1024
 #define YOKE_MAX_NODES 65536
 
@@ -56,7 +56,7 @@ typedef int32_t yoke_status;
 #define YOKE_E_CHECKPOINT 13 /* recomputation disagreed with the first run */
 #define YOKE_E_IO 14         /* a file or socket could not be read or written */
 #define YOKE_E_FORKED 15     /* a device call in a forked child */
-#define YOKE_E_INTERNAL 16   /* a defect in Yoke itself: please report it */
+#define YOKE_E_INTERNAL 16   /* defect in Yoke: please report it */
 
 /* ---- Levels of the log ---------------------------------------------------------------------------- */
 
@@ -75,7 +75,7 @@ typedef int32_t yoke_status;
 
 /* ---- Handles ------------------------------------------------------------------------------------ */
 
-typedef struct yoke_device yoke_device;       /* one device; lives as long as the library */
+typedef struct yoke_device yoke_device;       /* device; lives as long as the library */
 typedef struct yoke_tensor yoke_tensor;       /* a strided view of a storage */
 typedef struct yoke_optimizer yoke_optimizer; /* an optimizer with its state */
 
@@ -83,7 +83,7 @@ typedef struct yoke_optimizer yoke_optimizer; /* an optimizer with its state */
 typedef void (*yoke_drop_fn)(void *user);
 
 /* ---- Values --------------------------------------------------------------------------------------
- * A tagged value: what a scalar parameter is, and how yoke_op_invoke takes its arguments. 16 bytes. */
+ * Tagged value: type of scalar parameters and of yoke_op_invoke's arguments. 16 bytes. */
 
 #define YOKE_ARG_NONE 0    /* absent optional */
 #define YOKE_ARG_TENSOR 1  /* v.tensor */
@@ -109,8 +109,8 @@ typedef struct yoke_arg {
     } v;
 } yoke_arg;
 
-/* A script scalar is a yoke_arg of kind BOOL, INT or FLOAT. It is weak in type promotion:
- * it takes the dtype of the tensors beside it unless it is of a higher kind (int with float). */
+/* A script scalar is a yoke_arg of kind BOOL, INT or FLOAT. It is weak in type promotion: it takes the dtype of the
+ * tensors beside it unless its kind is higher (int with float). */
 typedef yoke_arg yoke_scalar;
 
 /* ---- The last failure on the calling thread ----------------------------------------------------- */
@@ -118,11 +118,11 @@ typedef yoke_arg yoke_scalar;
 typedef struct yoke_error {
     uint32_t struct_size;
     yoke_status status;
-    const char *message;            /* what, where, both values, and what to do; UTF-8 */
+    const char *message;            /* call, problem, both values, and the remedy; UTF-8 */
     const char *device;             /* "cpu", "cuda:1" or "" */
     const char *call;               /* the C function that failed, "yoke_softmax" */
     int64_t native_code;            /* the driver's or system's own number, 0 if none */
-    const struct yoke_error *cause; /* an earlier failure that led to this one, or NULL */
+    const struct yoke_error *cause; /* earlier failure that caused this failure, or NULL */
 } yoke_error;
 
 #ifdef __cplusplus

@@ -1,6 +1,4 @@
-/*
- * yoke/work.h: what goes on after the call that began it has returned.
- */
+/* yoke/work.h: work that goes on after its call has returned. */
 #ifndef YOKE_WORK_H
 #define YOKE_WORK_H
 
@@ -12,20 +10,20 @@ extern "C" {
 
 typedef struct yoke_work yoke_work;
 
-/* One more reference; returns its argument, which may be NULL. [any-thread] */
+/* Adds a reference and returns the argument, which may be NULL. [any-thread] */
 YOKE_API yoke_work *yoke_work_retain(yoke_work *work);
 
-/* One reference less; the work goes on. NULL is ignored. [any-thread] */
+/* Releases a reference; the work goes on. NULL is ignored. [any-thread] */
 YOKE_API void yoke_work_release(yoke_work *work);
 
-/* Waits for its end, at most `timeout` seconds; below 0: as long as it takes, as yoke_work_follow does. Errors: TIMEOUT
- * if it goes on; FORKED in a forked child of the process where it goes on; STATE in the thread that does it, where a
- * drop function was called; what the work failed with, each time it is asked. [any-thread] */
+/* Waits for the end of the work, at most `timeout` seconds; below 0: without limit, as yoke_work_follow does. Errors:
+ * TIMEOUT if the work goes on; FORKED in a forked child if the work goes on in the parent; STATE in the thread that
+ * does the work, within a drop function; the failure of the work, at each call. [any-thread] */
 YOKE_API yoke_status yoke_work_wait(yoke_work *work, double timeout);
 
-/* The same, but of a collective on a device only what the host does of it is waited for: what the calling thread gives
- * to its current stream from then on comes behind the rest. Errors: those of yoke_work_wait; STATE while a graph is
- * captured. [any-thread] */
+/* Waits as yoke_work_wait does; but for a collective on a device the call waits only for the host's part. Later work
+ * on the calling thread's current stream is ordered after the rest. Errors: the errors of yoke_work_wait; STATE while
+ * a graph is captured. [any-thread] */
 YOKE_API yoke_status yoke_work_follow(yoke_work *work, double timeout);
 
 /* 1 if it has ended, well or not, or goes on in a parent process; 0 if not, and on NULL. [any-thread] */
