@@ -1,15 +1,16 @@
 /*
- * yoke-probe: measures one device, or a pair of them, for the doctor.
+ * yoke-probe: measures a device, or a pair of devices, for the doctor.
  *
- *   yoke-probe [--deadline SECONDS] cuda:0           copies between host and device, a launch, a kernel whose result is
+ *   yoke-probe [--deadline SECONDS] cuda:0           copies between host and device, a launch, a kernel whose result
+ *   is
  *                                                    checked
  *   yoke-probe [--deadline SECONDS] cuda:0 cuda:1    a copy from the first to the second, checked
  *
- * Prints a line a figure, "h2d 2.3e10" (bytes per second; seconds of a launch), "broken TEXT" for wrong bytes, and
- * "done" at the end. A program of its own, because what it tries may hang or crash: the doctor ends it at a deadline,
- * and should the doctor end before, it ends itself. Exit 1: something failed, and the last line says what. Exit 3: it
- * could not be tried, for reasons that do not blame the device ("untried TEXT"): it cannot be opened, its memory is
- * full, a library is missing.
+ * Prints a line for each figure, "h2d 2.3e10" (bytes per second; seconds of a launch), "broken TEXT" for wrong bytes,
+ * and "done" at the end. It is a separate program, because its probes may hang or crash: the doctor ends it at a
+ * deadline, and if the doctor ends first, the program ends itself. Exit 1: a probe failed; the last line has the
+ * reason. Exit 3: the probe was not possible for reasons that do not blame the device ("untried TEXT"): the device
+ * cannot be opened, its memory is full, a library is missing.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "yoke/yoke.h"
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kElements = 16 << 20 }; /* of float32: 64 MiB, so that a copy's start does not count */
+enum { kElements = 16 << 20 }; /* floats: 64 MiB, so that the start of a copy does not count */
 
 enum { kFailed = 1, kUsage = 2, kUntried = 3 };
 
@@ -57,7 +58,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Bytes that differ from place to place, so that a copy that is shifted, or left out, shows. */
+/* Fills with bytes that differ by place, so that a shifted or missing copy shows. */
 static void fill(float *values, int64_t count)
 {
     for (int64_t i = 0; i < count; ++i) values[i] = (float)(i % 8191);
@@ -70,7 +71,7 @@ static int same(const float *values, int64_t count)
     return 1;
 }
 
-/* The elements that a device of this size is tried with: at most an eighth of what it has free. */
+/* Returns the elements for probing a device of this size: at most an eighth of its free memory. */
 static int64_t elements_for(yoke_device *device)
 {
     int64_t free_bytes = 0, total = 0, count = kElements;
@@ -79,7 +80,7 @@ static int64_t elements_for(yoke_device *device)
     return count;
 }
 
-/* Seconds of one copy from `from` to `to`, the best of five. Negative: it failed. `pinned`: host memory is. */
+/* Returns the seconds of a copy from `from` to `to`, the best of five. Negative: failure. `pinned`: host memory is. */
 static double time_copy(yoke_tensor *from, yoke_device *to, yoke_device *device, int32_t pinned)
 {
     double best = -1;
@@ -128,7 +129,7 @@ end:
     return status;
 }
 
-/* What a launch costs when many follow each other. */
+/* Measures the time per launch of many launches in sequence. */
 static int launches(yoke_device *device)
 {
     enum { kLaunches = 200 };
@@ -159,7 +160,7 @@ static int launches(yoke_device *device)
     return 0;
 }
 
-/* A sum and a product of whole numbers that float32 holds exactly: the result has one right value. */
+/* Computes a sum and a product of whole numbers exact in float32, so there is one correct result. */
 static int smoke(yoke_device *device)
 {
     enum { kRows = 64 };
@@ -213,7 +214,7 @@ end:
     return status;
 }
 
-/* Ends this process a second after its deadline, whatever it waits for and whoever started it. */
+/* Ends this process a second after its deadline, whatever it waits for and even without its parent. */
 static void end_after(const char *seconds)
 {
     const int limit = atoi(seconds);
@@ -255,7 +256,7 @@ int main(int argc, char **argv)
                 "Measures a device for `yoke doctor --probe`, or copies from it to another.\n");
         return kUsage;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured before a hang is not lost */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* keeps measured lines if a later probe hangs */
     const int status = tried(argv[1], argc == 3 ? argv[2] : NULL);
     if (!status) printf("done\n");
     return status;

@@ -1,4 +1,4 @@
-// yoke bench device: what a device really does, beside what its maker says and what the CPU does.
+// yoke bench device: measured rates of a device, beside the maker's figures and the CPU's rates.
 #include "bindings/cli/src/bench.h"
 
 #include "bindings/cli/src/command.h"
@@ -60,7 +60,7 @@ void print_text(const Bench &bench)
     fputs(table.text(terminal_width()).c_str(), stdout);
 }
 
-// Rates from each device to each other, with their share of what the catalog says of such a way.
+// Prints rates from each device to each other, with their share of the catalog's figure for this link.
 void print_peers(const Bench &bench)
 {
     if (bench.peers.empty()) return;

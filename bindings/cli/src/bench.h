@@ -13,8 +13,8 @@ struct Figure {
     const char *unit;    // "op/s", "B/s", "s"
     double value = 0;    // the median of several runs, in base units
     double spread = 0;   // the middle half of the runs, as a share of the median
-    double nominal = 0;  // the catalog's figure; 0: it has none
-    double cpu = 0;      // the same on the CPU; 0: it means nothing there
+    double nominal = 0;  // figure of the catalog; 0: none
+    double cpu = 0;      // figure of the CPU; 0: no meaning there
 };
 
 struct Bench {
@@ -23,11 +23,11 @@ struct Bench {
     std::vector<std::string> peers;  // devices of the matrix
     // Row-major, bytes per second from row to column; 0: the same device.
     std::vector<double> peer_rates;
-    double peer_nominal = 0;  // what the catalog says of such a way; 0: nothing
+    double peer_nominal = 0;  // figure of the catalog for such a link; 0: none
 };
 
-// Measures a device, and the CPU beside it in the same run where it may be used. `seconds` is about what each figure
-// takes. What the device cannot do is left out.
+// Measures a device, and in the same run the CPU, if it may be used. `seconds` is the approximate time for each
+// figure. Figures that the device cannot give are left out.
 Bench measure(yoke_device *device, double seconds);
 
 // The figures as a picture: bars, each with its share of the catalog's figure. Raises if the file cannot be written.

@@ -1,5 +1,5 @@
-// Whether collectives are right: every rank knows what each rank has, small whole numbers that repeat after some
-// elements, and so what must come out, to the bit: their sums are whole as well, and an average is rounded once.
+// Check of collectives. Every rank knows the values of all ranks: small whole numbers that repeat after some
+// elements. So each rank knows the exact result: sums are whole as well, and an average is rounded once.
 #include "bindings/cli/src/bench_collectives.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace yoke::cli {
 namespace {
 
 constexpr int64_t kPeriod = 60;
-constexpr int64_t kPiece = kPeriod << 14;  // elements that are looked at in one go
+constexpr int64_t kPiece = kPeriod << 14;  // elements compared at a time
 constexpr int32_t kAdding = 60;            // ranks beyond it have zeros where sums must fit 8 bits
 
-// What `rank` has in place `i` of its tensor.
+// Returns the value of `rank` in place `i` of its tensor.
 double value_of(int32_t rank, int64_t i, int32_t reduction, bool reduces)
 {
     const int64_t j = i % kPeriod;
@@ -135,7 +135,7 @@ void KnownValues::fill(const Tensor &whole) const
     }
 }
 
-// What stands in place `i` of this rank's result.
+// Returns the values from place `i` of this rank's result.
 const char *KnownValues::expected(int64_t i, int64_t count) const
 {
     const auto reduced = [&](int64_t at) { return reduced_.data() + at % kPeriod * item_; };

@@ -18,7 +18,7 @@ namespace yoke::cli {
 
 namespace {
 
-// ---- Who takes part ---------------------------------------------------------------------------------------------
+// ---- Members ----------------------------------------------------------------------------------------------------
 
 BenchMember this_member(const std::string &spec)
 {
@@ -47,7 +47,7 @@ std::vector<BenchMember> members_of(yoke_group *group, const std::string &spec)
     return all;
 }
 
-// A mistake of whoever called the command, which exits with 2.
+// Mistake of the command's caller; the command exits with 2.
 struct Misuse : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -108,7 +108,7 @@ int run_rank(CollectivesOptions options)
     const bool is_first = yoke_group_rank(group.get()) == 0;
     if (is_first && options.report >= 0) dup2(options.report, STDOUT_FILENO);
     const std::vector<BenchMember> members = members_of(group.get(), options.rounds.device);
-    // The one that was chosen, whatever others would choose now.
+    // The device chosen before counts, even if another choice would differ now.
     options.rounds.device = members[static_cast<size_t>(yoke_group_rank(group.get()))].device;
     int status = 2;
     try {
@@ -117,19 +117,19 @@ int run_rank(CollectivesOptions options)
         for (const std::string &name : options.ops)
             run_op(group.get(), op_named(name), options, report);
         status = report.end();
-    } catch (const Misuse &mistake) {  // of all ranks alike
+    } catch (const Misuse &mistake) {  // raised on all ranks
         if (is_first) fprintf(stderr, "yoke: %s\n", mistake.what());
     }
     fflush(stdout);
-    // Whoever ends with a failure has its launcher end the others, who may not have told all yet.
+    // After a failure the launcher ends the other ranks, so the rank waits until all have reported everything.
     check(yoke_group_barrier(group.get(), nullptr));
     return status;
 }
 
 // ---- Starting ranks of one's own --------------------------------------------------------------------------------
 
-// This command's own words without --ranks, and with where rank 0 prints: past the launcher, who would put its number
-// in front of each line.
+// Returns this command's words without --ranks, plus the file where rank 0 prints. The file bypasses the launcher,
+// because the launcher would put the rank in front of each line.
 std::vector<std::string> command_of_ranks(int report)
 {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -147,7 +147,7 @@ std::vector<std::string> command_of_ranks(int report)
 
 int start_ranks(const CollectivesOptions &options)
 {
-    const int report = fcntl(STDOUT_FILENO, F_DUPFD, STDERR_FILENO + 1);  // which ranks inherit
+    const int report = fcntl(STDOUT_FILENO, F_DUPFD, STDERR_FILENO + 1);  // inherited by the ranks
     const std::vector<std::string> words = command_of_ranks(report);
     std::vector<const char *> command;
     for (const std::string &word : words) command.push_back(word.c_str());
@@ -164,7 +164,7 @@ int start_ranks(const CollectivesOptions &options)
     return result.exit_code;
 }
 
-// Adds what stood behind -c to the operations, and all_reduce where none is named.
+// Adds words after -c to the operations, and all_reduce if there is no operation.
 void settle_ops(CollectivesOptions &options)
 {
     for (const std::string &name : options.checked_ops) {
@@ -222,7 +222,7 @@ CLI::Option *add_bytes(CLI::App *command, const std::string &name, int64_t &plac
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 46));
 }
 
-// Returns Yoke's name of a dtype that nccl-tests calls otherwise; other names stay as they are.
+// Returns Yoke's name of a dtype with another name in nccl-tests; other names stay.
 std::string dtype_of_nccl_tests(const std::string &name)
 {
     static constexpr std::pair<std::string_view, const char *> kNames[] = {
@@ -236,8 +236,8 @@ std::string dtype_of_nccl_tests(const std::string &name)
     return name;
 }
 
-// Adds -c, which nccl-tests gives a number of checks and which stands here alone as well. What follows it and is no
-// number is an OP.
+// Adds -c; nccl-tests gives it a number of checks, here -c may also stand alone. A word after it that is not a number
+// is an OP.
 void add_check(CLI::App *command, CollectivesOptions &options)
 {
     const auto take = [&options](const std::vector<std::string> &words) {
@@ -255,7 +255,7 @@ void add_check(CLI::App *command, CollectivesOptions &options)
         ->type_name("[COUNT]");
 }
 
-// Adds an option of nccl-tests for which a rank has one of each.
+// Adds an option of nccl-tests whose value must be 1 here: a rank has one GPU and one thread.
 void add_one_alone(CLI::App *command, const std::string &name)
 {
     const auto refuse_more = [name](const int32_t &count) {

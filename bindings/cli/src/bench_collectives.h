@@ -1,5 +1,5 @@
-// bench_collectives.h: how long collectives of a group take, by their size, and whether they are right: what
-// `yoke bench collectives` prints. All ranks of the group do the same at the same time.
+// bench_collectives.h: time of a group's collectives by size, and check of their results, for `yoke bench
+// collectives`. All ranks of the group do the same at the same time.
 #pragma once
 
 #include "bindings/cli/src/handles.h"
@@ -12,7 +12,7 @@ namespace yoke::cli {
 
 using Group = std::unique_ptr<yoke_group, Releaser<yoke_group_release>>;
 
-// An op by its name in yoke/comm.h; "sendrecv" is a send to the next rank and a receive from the former one.
+// Op by its name in yoke/comm.h; "sendrecv" is a send to the next rank and a receive from the former rank.
 struct CollectiveOp {
     enum Kind {
         kAllReduce,
@@ -28,9 +28,9 @@ struct CollectiveOp {
     const char *name;
     Kind kind;
     bool reduces, has_root;
-    bool in_has_parts, out_has_parts;  // one for each rank
-    bool takes_one;  // its call has one tensor: with two the input is copied to the output first
-    // What times the bytes over the time is what each rank's link carries, for `ranks` of them.
+    bool in_has_parts, out_has_parts;  // a part for each rank
+    bool takes_one;  // the call has a single tensor: with two the input is copied first
+    // Factor on bytes / time that gives the rate of each rank's link, for `ranks` ranks.
     double (*bus_factor)(double ranks);
 
     bool has_parts() const { return in_has_parts || out_has_parts; }
@@ -48,22 +48,22 @@ struct RoundOptions {
 
 struct RoundTime {
     bool is_there = false;  // there is no such way of calling it
-    double seconds = 0;     // of a call, on the mean over ranks
+    double seconds = 0;     // per call, mean over ranks
     int64_t wrong = -1;     // elements on all ranks; -1: not looked at
 };
 struct Round {
-    int64_t bytes = 0, count = 0;  // of the larger tensor; elements of one part
+    int64_t bytes = 0, count = 0;  // bytes of the larger tensor; elements of a part
     RoundTime out_of_place, in_place;
 };
 
-// The bytes and elements that a round of about so many bytes has, in which no part is empty.
+// Returns a round with about this number of bytes, in which no part is empty.
 Round sized_round(const CollectiveOp &op, const RoundOptions &options, int32_t ranks,
                   int64_t bytes);
 
 // Returns a view of elements of a tensor of one axis.
 Tensor part_of(const Tensor &whole, int64_t begin, int64_t count);
 
-// The values that each rank gives to a collective, and those that must come out of it, to the bit.
+// Exact inputs and results of a collective on each rank.
 class KnownValues {
 public:
     KnownValues(const CollectiveOp &op, const RoundOptions &options, int32_t rank, int32_t size);
@@ -86,10 +86,10 @@ private:
     const int32_t rank_, size_;
     const int64_t item_;               // bytes
     const std::vector<char> sources_;  // a period of what each rank has, by rank
-    const std::vector<char> reduced_;  // and of what comes of them
+    const std::vector<char> reduced_;  // period of the results
 };
 
-// Rounds of one op, in buffers that are made once.
+// Rounds of an op, in buffers made once.
 class Rounds {
 public:
     Rounds(yoke_group *group, const CollectiveOp &op, const RoundOptions &options,
@@ -97,7 +97,7 @@ public:
     Round run(int64_t bytes);
 
 private:
-    // The tensors of a call, and where its result is, if this rank has one.
+    // Tensors of a call, and its result, if this rank has a result.
     struct Views {
         Tensor t, out, result;
     };

@@ -1,5 +1,5 @@
-// Measuring: each figure is the median of runs that take a set time together, after a warm-up. A run ends when the
-// device has ended its work, so that nothing is counted that was only asked for.
+// Measuring: each figure is the median of runs with a set total time, after a warm-up. A run ends when the device has
+// finished its work, so no unfinished request is counted.
 #include "bindings/cli/src/bench.h"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ Figure launch(yoke_device *device, double seconds)
     return {"launch (add of 8 elements)", "s", t.median / kLaunches, t.spread};
 }
 
-// Both ways, through memory that the driver may read itself and through any other.
+// Measures both directions, with pinned and with plain host memory.
 void host_copies(yoke_device *device, yoke_device *host, double seconds,
                  std::vector<Figure> &figures)
 {
@@ -157,7 +157,7 @@ std::vector<Figure> figures_of(yoke_device *device, double seconds)
     return figures;
 }
 
-// Bytes a second that a PCI Express link carries in one direction, after its line code.
+// Returns bytes per second of a PCI Express link, per direction, after its line code.
 double link_rate(int32_t generation, int32_t width)
 {
     switch (generation) {
@@ -205,7 +205,7 @@ Bench measure(yoke_device *device, double seconds)
     Bench bench;
     bench.device = yoke_device_spec(device);
     bench.name = yoke_device_name(device);
-    check(yoke_set_device(device));  // whose driver pins memory
+    check(yoke_set_device(device));  // its driver pins memory
     bench.figures = figures_of(device, seconds);
     if (is_host(device)) return bench;
     add_tf32(device, seconds, bench.figures);

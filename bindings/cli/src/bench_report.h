@@ -1,4 +1,4 @@
-// bench_report.h: what `yoke bench collectives` was asked, and what it prints: nccl-tests' columns, or JSON.
+// bench_report.h: options of `yoke bench collectives`, and its output: nccl-tests' columns, or JSON.
 #pragma once
 
 #include "bindings/cli/src/bench_collectives.h"
@@ -14,7 +14,7 @@ inline constexpr const char *kReductions[] = {"sum", "prod", "min", "max",
 
 struct CollectivesOptions {
     std::vector<std::string> ops;
-    std::vector<std::string> checked_ops;  // that stood behind -c, which takes a number or nothing
+    std::vector<std::string> checked_ops;  // words after -c, whose number is optional
     int64_t least = 8, most = int64_t{1} << 30, step = 0, factor = 2;
     std::string dtype = "float32", reduction = "sum", backend;
     RoundOptions rounds;
@@ -23,13 +23,13 @@ struct CollectivesOptions {
     bool json = false;
 };
 
-// What each rank tells of itself, as it lies in memory.
+// Facts of a rank for the other ranks, in their memory layout.
 struct BenchMember {
     char host[64], device[32];
     int64_t process, free;
 };
 
-// Printed where `is_printed`, by one rank; the lines of text as they come.
+// Report, printed by a single rank (`is_printed`); text lines are printed at once.
 class CollectivesReport {
 public:
     CollectivesReport(const CollectivesOptions &options, const std::vector<BenchMember> &members,
@@ -47,7 +47,7 @@ private:
     const CollectivesOptions &options_;
     const std::vector<BenchMember> &members_;
     const bool is_text_, is_json_;
-    double bus_ = 0;  // of all sides together
+    double bus_ = 0;  // sum over both sides
     int64_t sides_ = 0, wrong_ = 0;
     Json rounds_ = Json::array();
 };

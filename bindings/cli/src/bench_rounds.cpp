@@ -85,7 +85,7 @@ void Rounds::spoil(const Tensor &whole)
     check(yoke_fill_(whole.get(), &strange));
 }
 
-// In place a tensor that has parts is the one of both, of which the other is this rank's part.
+// In place, the tensor with parts is the buffer of both; the other tensor is this rank's part of it.
 Rounds::Views Rounds::views(bool in_place) const
 {
     Views made;
@@ -141,7 +141,7 @@ void Rounds::call(const Views &views, bool in_place) const
     check(yoke_comm_coalesce_end());
 }
 
-// Of a value of each rank.
+// Returns the mean of the ranks' values.
 double Rounds::mean(double value) const
 {
     const int64_t one = 1;

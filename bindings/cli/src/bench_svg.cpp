@@ -1,5 +1,5 @@
-// The picture: one bar a figure, on the scale of what the catalog says, or of the largest of its unit where it says
-// nothing.
+// Picture: a bar for each figure. The scale is the catalog's figure, or the largest figure of the unit if the catalog
+// has none.
 #include "bindings/cli/src/bench.h"
 #include "bindings/cli/src/text.h"
 

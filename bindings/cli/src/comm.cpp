@@ -24,7 +24,7 @@ std::vector<yoke_comm_variable> variables()
     return all;
 }
 
-// Values are anybody's: none moves the cursor.
+// Values are untrusted, so no character of a value may move the cursor.
 std::string shown(const yoke_comm_variable &each)
 {
     std::string text = std::string(each.name) + "=" + each.value;
@@ -45,7 +45,7 @@ void print_text(const std::vector<yoke_comm_variable> &all)
     }
 }
 
-// 1 where one of them would be an error: so a script can ask before a job starts.
+// Returns 1 if a variable would be an error, so that a script can check before a job starts.
 int run(bool json)
 {
     const std::vector<yoke_comm_variable> all = variables();

@@ -11,7 +11,7 @@ CLI::Validator seconds_between(double least, double most)
     const std::string allowed = range;
     const auto problem = [=](std::string &text) {
         double value = 0;
-        // Written so that NaN, which is neither below nor above anything, is refused.
+        // Also refuses NaN, because each comparison with NaN is false.
         const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
         return fits ? std::string() : "'" + text + "' is no number of seconds from " + allowed;
     };

@@ -1,7 +1,7 @@
-// command.h: what a subcommand of `yoke` is: it adds itself to the program and, when called, returns the exit code.
+// command.h: subcommand of `yoke`. It adds itself to the program and, when called, returns the exit code.
 //
-// Exit codes: 0, done; 1, the answer is no (a check failed, nothing fits); 2, it could not be done, with the reason on
-// stderr. Reports go to stdout, everything else to stderr.
+// Exit codes: 0, done; 1, the answer is no (a check failed, no device fits); 2, not possible, with the reason on
+// stderr. Reports go to stdout, all other text to stderr.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace yoke::cli {
 
-// Set by the subcommand that was chosen; main runs it after all arguments were read.
+// Action of the chosen subcommand; main runs it after all arguments were read.
 using Action = std::function<int()>;
 
 // Checks of options. A duration is a number from `least` to `most`; neither "nan" nor "inf" is one.

@@ -51,7 +51,7 @@ const char *state_of(const yoke_card_info &card)
     if (card.throttle &
         (YOKE_THROTTLE_HW_SLOWDOWN | YOKE_THROTTLE_HW_THERMAL | YOKE_THROTTLE_POWER_BRAKE))
         return "held back";
-    return card.visible < 0 ? "hidden" : "ok";  // one that no backend serves has a reason
+    return card.visible < 0 ? "hidden" : "ok";  // a card without a backend has a reason
 }
 
 Colour colour_of(std::string_view state)
@@ -73,7 +73,7 @@ std::string name_of(const yoke_card_info &card, const char *otherwise)
     return std::string(card.is_egpu == 1 ? "eGPU " : "") + (*card.name ? card.name : otherwise);
 }
 
-// Says what sets a card apart from one in a slot; "" for nothing.
+// Returns how a card differs from a card in a slot; "" if it does not.
 std::string place_in_words(const yoke_card_info &card)
 {
     if (card.kind == YOKE_CARD_INTEGRATED && card.memory_total >= 0)
@@ -86,7 +86,7 @@ std::string place_in_words(const yoke_card_info &card)
     return text;
 }
 
-// "#0–7: why they cannot be used": a reason that several share once.
+// Prints "#0–7: why they cannot be used": a shared reason appears once.
 void print_reasons(const std::vector<yoke_card_info> &cards, int width)
 {
     for (size_t i = 0; i < cards.size();) {
@@ -128,7 +128,7 @@ void print_cards(const std::vector<yoke_card_info> &cards, int width)
     print_reasons(cards, width);
 }
 
-// One line for each card with its whole UUID, however long.
+// Prints a line for each card with its whole UUID.
 void print_list(const std::vector<yoke_card_info> &cards)
 {
     for (const yoke_card_info &card : cards)
@@ -173,8 +173,8 @@ std::string fact(yoke_inventory *inventory, const char *key)
     return text;
 }
 
-// The processor, or why it cannot be had: what YOKE_PLATFORMS demands and lacks refuses every device, but a table of
-// what is there must still end.
+// Returns the processor, or why it is unavailable. If a platform demanded by YOKE_PLATFORMS is missing, every device
+// is refused, but the table must still end.
 std::string host_text()
 {
     yoke_device *opened = nullptr;

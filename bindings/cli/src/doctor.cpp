@@ -1,4 +1,4 @@
-// yoke doctor: what is wrong with this machine's GPUs and what to do, or the proof that Yoke was switched off.
+// yoke doctor: problems of this machine's GPUs and their remedies, or the proof that Yoke was switched off.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"
@@ -33,7 +33,7 @@ Look look_of(int32_t status)
     return looks[status];
 }
 
-// One answer, of a report or of a recording's.
+// Result of a check, from a report or a recording.
 struct Answer {
     int32_t number, status, card;
     std::string id, title, evidence, remedy, url;
@@ -110,8 +110,8 @@ int32_t status_of(const std::string &word)
     return YOKE_CHECK_SKIP;
 }
 
-// Records, and gives the report that was recorded: to examine a second time would take as long again, and a machine
-// that changes meanwhile would show something else than what lies in the folder.
+// Records, and returns the recorded report. A second examination would take as long again, and a changing machine
+// could show other facts than the folder.
 Examination recorded(const DoctorOptions &options)
 {
     check(yoke_doctor_record_v2(options.record.c_str(), flags_of(options), options.deadline));
@@ -164,7 +164,7 @@ void add_doctor(CLI::App &app, Action &action)
         "--verify-off", options->verify_off,
         "Shows that a disabled kind maps no library, takes no memory, starts no thread");
     for (const char *other : {"--all", "--redact", "--no-probe", "--deadline", "--record"})
-        off->excludes(command->get_option(other));  // it examines nothing
+        off->excludes(command->get_option(other));  // examines nothing
     command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

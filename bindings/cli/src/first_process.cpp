@@ -53,7 +53,7 @@ pid_t start_child(const sigset_t &mask)
     return child;
 }
 
-// Waits for all that have ended. Whether the child is among them; its status is then set.
+// Waits for all ended processes. If the child is among them, returns true and sets `status`.
 bool reap_all(pid_t child, int &status)
 {
     bool has_ended = false;
@@ -66,8 +66,9 @@ bool reap_all(pid_t child, int &status)
     return has_ended;
 }
 
-// The child gets what a terminal's keys send by itself, since it is in the same group of processes. When a terminal
-// hangs up, the system tells only the process that leads the terminal, which this process may be.
+// Returns whether the signal goes to the child. Signals of a terminal's keys reach the child directly, since it is in
+// the same process group. When a terminal hangs up, the system notifies only the process that leads the terminal,
+// which this process may be.
 bool is_sent_on(int number, const siginfo_t &told)
 {
     if (number <= 0 || number == SIGCHLD) return false;
@@ -84,7 +85,7 @@ bool is_first_process() noexcept
 int be_first_process()
 {
     constexpr int kSignalled = 128;
-    std::signal(SIGCHLD, SIG_DFL);  // if it is ignored, the system reaps, and sends nothing
+    std::signal(SIGCHLD, SIG_DFL);  // if ignored, the system reaps children and sends no signal
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,4 @@
-// handles.h: C handles that release themselves, and statuses as exceptions, for the commands.
+// handles.h: self-releasing C handles, and statuses as exceptions, for the commands.
 #pragma once
 
 #include "yoke/yoke.h"
@@ -9,7 +9,7 @@
 
 namespace yoke::cli {
 
-// What main prints, before it exits with 2.
+// Error printed by main before an exit with 2.
 struct Failure : std::runtime_error {
     yoke_status status;
     int64_t native_code;
@@ -42,7 +42,7 @@ using Tensor = std::unique_ptr<yoke_tensor, Releaser<yoke_tensor_release>>;
 using Tree = std::unique_ptr<yoke_state, Releaser<yoke_state_release>>;
 using Device = std::unique_ptr<yoke_device, Releaser<yoke_device_release>>;
 
-// make<Tensor>(yoke_matmul, x, y): the handle that a C function gives as its last argument.
+// Returns the handle from a C function's last argument: make<Tensor>(yoke_matmul, x, y).
 template <class Handle, class Function, class... Args>
 Handle make(Function function, Args... args)
 {

@@ -1,4 +1,4 @@
-// yoke hang DUMP…: which rank is stuck in which call and line of its script, and who never came.
+// yoke hang DUMP…: stuck ranks with their call and script line, and missing ranks.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"

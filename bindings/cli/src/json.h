@@ -1,4 +1,4 @@
-// json.h: what programs read. Fields have the names and units of the public headers; what is not known is null.
+// json.h: output for programs. Fields have the names and units of the public headers; unknown values are null.
 #pragma once
 
 #include "bindings/cli/src/handles.h"

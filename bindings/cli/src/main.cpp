@@ -1,4 +1,4 @@
-// The `yoke` command: what is in the machine, what is wrong with it, which devices to take.
+// The `yoke` command: devices of the machine, their problems, and the choice of devices.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/handles.h"
 #include "bindings/cli/src/output.h"

@@ -14,7 +14,7 @@ void hold_standard_streams()
 {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
-            // open() gives the lowest free number, which is this one. Reading gets an end, writing an error.
+            // open() gives the lowest free number: this stream's. A read gives end of file, a write an error.
             static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
@@ -22,7 +22,7 @@ void flush_output()
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return;
-    // A write that failed earlier left its mark on the stream, but no number.
+    // An earlier failed write left its mark on the stream, but no errno.
     const std::string why = errno ? std::string(": ") + strerror(errno) : "";
     throw std::runtime_error("stdout could not be written" + why +
                              "; what was printed is not whole");

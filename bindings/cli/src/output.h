@@ -3,11 +3,11 @@
 
 namespace yoke::cli {
 
-// Gives a standard stream that was closed an end where writing fails. Else the next file that is opened, of the kernel
-// or of a driver, would get its number and with it what is printed.
+// Opens closed standard streams on an end where writing fails. Else the next opened file, of the kernel or a driver,
+// would get the stream's number and the printed text.
 void hold_standard_streams();
 
-// Hands on what was printed so far. Raises where any of it was lost: a disk is full, or stdout is closed.
+// Writes out the printed text. Raises if any of it was lost: a disk is full, or stdout is closed.
 void flush_output();
 
 }  // namespace yoke::cli

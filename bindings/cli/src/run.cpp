@@ -25,7 +25,7 @@ struct RunOptions {
     std::vector<std::string> command;
 };
 
-// A mistake of whoever called the command: main prints it and exits with 2.
+// Reports a mistake of the command's caller: main prints it and exits with 2.
 [[noreturn, gnu::format(printf, 1, 2)]] void misuse(const char *message, ...)
 {
     char *text = nullptr;
@@ -38,7 +38,7 @@ struct RunOptions {
     throw std::runtime_error(text);
 }
 
-// ---- What Kubeflow Trainer v2 tells in PET_* --------------------------------------------------------------------
+// ---- Variables PET_* of Kubeflow Trainer v2 ---------------------------------------------------------------------
 
 std::string variable(const char *name)
 {
@@ -99,7 +99,8 @@ std::string settle_master(const std::optional<std::string> &given)
 
 // ---- Running ----------------------------------------------------------------------------------------------------
 
-// What the ranks made of a signal is how the command ends, so that it has no other effect when they have ended.
+// Leaves the effect of signals to the ranks: the ranks' end decides how the command ends, so a signal must have no
+// other effect afterwards.
 void leave_signals_to_ranks()
 {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
@@ -107,7 +108,7 @@ void leave_signals_to_ranks()
         sigaction(signal, nullptr, &action);
         if (action.sa_handler != SIG_IGN) std::signal(signal, [](int) {});
     }
-    std::signal(SIGCHLD, SIG_DFL);  // or nobody would learn how ranks end
+    std::signal(SIGCHLD, SIG_DFL);  // else the end of ranks would stay unknown
 }
 
 yoke_run_options settled(const RunOptions &options, const std::string &master)
@@ -146,7 +147,7 @@ int run(const RunOptions &options)
     return result.exit_code;
 }
 
-// Of an option that fills an std::optional only where it is given.
+// Adds an option that fills an std::optional only if given.
 template <class T>
 CLI::Option *add(CLI::App *command, const std::string &name, std::optional<T> &place,
                  const std::string &text)

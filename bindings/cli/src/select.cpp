@@ -1,5 +1,4 @@
-// yoke select SPEC: which cards to take, as a value for CUDA_VISIBLE_DEVICES; with --explain why, and why not the
-// others.
+// yoke select SPEC: chosen cards as a value for CUDA_VISIBLE_DEVICES; with --explain the reason for each card.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"
@@ -32,7 +31,7 @@ std::vector<yoke_candidate> candidates_of(yoke_explanation *explanation)
     return all;
 }
 
-// Each device with its verdict; of neighbours with one reason it stands under the last.
+// Prints each device with its verdict; a reason shared by neighbours stands under the last.
 void print_explained(yoke_explanation *explanation)
 {
     const auto cards = cards_of(yoke_explanation_inventory(explanation));
@@ -52,7 +51,7 @@ void print_explained(yoke_explanation *explanation)
     }
 }
 
-// A problem without the reasons of all devices, which were printed each on its own.
+// Returns a problem without the reasons of all devices, because these were printed separately.
 std::string without_reasons(const std::string &problem, yoke_explanation *explanation)
 {
     size_t first = problem.npos;

@@ -1,4 +1,4 @@
-// yoke state: what a file of a state holds, or a set of files, or a folder of checkpoints, and whether it is whole.
+// yoke state: content of a file of a state, a set of files, or a folder of checkpoints, and whether it is whole.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/state_json.h"

@@ -31,7 +31,7 @@ Json totals_of(const Json &tensors)
     return all;
 }
 
-// Reads a file from one end to the other, as far as the disk gives it.
+// Reads a whole file, so that errors of the disk show.
 void read_all(const std::filesystem::path &path)
 {
     std::ifstream file(path, std::ios::binary);
@@ -44,7 +44,7 @@ void read_all(const std::filesystem::path &path)
                                  "': " + std::generic_category().message(errno ? errno : EIO));
 }
 
-// Files of a set lie beside its index, or beside what that is a link to.
+// Reads the files of a set beside its index, or beside the target of an index that is a link.
 void read_files(const Json &info)
 {
     const std::filesystem::path path = info["path"].get<std::string>();
@@ -109,7 +109,7 @@ bool is_foreign(const std::string &folder)
     return !has_file(folder, kManifest) && !has_file(folder, kState);
 }
 
-// What its manifest says beside what is verified; null where it says nothing.
+// Returns the facts of the manifest that verification does not use; missing facts are null.
 Json manifest_of(const std::string &folder)
 {
     std::ifstream file(folder + "/" + kManifest);
@@ -151,7 +151,7 @@ Json checkpoint_json(yoke_checkpoint_manager *manager, const std::string &path, 
     return one;
 }
 
-// The folder of the step whose state a path names, with its manifest; "" where it is no manager's.
+// Returns the folder of the step whose state a path names, with its manifest; "" if no manager wrote it.
 std::filesystem::path step_folder(const std::string &path)
 {
     std::error_code unreadable;

@@ -1,4 +1,4 @@
-// text.h: what people read: tables that fit the terminal, numbers with their units, colour where it is wanted.
+// text.h: output for people: tables that fit the terminal, numbers with their units, colour on request.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ enum class Colour { kPlain, kGood, kWarn, kBad, kDim, kBold };
 // Columns of the terminal: of stdout, else COLUMNS, else 80.
 int terminal_width();
 
-// The text in a colour, if what it is written to is a terminal, TERM is not "dumb" and NO_COLOR is not set.
+// Returns the text in a colour, if the output is a terminal, TERM is not "dumb" and NO_COLOR is not set.
 std::string coloured(Colour colour, std::string_view text, FILE *to = stdout);
 
-// What a file or its name says, which may be anybody's: "?" for each character that moves the cursor or gives the
-// terminal orders.
+// Returns untrusted text, such as a file's content or name, with "?" for each character that moves the cursor or
+// gives the terminal commands.
 std::string plain(std::string_view text);
 
-// Columns that UTF-8 text takes on a terminal, one for each character.
+// Returns the columns of UTF-8 text on a terminal, one for each character.
 int width_of(std::string_view text);
 
 // Text broken at blanks into lines of at most `width` columns, each after `indent` blanks.

@@ -15,10 +15,10 @@ namespace {
 constexpr const char *kLegend =
     "X: itself; NV#: # NVLinks; PIX: one PCI Express switch; PXB: several switches; PHB: a host bridge; NODE: host bridges of one NUMA node; SYS: between NUMA nodes";
 
-// A column of the matrix: how each card is joined to a card or a port, or the node that it is near.
+// Column of the matrix: each card's link to a card or a port, or its nearest node.
 struct Way {
     std::string title;
-    std::vector<std::string> cells;  // of each card
+    std::vector<std::string> cells;  // by card
     int width() const
     {
         int most = width_of(title);

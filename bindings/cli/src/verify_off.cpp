@@ -1,6 +1,6 @@
-// yoke doctor --verify-off: maps, memory and threads of this very process at three moments: before Yoke is used, with
-// CUDA disabled and the CPU at work, and after it was enabled and asked for. What CUDA costs is the step from the
-// second to the third; that it is off is that the second maps nothing of it.
+// yoke doctor --verify-off: maps, memory and threads of this process at three moments: before Yoke is used, with CUDA
+// disabled and the CPU at work, and after CUDA was enabled and queried. CUDA's cost is the step from the second to
+// the third moment. CUDA is off if the second moment has no map of CUDA.
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"
 
@@ -17,7 +17,7 @@ namespace yoke::cli {
 namespace {
 
 struct State {
-    std::set<std::string> libraries;  // of CUDA's world
+    std::set<std::string> libraries;  // libraries around CUDA
     int64_t resident = 0;             // bytes
     int threads = 0;
 };
@@ -31,7 +31,7 @@ bool is_of_cuda(const std::string &path)
     return false;
 }
 
-// A file of this process. What cannot be read proves nothing, so that ends it.
+// Opens a file of this process. An unreadable file proves nothing, so the command ends.
 std::ifstream opened(const char *path)
 {
     errno = 0;
@@ -103,7 +103,7 @@ int verify_off(bool json)
     work_on_cpu();
     const State off = look();
     check(yoke_enable("cuda"));
-    const std::string missing = yoke_why_unavailable("cuda");  // which loads it
+    const std::string missing = yoke_why_unavailable("cuda");  // loads CUDA
     const State on = look();
     const bool clean = off.libraries.empty();
     if (json) {

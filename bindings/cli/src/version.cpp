@@ -1,4 +1,4 @@
-// yoke version: the library, its engines, what it was built with, and why a kind of device is not used.
+// yoke version: the library, its engines, its build, and why a kind of device is not used.
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/json.h"
 #include "bindings/cli/src/text.h"

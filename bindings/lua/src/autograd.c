@@ -41,7 +41,8 @@ static int read_backward(lua_State *L)
     return 2;
 }
 
-/* Other ranks wait for this one's backward, which the error on top of the stack keeps from beginning. */
+/* Notifies other ranks that wait for this rank's backward: the error on top of the stack keeps the backward from
+ * starting. */
 static int tell_refused(lua_State *L, Binding *b)
 {
     yoke_tensor **box = yl_test_tensor(L, b, 1);
@@ -154,7 +155,7 @@ static int grad(lua_State *L)
     return 1;
 }
 
-/* What the tape keeps at place `i` for the tensor at 1. */
+/* Pushes the kept tensor at place `i` of the tape entry of the tensor at 1. */
 static void push_saved(lua_State *L, Binding *b, int64_t i)
 {
     yoke_saved saved = {.struct_size = sizeof saved};
@@ -172,7 +173,7 @@ static void push_saved(lua_State *L, Binding *b, int64_t i)
     lua_setfield(L, -2, "shape");
 }
 
-/* yoke.saved_tensors(x): what the tape keeps for the gradient of the op that made x. */
+/* yoke.saved_tensors(x): tensors kept by the tape for the gradient of the op that made x. */
 static int saved_tensors(lua_State *L)
 {
     Binding *b = yl_binding(L);

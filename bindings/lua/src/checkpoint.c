@@ -20,7 +20,7 @@ static int make_budget(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yl_arg_count(L, b, "MemoryBudget", 1, 1);
-    char number[400]; /* of any double, without an exponent */
+    char number[400]; /* large enough for any double without an exponent */
     const char *amount = number;
     if (lua_type(L, 1) == LUA_TNUMBER) {
         snprintf(number, sizeof number, "%.15g", (double)lua_tonumber(L, 1));
@@ -68,7 +68,7 @@ static void check_option_names(lua_State *L, Binding *b, const char *call)
     }
 }
 
-/* The list of ops on the top; what holds their names for C is pushed. */
+/* Reads the list of ops on the top, and pushes the memory of their names for C. */
 static void read_ops(lua_State *L, Binding *b, const char *call, yoke_checkpoint_options *options)
 {
     const int list = lua_gettop(L);
@@ -79,14 +79,14 @@ static void read_ops(lua_State *L, Binding *b, const char *call, yoke_checkpoint
             yl_raise(L, b, YOKE_E_TYPE, call,
                      "option 'policy' has a %s at place %I; it takes names of ops",
                      luaL_typename(L, -1), i + 1);
-        names[i] = lua_tostring(L, -1); /* which the list holds */
+        names[i] = lua_tostring(L, -1); /* held by the list */
     }
     options->policy = "ops";
     options->ops = names;
     options->op_count = count;
 }
 
-/* Of the options at 1, or none, for the scope on the top. What they point to stays on the stack. */
+/* Reads the options at 1, or none, for the scope on the top. Memory behind their pointers stays on the stack. */
 static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char *call,
                                             Scope *scope)
 {
@@ -127,7 +127,7 @@ static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char
     return options;
 }
 
-/* Pushes a scope that is open, within the one of the running coroutine. */
+/* Pushes an open scope within the running coroutine's scope. */
 static void push_checkpoint(lua_State *L, Binding *b, const char *call)
 {
     Scope *scope = yl_push_scope(L, b);

@@ -1,4 +1,4 @@
-/* Managers of checkpoints, of yoke/checkpoints.h: yoke/manager.lua gives them their face. */
+/* Managers of checkpoints, of yoke/checkpoints.h; yoke/manager.lua has the script's interface. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/relief.h"
@@ -15,7 +15,7 @@ static void release_manager(void *manager)
 static const YlClass kManager = {"yoke.core.CheckpointManager", "a checkpoint manager",
                                  "a closed checkpoint manager", release_manager, 0};
 
-/* What the world may cause comes back as nil and an error. */
+/* Returns whether the status has outside causes. Such a status comes back as nil and an error. */
 static int is_told(yoke_status status)
 {
     return status == YOKE_E_IO || status == YOKE_E_CHECKPOINT || status == YOKE_E_STATE;

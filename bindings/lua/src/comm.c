@@ -1,4 +1,4 @@
-/* Groups of ranks, of yoke/comm.h: yoke/comm.lua gives them their face. */
+/* Groups of ranks, of yoke/comm.h; yoke/comm.lua has the script's interface. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/interrupt.h"
@@ -45,7 +45,7 @@ static int about(lua_State *L)
     return 4;
 }
 
-/* A call that others have to make as well: its line is told, and its wait hears Ctrl-C. */
+/* Call that other ranks make as well: its line is recorded, and Ctrl-C ends its wait. */
 typedef struct Step {
     lua_Debug line;
     YlWait wait;
@@ -247,7 +247,7 @@ static int abort_group(lua_State *L)
     return 0;
 }
 
-/* group:note_refused(call, why): of an error that was raised before it came to the library. */
+/* group:note_refused(call, why): reports an error raised before the call to the library. */
 static int note_refused(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -280,7 +280,7 @@ static int join_end(lua_State *L)
     return yl_told(L, b, status);
 }
 
-/* ---- What a group is at -------------------------------------------------------------------------------------- */
+/* ---- State of a group ---------------------------------------------------------------------------------------- */
 
 /* group:dump(path): true, or nil and an error. */
 static int dump(lua_State *L)

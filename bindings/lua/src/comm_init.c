@@ -1,4 +1,4 @@
-/* How groups are made and let go of, for yoke/comm.lua. */
+/* Creation and release of groups, for yoke/comm.lua. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/interrupt.h"

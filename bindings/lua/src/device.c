@@ -1,17 +1,17 @@
-/* Devices: choosing one, and asking why one cannot be used. What one tells of itself: device_fields.c. */
+/* Devices: choice of a device, and reasons why a device cannot be used. Fields of a device: device_fields.c. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/values/arg_type.h"
 #include "bindings/lua/src/values/handles.h"
 
-/* The device at a place of the current kind; C calls a place below 0 or beyond its range -1, which none has. */
+/* Opens the device at a place of the current kind. C has -1 for a place below 0 or out of range, which no device has. */
 static yoke_status device_at(lua_Integer place, yoke_device **device)
 {
     yoke_device *current = NULL;
     const yoke_status status = yoke_current_device(&current);
     if (status) return status;
     const char *kind = yoke_device_kind(current);
-    yoke_device_release(current); /* it lives on: yoke/device.h */
+    yoke_device_release(current); /* stays valid: yoke/device.h */
     return yoke_device_get(kind, place > INT32_MAX || place < 0 ? -1 : (int32_t)place, device);
 }
 
@@ -84,7 +84,7 @@ static int is_available(lua_State *L)
     const char *kind = kind_arg(L, b, "is_available");
     int32_t count = 0;
     const int available = yoke_is_available(kind);
-    if (kind && !available) yl_check(L, b, yoke_device_count(kind, &count)); /* is it one? */
+    if (kind && !available) yl_check(L, b, yoke_device_count(kind, &count)); /* raises for an unknown kind */
     lua_pushboolean(L, available);
     return 1;
 }
@@ -102,11 +102,11 @@ static int set_device(lua_State *L)
     const Target target = {b, "set_device", "device"};
     yl_arg_count(L, b, "set_device", 1, 1);
     yoke_device *device = NULL;
-    if (lua_isinteger(L, 1)) { /* which never means the CPU */
+    if (lua_isinteger(L, 1)) { /* an index never means the CPU */
         const lua_Integer index = lua_tointeger(L, 1);
         const int32_t place = index < 0 || index > INT32_MAX ? -1 : (int32_t)index;
         yl_check(L, b, yoke_accelerator_get(place, &device));
-        yoke_device_release(device); /* it lives on: yoke/device.h */
+        yoke_device_release(device); /* stays valid: yoke/device.h */
     } else {
         device = yl_need_device(L, target, 1);
     }

@@ -1,4 +1,4 @@
-/* What a device tells of itself: its name, memory, place, measurements and lease. */
+/* Fields of a device: its name, memory, place, measurements and lease. */
 #include <string.h>
 
 #include "bindings/lua/src/leaves.h"
@@ -37,7 +37,7 @@ static int device_take_lease(lua_State *L)
     return 1;
 }
 
-/* lease:release(), and what ends a lease that was declared <close>. */
+/* lease:release(), and the end of a lease declared <close>. */
 static int lease_release(lua_State *L)
 {
     yl_check(L, yl_binding(L), yoke_device_release_lease(yl_need_self(L, &kLease, "release")));
@@ -104,7 +104,7 @@ static void push_link(lua_State *L, const yoke_card_info *card)
         lua_pushliteral(L, "");
 }
 
-/* What its backend says of it; 0 if `name` is none of that. */
+/* Pushes a fact from the backend; returns 0 if `name` is no such fact. */
 static int push_identity(lua_State *L, Binding *b, yoke_device *device, const char *name)
 {
     int64_t free_bytes = 0, total = 0;
@@ -125,7 +125,7 @@ static int push_identity(lua_State *L, Binding *b, yoke_device *device, const ch
     return 1;
 }
 
-/* What the inventory says of its card. */
+/* Pushes a fact of its card from the inventory. */
 static int push_property(lua_State *L, Binding *b, yoke_device *device, const char *name)
 {
     yoke_card_info card = {.struct_size = sizeof card};
@@ -146,7 +146,7 @@ static int push_property(lua_State *L, Binding *b, yoke_device *device, const ch
     return 1;
 }
 
-/* What it is doing now. */
+/* Pushes a current measurement or the lease. */
 static int push_condition(lua_State *L, Binding *b, yoke_device *device, const char *name)
 {
     if (!strcmp(name, "lease")) {

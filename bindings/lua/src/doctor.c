@@ -1,4 +1,4 @@
-/* What is wrong with this machine's GPUs: yoke.doctor and yoke.doctor_record. */
+/* Problems of this machine's GPUs: yoke.doctor and yoke.doctor_record. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/fields.h"
@@ -9,7 +9,7 @@
 
 static const char *const kStatus[] = {"ok", "warn", "fail", "skip"};
 
-/* A handle while its texts are copied, so that an error cannot leak it. */
+/* Releases a handle. The handle exists while its texts are copied, so that an error cannot leak the object. */
 static void release_report(void *report)
 {
     yoke_report_release(report);
@@ -17,7 +17,7 @@ static void release_report(void *report)
 
 static const YlClass kReport = {"yoke.report", "a report", NULL, release_report, 0};
 
-/* The options in the table at `index`, which may be absent. Raises for others. */
+/* Reads the options in the table at `index`, which may be absent. Raises for other options. */
 static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *call, double *deadline)
 {
     uint32_t flags = 0;

@@ -21,8 +21,7 @@ static int make_graph(lua_State *L)
     return 1;
 }
 
-/* graph:capture(fn, ...) returns what fn returns. fn cannot yield: another coroutine's work would be taken
- * down with its own. */
+/* graph:capture(fn, ...) returns the results of fn. fn cannot yield: work of another coroutine would be captured too. */
 static int graph_capture(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -32,7 +31,7 @@ static int graph_capture(lua_State *L)
                         "argument 'fn' is a %s; give a function to capture", luaL_typename(L, 2));
     yl_check(L, b, yoke_graph_begin(graph));
     const int failed = lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
-    graph = yl_need_self(L, &kGraph, "capture"); /* which fn may have closed */
+    graph = yl_need_self(L, &kGraph, "capture"); /* fn may have closed the graph */
     if (failed) {
         yoke_graph_abort(graph);
         return lua_error(L);

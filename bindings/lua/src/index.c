@@ -12,7 +12,7 @@
 
 enum { kMostItems = 2 * YOKE_MAX_NDIM + 1 };
 
-/* One access: to read where `out` is there, else to write `values`, else to fill with `number`. */
+/* Access to a tensor: a read if `out` is set, else a write of `values`, else a fill with `number`. */
 typedef struct Access {
     yoke_tensor *tensor;
     yoke_index items[kMostItems];
@@ -35,7 +35,7 @@ static yoke_status attempt(lua_State *L, Binding *b, const Access *access)
     return status;
 }
 
-/* Runs it; on a shortage of memory once more with relief, which may close what it needs. */
+/* Runs the access. If memory is short, runs it once more with relief, which may close its tensors. */
 static void perform(lua_State *L, Binding *b, Access *access)
 {
     yoke_status status = attempt(L, b, access);
@@ -49,7 +49,7 @@ static void perform(lua_State *L, Binding *b, Access *access)
         for (int64_t i = 0; i < access->count; ++i) yoke_tensor_release(access->items[i].tensor);
         yoke_tensor_release(access->values);
         yoke_tensor_release(access->tensor);
-        access->tensor = NULL; /* it may be gone by now */
+        access->tensor = NULL; /* may be gone by now */
     }
     yl_check(L, b, status);
 }
@@ -80,7 +80,8 @@ static void push_item(lua_State *L, Binding *b, int tensor, int64_t position)
     YL_CALL(L, b, source, yoke_tensor_index(source, &item, 1, box));
 }
 
-/* One end or the step of a slice: entry `place` of the table at `index`; the flag if it is not there. */
+/* Reads an end or the step of a slice: entry `place` of the table at `index`. Returns the flag if the entry is
+ * missing. */
 static int32_t slice_part(lua_State *L, Target target, int index, int place, int32_t flag,
                           int64_t *value)
 {
@@ -133,8 +134,8 @@ static void need_room(lua_State *L, Binding *b, lua_Unsigned count)
                  (lua_Integer)count, YOKE_MAX_NDIM);
 }
 
-/* The key between brackets at `index`: one item, or a table of items. Allocates nothing, so that no tensor of
- * it is closed before it is used. */
+/* Reads the key between brackets at `index`: an item, or a table of items. Allocates nothing, so no tensor of the key
+ * is closed before its use. */
 static void read_key(lua_State *L, Binding *b, int index, Access *access)
 {
     const Target target = {b, "index", "item"};
@@ -153,7 +154,7 @@ static void read_key(lua_State *L, Binding *b, int index, Access *access)
     access->count = (int64_t)count;
 }
 
-/* Pushes the part of the tensor at 1 that `access` names; its result stands on top already. */
+/* Pushes the part of the tensor at 1 given by `access`; its result stands on top already. */
 static void read_part(lua_State *L, Binding *b, Access *access)
 {
     access->tensor = yl_tensor_arg(L, b, 1, "index", "self");

@@ -1,4 +1,4 @@
-/* What is in the machine, as tables: yoke.inventory(), yoke.topology(), yoke.catalog(). What is not known is nil. */
+/* Inventory of the machine as tables: yoke.inventory(), yoke.topology(), yoke.catalog(). Unknown values are nil. */
 #include "bindings/common/inventory_keys.h"
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
@@ -34,7 +34,7 @@ static void push_card(lua_State *L, const yoke_card_info *card)
 #include "bindings/common/inventory_fields.def"
 }
 
-/* A snapshot as a handle, so that an error while its tables are made does not lose it. */
+/* Releases a snapshot. The snapshot is a handle, so that an error during the making of its tables cannot leak it. */
 static void release_inventory(void *inventory)
 {
     yoke_inventory_release(inventory);
@@ -116,7 +116,7 @@ static void push_links(lua_State *L, Binding *b, yoke_inventory *inventory)
     }
 }
 
-/* Pushes {links =, text =}, which prints as its text. */
+/* Pushes {links =, text =}, printed as its text. */
 static void push_topology(lua_State *L, Binding *b, yoke_inventory *inventory)
 {
     lua_createtable(L, 0, 2);
@@ -194,7 +194,7 @@ static void push_entry(lua_State *L, const yoke_catalog_card *entry)
     yl_set_known_integer(L, "link_width", entry->link_width);
 }
 
-/* yoke.catalog(): the models that Yoke knows, with their makers' figures. */
+/* yoke.catalog(): models known to Yoke, with their makers' figures. */
 static int catalog(lua_State *L)
 {
     Binding *b = yl_binding(L);

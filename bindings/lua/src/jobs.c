@@ -1,4 +1,4 @@
-/* Jobs as a whole: their ranks started, variables of other libraries, and who keeps them from going on. */
+/* Jobs: start of their ranks, variables of other libraries, and search for the ranks that block a job. */
 #define _POSIX_C_SOURCE 200809L
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/interrupt.h"
@@ -53,8 +53,8 @@ static int hang(lua_State *L)
     return 1;
 }
 
-/* _run(command, n, input), of which each rank reads `input`: exit code, text and trace of the first rank that failed,
- * as yoke_run_result has them. */
+/* _run(command, n, input), where each rank reads `input`: exit code, text and trace of the first failed rank, as in
+ * yoke_run_result. */
 static int run_ranks(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -87,7 +87,7 @@ static int run_ranks(lua_State *L)
     return 3;
 }
 
-/* _program(): the file of the program that runs, as Linux knows it. */
+/* _program(): file of the running program, from Linux. */
 static int program(lua_State *L)
 {
     char path[4096];

@@ -1,5 +1,5 @@
-/* leaves.h: what module.c opens above the runtime and the values. Each adds its functions to the module's table, which
- * is on top of the stack; no leaf calls another. */
+/* leaves.h: functions opened by module.c above the runtime and the values. Each adds its functions to the module's
+ * table on top of the stack; no leaf calls another. */
 #ifndef YOKE_LUA_LEAVES_H
 #define YOKE_LUA_LEAVES_H
 

@@ -7,7 +7,7 @@
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
 
-/* What the leaves of nested tables are, in rising order: what holds all of them is the highest. */
+/* Kind of the leaves of nested tables, in rising order: the highest kind holds all leaves. */
 enum LeafKind { kNoLeaf, kBoolLeaf, kIntLeaf, kFloatLeaf };
 
 /* Nested tables on their way into a buffer. */
@@ -17,12 +17,12 @@ typedef struct Nest {
     int ndim;
     int kind; /* LeafKind */
     char *next;
-    yoke_dtype dtype; /* that the numbers are for; YOKE_NONE if they decide */
+    yoke_dtype dtype; /* requested dtype; YOKE_NONE: the numbers decide */
     double lowest,
-        past_end; /* what an integer dtype holds: more than the first, less than the other */
+        past_end; /* exclusive lower and upper bound of an integer dtype */
 } Nest;
 
-/* Bits of an integer dtype's largest number, below 0 if it is signed; 0 for what is no integer. */
+/* Returns the bits of an integer dtype's largest number, negative for a signed dtype; 0 for other dtypes. */
 static int integer_bits(yoke_dtype dtype)
 {
     switch (dtype) {
@@ -36,7 +36,7 @@ static int integer_bits(yoke_dtype dtype)
     }
 }
 
-/* What lies strictly between the two bounds can be truncated to the dtype. */
+/* Sets bounds: numbers strictly between them can be truncated to the dtype. */
 static void set_range(Nest *nest, yoke_dtype dtype)
 {
     const int bits = integer_bits(dtype);
@@ -78,7 +78,7 @@ static void measure(lua_State *L, Nest *nest)
         nest->shape[nest->ndim++] = (int64_t)lua_rawlen(L, -1);
         lua_rawgeti(L, -1, 1);
     }
-    /* An empty list ends the shape; anything else must be a leaf, which look() sees. */
+    /* An empty list ends the shape; any other value must be a leaf, checked by look(). */
     lua_settop(L, top);
 }
 
@@ -120,8 +120,8 @@ static void need_type(lua_State *L, Nest *nest, int wanted)
                  luaL_typename(L, -1));
 }
 
-/* Writes the leaves, row-major, as `kind` asks. look() has seen them all, but the buffer was allocated
- * since, which may have run finalizers that changed the tables. */
+/* Writes the leaves, row-major, as `kind` asks. look() has checked all, but the later allocation of the buffer may
+ * have run finalizers that changed the tables. */
 static void write_leaves(lua_State *L, Nest *nest, int axis)
 {
     const int type = lua_type(L, -1), is_bool = type == LUA_TBOOLEAN;
@@ -211,7 +211,7 @@ static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype 
     }
 }
 
-/* The options of yoke.tensor by their places, 2 to 4: a table at 2 gives them by name. */
+/* Puts the options of yoke.tensor at 2 to 4: a table at 2 gives them by name. */
 static void spread_options(lua_State *L, Binding *b)
 {
     static const char *const names[] = {"dtype", "device", "requires_grad"};
@@ -262,7 +262,7 @@ static const char *read_elements(lua_State *L, Binding *b, const char *call, yok
     return buffer;
 }
 
-/* The dtype in which Lua holds the elements of one: f64, i64 or bool. */
+/* Returns the dtype of a dtype's elements in Lua: f64, i64 or bool. */
 static yoke_dtype lua_dtype(yoke_dtype dtype)
 {
     if (dtype == YOKE_BOOL) return YOKE_BOOL;
@@ -344,7 +344,7 @@ static int tobytes(lua_State *L)
     return 1;
 }
 
-/* A string at `index` that is bytes, of whatever values. */
+/* Returns a string of any bytes at `index`. */
 static const char *bytes_arg(lua_State *L, Binding *b, int index, const char *call, size_t *bytes)
 {
     const Target target = {b, call, "bytes"};

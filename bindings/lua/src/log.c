@@ -1,11 +1,10 @@
 /*
- * The log. Yoke has one log for the process and may speak from any thread, while a Lua function may run
- * only where its state runs. So what is logged goes to standard error, until a state asks for it with
- * set_log_callback: then it waits in that state's queue, and yoke.poll() hands it over.
+ * Log. Yoke has one log for the process and may log from any thread, but a Lua function may run only on the thread of
+ * its state. So log lines go to standard error until a state calls set_log_callback. From then on a line waits in
+ * this state's queue, and yoke.poll() passes it to the callback.
  *
- * The hub below is the one thing that states share, under one lock; other hosts of the process, such as
- * Python, hear the log beside it. Messages that a full queue cannot
- * take are counted, and the count is handed over as a message of its own.
+ * The hub below is the only data shared by states, under one lock. Other programs of the process, such as Python, get
+ * the log as well. If a queue is full, messages are counted, and the count is passed on as a separate message.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -35,15 +34,14 @@ typedef struct Queue {
 
 static struct {
     pthread_mutex_t lock;
-    Queue *queues; /* one for each state that has a callback */
-    int states;    /* that have Yoke loaded */
-    int64_t id;    /* of our callback while there are any */
+    Queue *queues; /* a queue for each state with a callback */
+    int states;    /* states with Yoke loaded */
+    int64_t id;    /* id of the hub's callback while there are queues */
 } hub = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
 
-/* In the child of a fork. A thread that is not there may have held the lock: it would never open, and
- * what it changed is half done, so messages are dropped; the list of queues is whole at every moment.
- * Taking the lock before the fork instead would deadlock with a thread that logs while it holds a lock
- * of the library's. */
+/* Repairs the hub in the child of a fork. A thread missing in the child may have held the lock: the lock would never
+ * open, and its change is half done. So messages are dropped; the list of queues is whole at every moment. The fork
+ * cannot take the lock first, because of a deadlock with a thread that logs with a lock of the library held. */
 static void mend_after_fork(void)
 {
     if (pthread_mutex_trylock(&hub.lock) == 0) {
@@ -180,7 +178,7 @@ static int set_log_callback(lua_State *L)
     return 0;
 }
 
-/* One that raises ends it; the rest stay queued. */
+/* Calls the callback for each message. If a call raises, the rest stays queued. */
 static int hand_over(lua_State *L, Binding *b)
 {
     int count = 0;
@@ -192,7 +190,7 @@ static int hand_over(lua_State *L, Binding *b)
     return count;
 }
 
-/* A state fewer; the last one takes our callback away, and no other host's. */
+/* Counts a state less; the last state removes the hub's callback, and no other program's. */
 static void leave_hub(void)
 {
     pthread_mutex_lock(&hub.lock);
@@ -211,7 +209,7 @@ static void start_hearing(lua_State *L, Binding *b)
         yl_raise_last(L, b);
     }
     pthread_mutex_lock(&hub.lock);
-    hub.id = id; /* this state is still counted, so there is one to take it away */
+    hub.id = id; /* this state still counts, so a state is left to remove the callback */
     pthread_mutex_unlock(&hub.lock);
 }
 

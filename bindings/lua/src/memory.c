@@ -94,7 +94,7 @@ static int mem_get_info(lua_State *L)
     yoke_device *device = yl_need_device(L, target, 1);
     if (!device) {
         yl_check(L, b, yoke_current_device(&device));
-        yoke_device_release(device); /* it lives on: yoke/device.h */
+        yoke_device_release(device); /* stays valid: yoke/device.h */
     }
     yl_check(L, b, yoke_device_memory(device, &free_bytes, &total));
     lua_pushinteger(L, free_bytes);

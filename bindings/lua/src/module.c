@@ -14,7 +14,7 @@ static int binding_gc(lua_State *L)
     Binding *b = luaL_checkudata(L, 1, kBindingName);
     if (b->is_open) {
         yl_close_log(b);
-        yl_close_scopes(b); /* of which a script has taken the finalizers */
+        yl_close_scopes(b); /* if a script has removed the finalizers */
     }
     b->is_open = 0;
     return 0;
@@ -34,7 +34,7 @@ static Binding *make_binding(lua_State *L)
     return &state->binding;
 }
 
-/* Rooms in the order in which they are opened: methods of tensors need the class, operators the ops. */
+/* Leaves in the order of their opening: methods of tensors need the class, operators the ops. */
 static void open_leaves(lua_State *L, Binding *b)
 {
     static void (*const leaves[])(lua_State *, Binding *) = {

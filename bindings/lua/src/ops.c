@@ -1,7 +1,7 @@
 /*
- * Every op of libyoke as one Lua function, bound at run time from the op table: op_call is the only function there is,
- * and its upvalues are the op that it calls and the class of its results. The ops that this module was built with
- * (ops.inc) must be there; newer ones of a newer libyoke are bound too.
+ * Every op of libyoke as a Lua function, bound at run time from the op table. op_call is the only C function; its
+ * upvalues are the op and the class of its results. The ops of this module's build (ops.inc) must be there; newer ops
+ * of a newer libyoke are bound too.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ static int op_call(lua_State *L)
         lua_State *const outer = yl_begin_call_relief(L, &call);
         status = invoke(L, op, &call, results);
         yl_end_call_relief(outer, &call);
-        source = NULL; /* it may be gone by now */
+        source = NULL; /* may be gone by now */
     }
     if (status) return yl_raise_last(L, b);
     for (int i = 0; i < result_count; ++i) *boxes[i] = results[i];
@@ -77,13 +77,13 @@ static void fill_list(lua_State *L, Binding *b, int given, yoke_tensor **outs, i
         lua_rawgeti(L, given + 2, i + 1);
         *yl_test_tensor(L, b, -1) = outs[i];
     }
-    /* Counting may run finalizers, which may close the argument; the first result stands for it then. */
+    /* Counting may run finalizers that close the argument; then the first result stands for it. */
     for (int64_t i = 0; i < count; ++i) yl_count(L, b, outs[i], i ? outs[0] : source);
     lua_settop(L, given + 2);
 }
 
-/* An op whose results are a list, given as a table. It is called twice: first to learn how many results
- * there are, since their userdata must be there before they are made. */
+/* Calls an op whose results are a list, returned as a table. The op is called twice, because the results' userdata
+ * must exist before the results: the first call reads the number of results. */
 static int op_call_list(lua_State *L)
 {
     const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
@@ -126,8 +126,8 @@ static int op_unary(lua_State *L)
     return op_call(L);
 }
 
-/* The list of ints that is the last required argument, unless a number may follow it: split(x, 2, 1) is of
- * size 2 along axis 1. */
+/* Returns the list of ints that is the last required argument, unless a number may follow: split(x, 2, 1) is size 2
+ * along axis 1. */
 static int16_t spread_of(const OpBinding *op)
 {
     int last = op->op->arg_count - 1;
@@ -223,7 +223,7 @@ void yl_open_ops(lua_State *L, Binding *b)
     const int32_t count = yoke_op_count();
     check_built_for(L);
     OpBinding *bindings = lua_newuserdatauv(L, (size_t)count * sizeof *bindings, 0);
-    luaL_ref(L, LUA_REGISTRYINDEX); /* which keeps them */
+    luaL_ref(L, LUA_REGISTRYINDEX); /* keeps them alive */
     luaL_getmetatable(L, "yoke.Tensor");
     lua_getfield(L, -1, "methods");
     for (int32_t i = 0; i < count; ++i) {

@@ -64,7 +64,7 @@ static void read_betas(lua_State *L, Binding *b, int index, const char *call,
     lua_pop(L, 1);
 }
 
-/* Overwrites those options that the table at `index` has. */
+/* Overwrites the options present in the table at `index`. */
 static void read_options(lua_State *L, Binding *b, int index, const OptimizerBox *box, Options *o)
 {
     const char *call = box->kind;
@@ -191,7 +191,7 @@ static int step(lua_State *L)
     return 0;
 }
 
-/* optimizer:zero_grad(set_to_none = true), also {set_to_none =} */
+/* optimizer:zero_grad(set_to_none = true), also as a table: {set_to_none =} */
 static int zero_grad(lua_State *L)
 {
     Binding *b = yl_binding(L);

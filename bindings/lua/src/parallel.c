@@ -1,4 +1,4 @@
-/* Reducers and samplers, of yoke/parallel.h: yoke/parallel.lua and yoke/sampler.lua give them their faces. */
+/* Reducers and samplers, of yoke/parallel.h; yoke/parallel.lua and yoke/sampler.lua have the script's interface. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/arguments.h"
 #include "bindings/lua/src/runtime/interrupt.h"
@@ -26,7 +26,7 @@ static const YlClass kSampler = {"yoke.DistributedSampler", "a sampler", "a clos
 
 static const char kCall[] = "DistributedDataParallel";
 
-/* Of the list at `index`, whose texts live as long as that. */
+/* Returns the texts of the list at `index`; they live as long as the list. */
 static const char *const *texts(lua_State *L, int index)
 {
     const lua_Integer count = luaL_len(L, index);
@@ -47,7 +47,7 @@ static int make_reducer(lua_State *L)
     yoke_group *group = yl_need_handle(L, (Target){b, kCall, "group"}, 1, &yl_group_class);
     yoke_reducer_options options = {.struct_size = sizeof options};
     options.bucket_mb = yl_number_arg(L, b, 6, kCall, "bucket_mb");
-    if (options.bucket_mb == 0) /* which stands for the default in C */
+    if (options.bucket_mb == 0) /* 0 means the default in C */
         yl_raise(
             L, b, YOKE_E_VALUE, kCall,
             "argument 'bucket_mb' is 0; it takes the MiB of a bucket, above 0 and up to 1e+06");
@@ -67,7 +67,7 @@ static int make_reducer(lua_State *L)
     return 1;
 }
 
-/* reducer:sync(): whether it is on; reducer:sync(is_on): sets it. */
+/* reducer:sync(): returns the setting; reducer:sync(is_on): sets it. */
 static int sync(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -96,7 +96,7 @@ static int check(lua_State *L)
     return 1;
 }
 
-/* reducer:tie(list, forward): for each tensor what to go on with in its place, or false. */
+/* reducer:tie(list, forward): for each tensor its replacement, or false. */
 static int tie(lua_State *L)
 {
     Binding *b = yl_binding(L);

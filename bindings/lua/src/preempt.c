@@ -1,9 +1,10 @@
 /*
- * on_preempt: what a script does when a signal asks the process to end, before that signal has its former effect.
+ * on_preempt: function of a script that runs when a signal asks the process to end, before the signal has its former
+ * effect.
  *
- * A registration is a userdata with its function, and has a watch of its own (yoke/preempt.h), so that several of one
- * state, of other states and of the host all have their turn before the last one gives the signal on. The registry
- * keeps them until they are removed or the state is closed.
+ * A registration is a userdata with its function and its own watch (yoke/preempt.h). So all watches of one state, of
+ * other states and of the host program answer before the last watch passes the signal on. The registry keeps
+ * registrations until they are removed or the state is closed.
  */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/arguments.h"
@@ -17,13 +18,13 @@ static const char
     kAll; /* its address names the list of registrations in the registry, newest last */
 
 typedef struct Preemption {
-    int64_t id; /* of its watch; 0 where it has ended */
+    int64_t id; /* id of its watch; 0 after its end */
     int is_running;
     int is_held;    /* amid a step: its function waits */
-    int is_removed; /* by its own function, which still runs */
+    int is_removed; /* removed by its own, still running function */
 } Preemption;
 
-/* In a forked child the watch is unknown, which is what its end is to make it. */
+/* In a forked child the watch is unknown, so its end has no effect. */
 static void end_watch(Preemption *self)
 {
     const int64_t id = self->id;
@@ -62,13 +63,13 @@ static int remove_registration(lua_State *L)
 {
     Preemption *self = luaL_checkudata(L, 1, kClass);
     if (self->is_running)
-        self->is_removed = 1; /* its end would give on the signal that it is about to answer */
+        self->is_removed = 1; /* an end now would pass on the signal before the answer */
     else
         end_registration(L, 1, self);
     return 0;
 }
 
-/* handle:hold(): a signal waits, its function not yet run and its former effect not given on. */
+/* handle:hold(): delays a signal: its function does not run, and its former effect waits. */
 static int hold(lua_State *L)
 {
     Preemption *self = luaL_checkudata(L, 1, kClass);
@@ -95,8 +96,8 @@ static int close_registration(lua_State *L)
 
 /* ---- Due --------------------------------------------------------------------------------------------------- */
 
-/* Pushes the newest of the list on the top whose signal came; 0 if there is none, or a function runs already, which
- * has called what polls. */
+/* Pushes the newest registration of the list on the top with a signal. Returns 0 if there is none, or if a function
+ * runs already and has called poll. */
 static int push_told(lua_State *L)
 {
     const int list = lua_gettop(L);
@@ -116,7 +117,7 @@ static int push_told(lua_State *L)
     return 0;
 }
 
-/* Runs the function of the one on the top, and answers, which may end the process. */
+/* Runs the function of the registration on the top, and answers the signal, which may end the process. */
 static void run_registration(lua_State *L)
 {
     const int index = lua_gettop(L);

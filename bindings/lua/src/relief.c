@@ -16,11 +16,11 @@
 
 static const char kClass[] = "yoke.OutOfMemoryHandle";
 
-/* What the library asks. It may outlive the state by a call of another thread. */
+/* Function in the library's list. It may outlive the state during a call of another thread. */
 typedef struct Asked {
     Binding *binding;
-    lua_State *main; /* of the state whose function it is */
-    int ref;         /* of the userdata in the registry */
+    lua_State *main; /* main coroutine of the function's state */
+    int ref;         /* reference of the userdata in the registry */
 } Asked;
 
 typedef struct Registration {
@@ -73,7 +73,7 @@ static lua_State *main_of(lua_State *L)
     return main;
 }
 
-/* A function of another state than the one that asks for memory is not asked: its state may run in another thread. */
+/* Calls the function only for memory requests of its own state, because another state may run in another thread. */
 static int32_t ask_function(void *user, yoke_device *device, int64_t bytes)
 {
     lua_State *const L = yl_relieved();

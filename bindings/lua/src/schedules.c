@@ -1,4 +1,4 @@
-/* Schedules of learning rates as plain functions, schedules.linear(…); yoke/schedule.lua gives them their face. */
+/* Schedules of learning rates as plain functions, schedules.linear(…); yoke/schedule.lua has the script's interface. */
 #include "bindings/lua/src/leaves.h"
 
 static int schedule_linear(lua_State *L)

@@ -1,5 +1,5 @@
-/* Choosing devices by what they must be, holders of leases, switching kinds off. The table forms are made in
- * yoke/select.lua. */
+/* Choice of devices by their properties, holders of leases, switching kinds off. yoke/select.lua makes the table
+ * forms. */
 #define _POSIX_C_SOURCE 200809L
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/values/handles.h"
@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-/* A handle while its texts are copied, so that an error cannot leak it. */
+/* Releases a handle. The handle exists while its texts are copied, so that an error cannot leak the object. */
 static void release_explanation(void *explanation)
 {
     yoke_explanation_release(explanation);

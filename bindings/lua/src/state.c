@@ -88,7 +88,7 @@ static int append(lua_State *L)
     return 1;
 }
 
-/* node:put(key, child): false where it would be too deep, or the key is a string that is no UTF-8. */
+/* node:put(key, child): false if the tree would be too deep, or the key is a string without valid UTF-8. */
 static int put(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -182,7 +182,7 @@ static int entry(lua_State *L)
 
 /* ---- Files --------------------------------------------------------------------------------------------------- */
 
-/* The text of a number of bytes, which may have a unit; it stands on the stack. */
+/* Returns the text of a number of bytes, with or without a unit; the text stays on the stack. */
 static const char *max_shard_arg(lua_State *L, Binding *b, int index)
 {
     if (!lua_isinteger(L, index)) return yl_string_arg(L, b, index, "save", "max_shard");
@@ -225,7 +225,7 @@ static int32_t is_wanted(void *user, const char *name)
     return bsearch(&name, names->items, names->count, sizeof *names->items, compare_names) != NULL;
 }
 
-/* Of the list at `index`, which holds the strings. */
+/* Pushes the names of the list at `index`; the list holds the strings. */
 static Names *push_names(lua_State *L, int index)
 {
     const size_t length = lua_rawlen(L, index);
@@ -287,7 +287,7 @@ static int check_schedule(lua_State *L)
 
 /* ---- Work ---------------------------------------------------------------------------------------------------- */
 
-/* Waits while what is due runs; below 0: as long as it takes. A callback may close the work. */
+/* Waits and runs due callbacks meanwhile; below 0: without limit. A callback may close the work. */
 static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
 {
     const double slice = 0.1; /* seconds between two looks at what is due */
@@ -297,14 +297,14 @@ static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
         yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
         const int is_last = timeout >= 0 && timeout <= slice;
         yoke_status status = wait(work, is_last ? timeout : slice);
-        /* It may have ended since, and with that very error. */
+        /* The work may have ended since, even with a TIMEOUT of its own. */
         if (status == YOKE_E_TIMEOUT && yoke_work_done(work)) return wait(work, 0);
         if (status != YOKE_E_TIMEOUT || is_last) return status;
         if (timeout >= 0) timeout -= slice;
     }
 }
 
-/* work:wait([timeout]): true, or nil and what it failed with, or that it goes on. */
+/* work:wait([timeout]): true, or nil and the work's error, or nil and a timeout if the work goes on. */
 static int wait_for_work(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -118,7 +118,7 @@ static int stream_wait_stream(lua_State *L)
     return 0;
 }
 
-/* s:record_event(event) or s:record_event(), which makes one; returns it. */
+/* s:record_event(event) or s:record_event() with a new event; returns the event. */
 static int stream_record_event(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -200,7 +200,7 @@ static int event_record(lua_State *L)
     return 0;
 }
 
-/* e:wait(stream): the stream, by default the current one, goes on after it. */
+/* e:wait(stream): the stream, by default the current stream, goes on after the event. */
 static int event_wait(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -1,4 +1,4 @@
-/* What a tensor tells about itself, x.shape, and the small methods: views, placement, identity. */
+/* Fields of a tensor, x.shape, and its small methods: views, placement, identity. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
@@ -74,7 +74,7 @@ static void push_is_leaf(lua_State *L, Binding *b, yoke_tensor *tensor)
 /* A new userdata each time, nil where there is no gradient. */
 static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
-    (void)tensor; /* read again after the allocation, which may have closed it */
+    (void)tensor; /* read again after the allocation, which may have closed the tensor */
     yoke_tensor **box = yl_new_tensor(L, b);
     yl_check(L, b, yoke_tensor_grad(yl_tensor_arg(L, b, 1, "grad", "self"), box));
     if (!*box) lua_pushnil(L);
@@ -227,7 +227,7 @@ static int tensor_cpu(lua_State *L)
     Binding *b = yl_binding(L);
     yoke_device *cpu = NULL;
     yl_check(L, b, yoke_device_open("cpu", &cpu));
-    yoke_device_release(cpu); /* it lives on: yoke/device.h */
+    yoke_device_release(cpu); /* stays valid: yoke/device.h */
     return to(L, cpu, YOKE_NONE, 0);
 }
 
@@ -258,7 +258,7 @@ static int tensor_length(lua_State *L)
     return 1;
 }
 
-/* Lua asks for two userdata that are not one object. */
+/* Lua calls this for two userdata that differ. */
 static int tensor_equal(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -277,8 +277,8 @@ static int tensor_order(lua_State *L)
         "<, <=, > and >= make one boolean in Lua and do not compare tensors; compare elements with yoke.lt(a, b) and its like, single values with a:item() < b:item()");
 }
 
-/* Replaced by the formatter in yoke/format.lua, which needs the rest of the module; what it cannot show,
- * a closed tensor, ends here too. */
+/* Replaced by the formatter in yoke/format.lua, which needs the rest of the module. The formatter falls back to this
+ * function for a closed tensor. */
 static int tensor_tostring(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -20,7 +20,7 @@ static void release_scaler(void *scaler)
 static const YlClass kScaler = {"yoke.GradScaler", "a GradScaler", "a closed GradScaler",
                                 release_scaler, 0};
 
-/* Overwrites what the table at `index` has; `scale` is what the caller calls its scale. */
+/* Overwrites the entries present in the table at `index`; `scale` is the caller's name of the scale. */
 static void read_state(lua_State *L, Binding *b, int index, const char *call, const char *scale,
                        yoke_grad_scaler_options *state)
 {
@@ -76,7 +76,7 @@ static int scaler_step(lua_State *L)
     yoke_optimizer *optimizer = yl_optimizer_arg(L, b, 2, "step", "optimizer");
     yoke_grad_scaler *scaler = yl_need_self(L, &kScaler, "step");
     yoke_grad_scaler **box = lua_touserdata(L, 1);
-    *box = NULL; /* relief cannot close it amid its step */
+    *box = NULL; /* relief cannot close the optimizer within its step */
     yoke_optimizer_retain(optimizer);
     lua_State *const outer = yl_begin_relief(L);
     const yoke_status status = yoke_grad_scaler_step(scaler, optimizer);

@@ -24,7 +24,7 @@ int32_t need_rank(const py::object &value, const char *call, const char *argumen
     return static_cast<int32_t>(number);
 }
 
-// More than 0, which would stand for a default where C has it.
+// Returns a number of seconds above 0, because 0 means a default in C.
 double need_seconds(const py::object &value, const char *call, const char *argument)
 {
     const double seconds = need_float(value, call, argument);

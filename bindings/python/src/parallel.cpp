@@ -200,7 +200,7 @@ py::object make_reducer(const Group &group, const ReducerArguments &given)
     yoke_reducer_options options{};
     options.struct_size = sizeof options;
     options.bucket_mb = need_float(given.bucket_mb, call, "bucket_mb");
-    if (options.bucket_mb == 0)  // which stands for the default in C
+    if (options.bucket_mb == 0)  // 0 means the default in C
         require(
             raise_error(
                 YOKE_E_VALUE, call,

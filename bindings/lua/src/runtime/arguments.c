@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What the value at `index` is, for people: its class if it has one. */
+/* Returns the kind of the value at `index` for people: its class if there is a class. */
 static const char *describe(lua_State *L, int index)
 {
     if (lua_isnil(L, index)) return "nil";
@@ -138,7 +138,7 @@ int yl_raise_place(lua_State *L, Binding *b, const char *call, const char *name,
 void yl_refuse_keys(lua_State *L, Target target, int index)
 {
     const lua_Integer length = (lua_Integer)lua_rawlen(L, index);
-    if (length == 0) return; /* none but keywords, which others look at */
+    if (length == 0) return; /* only keywords, checked elsewhere */
     lua_pushinteger(L, length);
     if (!lua_next(L, index)) return;
     if (lua_type(L, -2) == LUA_TSTRING)

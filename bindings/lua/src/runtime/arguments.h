@@ -1,8 +1,8 @@
 /*
- * arguments.h: Lua values as plain values of C, and what is said of those that do not serve.
+ * arguments.h: Lua values as plain values of C, and errors for invalid values.
  *
- * A Target says whose argument is read, so that an error can name it: "softmax: argument 'axis' is a
- * string; it takes an int".
+ * A Target has the call and the name of the argument for the error: "softmax: argument 'axis' is a string; it takes
+ * an int".
  */
 #ifndef YOKE_LUA_RUNTIME_ARGUMENTS_H
 #define YOKE_LUA_RUNTIME_ARGUMENTS_H
@@ -15,13 +15,13 @@ typedef struct Target {
     const char *name;
 } Target;
 
-/* Raises "call: argument 'name' is <what it is>; it takes <wanted>". */
+/* Raises "call: argument 'name' is <its kind>; it takes <wanted>". */
 int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted);
 
 /* Raises unless the call has `least` to `most` arguments. */
 void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most);
 
-/* The string at `index`, borrowed; raises for one with a NUL, of which C would read the beginning alone. */
+/* Returns the string at `index`, borrowed. Raises for a string with a NUL, because C would read only its beginning. */
 const char *yl_need_text(lua_State *L, Target target, int index);
 const char *yl_string_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 /* An int, a number, a boolean at `index`; raise for anything else. */
@@ -32,14 +32,14 @@ int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const cha
 /* The value at `index` as errors say it: a string with each NUL as \0. May push. */
 const char *yl_show(lua_State *L, int index);
 
-/* Raises for a list, at an absolute index, in which keywords stand as well: zeros({2, 3, dtype = "int32"}). What it
- * looks at is the key behind the last item, so it costs no walk. */
+/* Raises for a list, at an absolute index, with keywords as well: zeros({2, 3, dtype = "int32"}). It looks only at
+ * the key after the last item, so there is no walk. */
 void yl_refuse_keys(lua_State *L, Target target, int index);
 
-/* A key of options to compare with names, or what an error says in its place; pushes only for what is no
- * name: a string with a NUL. */
+/* Returns a key of options for comparison with names, or a text for errors. Pushes only for a string with a NUL,
+ * which is no name. */
 const char *yl_key(lua_State *L, int index);
-/* The place of `key` among `names`, `count` where it is none of them. */
+/* Returns the place of `key` among `names`; `count` if `key` is missing. */
 int yl_find_name(const char *key, const char *const *names, int count);
 /* Raises, showing `signature`, unless every key of the table at `index` is one of `names`. */
 void yl_check_keywords(lua_State *L, Binding *b, int index, const char *call,

@@ -1,6 +1,6 @@
 /*
- * class.h: classes of handles. A handle is a userdata that owns one reference to an object of the library: it is
- * pushed empty, filled by a call, and empty again after close(), __close or __gc.
+ * class.h: classes of handles. A handle is a userdata with a reference to an object of the library. It is pushed
+ * empty, filled by a call, and empty again after close(), __close or __gc.
  */
 #ifndef YOKE_LUA_RUNTIME_CLASS_H
 #define YOKE_LUA_RUNTIME_CLASS_H
@@ -8,19 +8,19 @@
 #include "bindings/lua/src/runtime/arguments.h"
 
 typedef struct YlClass {
-    const char *name;   /* of the metatable, and what scripts see in its place */
-    const char *wanted; /* what an error asks for: "a stream" */
-    const char *closed; /* what it says of a closed one; NULL: scripts cannot close these */
+    const char *name;   /* name of the metatable, shown to scripts in its place */
+    const char *wanted; /* wanted value in errors: "a stream" */
+    const char *closed; /* text of errors about a closed handle; NULL: scripts cannot close */
     void (*release)(void *object); /* NULL: handles own nothing */
-    size_t size; /* of the userdata where the object has company behind it, else 0 */
+    size_t size; /* size of the userdata if more data follows the object, else 0 */
 } YlClass;
 
-/* Pushes an empty handle and returns its place, a pointer to the object, which the caller fills. */
+/* Pushes an empty handle and returns the address for the object, filled by the caller. */
 void *yl_push_handle(lua_State *L, const YlClass *class);
 
-/* The object of the handle at `index`; raises for anything else and for a closed one. */
+/* Returns the object of the handle at `index`; raises for other values and for a closed handle. */
 void *yl_need_handle(lua_State *L, Target target, int index, const YlClass *class);
-/* The same for the method `call` of the handle at 1. */
+/* Returns the object of the handle at 1 for the method `call`; raises as yl_need_handle does. */
 void *yl_need_self(lua_State *L, const YlClass *class, const char *call);
 /* The object, or NULL for anything else. */
 void *yl_test_handle(lua_State *L, int index, const YlClass *class);
@@ -30,7 +30,7 @@ void *yl_test_handle(lua_State *L, int index, const YlClass *class);
 void yl_open_class(lua_State *L, Binding *b, const YlClass *class, const luaL_Reg *methods,
                    const luaL_Reg *events);
 
-/* Makes the class of a userdata known that has a layout of its own, as handles of callbacks have. */
+/* Registers the class of a userdata with a separate layout, such as handles of callbacks. */
 void yl_open_registration(lua_State *L, Binding *b, const char *name, const luaL_Reg *methods,
                           const luaL_Reg *events);
 

@@ -1,4 +1,4 @@
-/* Errors that scripts see: a table {code, message, device, call, where} whose tostring is the message. */
+/* Errors for scripts: a table {code, message, device, call, where}; tostring gives the message. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +9,7 @@
 
 #include "yoke/memory.h"
 
-/* Whether a chunk is one of the binding's own scripts; an error is not where they are but where they were
- * called. */
+/* Returns whether a chunk is a script of the binding. An error's place is the caller of such a script. */
 static int is_own_script(const char *source)
 {
     static const char *const own[] = {
@@ -38,7 +37,7 @@ static void push_where(lua_State *L)
     lua_pushliteral(L, "");
 }
 
-/* Fills the table on top of the stack, except for the message, which lies below it and is taken. */
+/* Fills the table on top of the stack except for the message; takes the message from below the table. */
 static void finish_error(lua_State *L, Binding *b, const char *code, const char *device,
                          const char *call)
 {
@@ -93,7 +92,7 @@ int yl_raise_last(lua_State *L, Binding *b)
 {
     const int is_cancelled = yoke_last_error()->status == YOKE_E_CANCELLED;
     yl_push_last_error(L, b);
-    if (is_cancelled) yl_let_hook_run(L); /* whose error is what ended the wait */
+    if (is_cancelled) yl_let_hook_run(L); /* the hook's error has ended the wait */
     return lua_error(L);
 }
 
@@ -134,7 +133,7 @@ int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key
                     yl_meant(L, key, names, count), signature);
 }
 
-/* "script.lua:12: message": an error object that nobody caught reads like any other Lua error. */
+/* Returns "script.lua:12: message": an uncaught error object reads as any other Lua error. */
 static int error_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -161,8 +160,7 @@ static int raise(lua_State *L)
     return lua_error(L);
 }
 
-/* core.meant(text, names): what an error about an unknown name says after it: "; did you mean 'axis'?", or advice, or
- * "". */
+/* core.meant(text, names): hint after an error about an unknown name: "; did you mean 'axis'?", or advice, or "". */
 static int meant(lua_State *L)
 {
     enum { kMost = 32 };
@@ -171,7 +169,7 @@ static int meant(lua_State *L)
     luaL_checktype(L, 2, LUA_TTABLE);
     luaL_checkstack(L, kMost + 2, "no room for names");
     while (count < kMost && lua_rawgeti(L, 2, count + 1) == LUA_TSTRING)
-        names[count++] = lua_tostring(L, -1); /* which stays on the stack */
+        names[count++] = lua_tostring(L, -1); /* stays on the stack */
     lua_pushstring(L, yl_meant(L, text, names, count));
     return 1;
 }

@@ -13,11 +13,10 @@ int yl_nil_error(lua_State *L, Binding *b);
 
 /* Raises a misuse; `format` as in lua_pushfstring. `call` names the function as scripts spell it. */
 int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const char *format, ...);
-/* Raises "there is no argument 'dim'; did you mean 'axis'? sum(x: tensor, …) -> tensor" for a keyword that is none of
- * `names`. */
+/* Raises "there is no argument 'dim'; did you mean 'axis'? sum(x: tensor, …) -> tensor" for a keyword not in `names`. */
 int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key,
                      const char *const *names, int count, const char *signature);
-/* "; did you mean 'axis'?", pushed, or "" where none of `names` is near to `key`. */
+/* Pushes "; did you mean 'axis'?", or "" if none of `names` is near to `key`. */
 const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count);
 
 /* Raises unless `status` is success. */

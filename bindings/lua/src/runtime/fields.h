@@ -30,7 +30,7 @@ static inline void yl_set_bool(lua_State *L, const char *key, int value)
     lua_setfield(L, -2, key);
 }
 
-/* What is not known, below 0 or NaN, is left out. */
+/* Sets a field, unless the value is unknown: below 0 or NaN. */
 static inline void yl_set_known_integer(lua_State *L, const char *key, int64_t value)
 {
     if (value >= 0) yl_set_integer(L, key, value);

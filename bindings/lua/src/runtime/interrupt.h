@@ -1,11 +1,11 @@
-/* interrupt.h: waits that end when the script is to hear something: an interpreter's handler of Ctrl-C sets a debug
- * hook, which raises at the script's next step. */
+/* interrupt.h: waits ended by signals to the script. An interpreter's handler of Ctrl-C sets a debug hook, and the
+ * hook raises at the script's next step. */
 #ifndef YOKE_LUA_RUNTIME_INTERRUPT_H
 #define YOKE_LUA_RUNTIME_INTERRUPT_H
 
 #include "bindings/lua/src/runtime/state.h"
 
-/* The debug hooks of a coroutine and of its state's main one, as a wait found them. */
+/* Debug hooks of a coroutine and of its state's main coroutine at the start of a wait. */
 typedef struct YlWait {
     struct YlWait *outer;
     struct {
@@ -15,12 +15,11 @@ typedef struct YlWait {
     } found[2];
 } YlWait;
 
-/* A call that may wait for long is between these two, and raises nothing there. A hook that is set meanwhile ends it.
- * */
+/* Enclose a long wait; between them no code raises. If a debug hook is set meanwhile, the wait ends. */
 void yl_begin_wait(lua_State *L, YlWait *wait);
 void yl_end_wait(const YlWait *wait);
 
-/* Gives a hook that waits its turn, where it may raise. */
+/* Runs a waiting hook at a place where it may raise. */
 void yl_let_hook_run(lua_State *L);
 
 #endif /* YOKE_LUA_RUNTIME_INTERRUPT_H */

@@ -11,13 +11,13 @@ static int32_t collect_garbage(void *user, yoke_device *device, int64_t bytes)
     lua_State *const L = relieved;
     (void)user, (void)device, (void)bytes;
     if (!L) return 0;
-    relieved = NULL; /* calls that finalizers make are none of the outer one's */
+    relieved = NULL; /* calls of finalizers do not belong to the outer call */
     lua_gc(L, LUA_GCCOLLECT);
     relieved = L;
     return 1;
 }
 
-/* Without memory for it nothing is collected. */
+/* If there is no memory for the registration, no garbage is collected. */
 static void add_collector(void)
 {
     int64_t id = 0;

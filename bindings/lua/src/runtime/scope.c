@@ -1,12 +1,11 @@
 /*
- * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`; autocast, checkpoint and stream
- * alike.
+ * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`; likewise for autocast, checkpoint and
+ * stream.
  *
- * C knows one grad mode, one autocast region, one checkpoint scope and one stream of a device per thread; here they
- * belong to the coroutine. An open scope is an entry of the Binding's list that names its coroutine. Before a call into
- * C the newest entry of each kind of the running coroutine is put in force, and afterwards what was there before is
- * put back, so that neither another coroutine nor the host program ever sees it. A coroutine without a scope
- * runs in the mode of its host's thread.
+ * C has a grad mode, an autocast region, a checkpoint scope and a stream of a device per thread; here they belong to
+ * the coroutine. An open scope is an entry of the Binding's list with its coroutine. Before a call into C the newest
+ * entry of each kind of the running coroutine is put in force. After the call the former modes are put back, so no
+ * other coroutine and no host program ever sees them. A coroutine without a scope runs in the mode of its thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +15,10 @@
 
 typedef struct ScopeBox ScopeBox;
 
-/* What C knows of a policy's function, which is the box's second user value. */
+/* C's view of a policy's function, the second user value of the box. */
 typedef struct Decider {
-    lua_State *L; /* that closes the scope: its box is at 1; NULL: nobody is asked */
-    int failed;   /* what was raised is on the top */
+    lua_State *L; /* coroutine closing the scope, its box at 1; NULL: no question */
+    int failed;   /* the error is on the top */
 } Decider;
 
 struct Scope {
@@ -30,14 +29,14 @@ struct Scope {
     int32_t grad;                /* the grad mode; -1: another kind of scope */
     yoke_autocast *region;       /* NULL: another kind */
     yoke_checkpoint *checkpoint; /* NULL: another kind */
-    Decider *decider;            /* of its policy, where that is a function */
+    Decider *decider;            /* for a policy that is a function */
     yoke_stream *stream;         /* NULL: another kind */
-    yoke_stream *outer;          /* while `stream` is in force: what it replaced, */
-    Scope *next_stream;          /* and the scope whose stream was put in force before it */
+    yoke_stream *outer;          /* former stream while `stream` is in force */
+    Scope *next_stream;          /* scope with the stream put in force before this stream */
 };
 
-/* The userdata holds a scope of its own memory: one that the debug library robbed of its __gc stays open for
- * good, and the list whole. */
+/* Userdata with a pointer to its scope in separate memory. If the debug library takes the userdata's __gc away, the
+ * scope stays open for good and the list stays whole. */
 struct ScopeBox {
     Scope *scope;    /* NULL when closed */
     int closes_once; /* closed, to close it again is an error: a checkpoint scope's */
@@ -45,8 +44,8 @@ struct ScopeBox {
 
 static const char kScopeName[] = "yoke.Scope";
 
-/* Puts a scope's stream in force unless a newer one of its device is. The newest one's device is the current
- * one. What fails here fails again in the call itself, which says why. */
+/* Puts a scope's stream in force unless a newer stream of its device is. The newest stream's device is the current
+ * device. A failure here repeats in the call itself, with its reason. */
 static void enter_stream(Scope *scope, Modes *outer)
 {
     yoke_device *device = yoke_stream_device(scope->stream);
@@ -143,7 +142,7 @@ static int ask(lua_State *L)
     return 1;
 }
 
-/* Under yoke_checkpoint_end: nothing is raised through that. */
+/* Runs within yoke_checkpoint_end, so it must not raise. */
 static int32_t decide(void *user, const yoke_checkpoint_op *op)
 {
     Decider *decider = user;
@@ -161,7 +160,7 @@ static int32_t decide(void *user, const yoke_checkpoint_op *op)
     return said;
 }
 
-/* Another may be in force: the host's, or one of another coroutine whose call a finalizer interrupts. */
+/* Another scope may be in force: the host program's, or a scope of a coroutine whose call a finalizer interrupts. */
 static yoke_status end_checkpoint(const Scope *scope, lua_State *L)
 {
     yoke_checkpoint *before = yoke_checkpoint_current();
@@ -173,7 +172,7 @@ static yoke_status end_checkpoint(const Scope *scope, lua_State *L)
     return status;
 }
 
-/* One that is still open is closed, and its function not asked. */
+/* Closes an open scope without calls of its function. */
 static void release_checkpoint(yoke_checkpoint *checkpoint)
 {
     yoke_checkpoint *before = yoke_checkpoint_current();
@@ -212,7 +211,7 @@ static int collect_scope(lua_State *L)
     return let_go(L, luaL_checkudata(L, 1, kScopeName));
 }
 
-/* Of a checkpoint scope at 1. It stays open where that is a STATE error. */
+/* Closes a checkpoint scope at 1. After a STATE error the scope stays open. */
 static void close_checkpoint(lua_State *L, Binding *b, ScopeBox *box)
 {
     if (box->scope->coroutine != L)
@@ -261,8 +260,8 @@ static int finish_call(lua_State *L, int status, lua_KContext context)
     return lua_gettop(L) - 1; /* all but the scope, which closes as this returns */
 }
 
-/* The scope on the top, over a function and its arguments: runs it and returns its results; an error or a
- * yield passes through. */
+/* Runs the function below the scope on the top of the stack, with its arguments, and returns its results. An error or
+ * a yield passes through. */
 int yl_run_in_scope(lua_State *L)
 {
     const int arguments = lua_gettop(L) - 2;

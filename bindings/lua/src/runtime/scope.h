@@ -4,14 +4,14 @@
 
 #include "bindings/lua/src/runtime/error.h"
 
-/* What yl_enter found in force, for yl_leave to put back. */
+/* Modes in force at yl_enter, for yl_leave to put back. */
 typedef struct Modes {
     int32_t grad;     /* -1: left as it was */
     int32_t autocast; /* 1: `region` is put back */
     yoke_autocast *region;
     int32_t has_checkpoint; /* 1: `checkpoint` is put back */
     yoke_checkpoint *checkpoint;
-    Scope *streams; /* scopes whose streams are in force, each with what it replaced; NULL: none */
+    Scope *streams; /* scopes with streams in force, each with the former stream; NULL: none */
     yoke_device *device; /* the thread's own, where there are streams; NULL: none */
 } Modes;
 
@@ -38,9 +38,9 @@ static inline void yl_leave_checked(lua_State *L, Binding *b, Modes outer, yoke_
     yl_check(L, b, status);
 }
 
-/* Pushes an open scope of the running coroutine that sets nothing yet. */
+/* Pushes an open scope of the running coroutine without any mode yet. */
 Scope *yl_push_scope(lua_State *L, Binding *b);
-/* What it sets; the references become the scope's own. */
+/* Set the mode of a scope; references become the scope's own. */
 void yl_scope_grad(Scope *scope, int32_t enabled);
 void yl_scope_autocast(Scope *scope, yoke_autocast *region);
 void yl_scope_checkpoint(Scope *scope, yoke_checkpoint *checkpoint);
@@ -49,10 +49,10 @@ void yl_scope_policy(lua_State *L, Binding *b, Scope *scope, int box,
                      yoke_checkpoint_options *options);
 void yl_scope_stream(Scope *scope, yoke_stream *stream);
 
-/* Whether there is a function to run in a scope at `index`; raises for anything else that stands there. */
+/* Returns whether there is a function for a scope at `index`; raises for any other value. */
 int yl_has_body(lua_State *L, Binding *b, int index, const char *call);
-/* The scope on the top, over a function and its arguments: runs it and returns its results; an error or a
- * yield passes through. */
+/* Runs the function below the scope on the top of the stack, with its arguments, and returns its results. An error or
+ * a yield passes through. */
 int yl_run_in_scope(lua_State *L);
 
 void yl_open_scope(lua_State *L, Binding *b);

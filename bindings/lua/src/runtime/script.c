@@ -8,7 +8,7 @@
 static const char
     kPackage; /* its address names the source's beginning, "@/…/yoke/", in the registry */
 
-/* What the calling thread is at, of whichever state. */
+/* Line noted by the calling thread, of any state. */
 static __thread const lua_Debug *noted;
 
 static int32_t tell(void *user, const char **file, int32_t *line, const char **function)

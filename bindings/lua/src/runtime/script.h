@@ -5,12 +5,12 @@
 
 #include "bindings/lua/src/runtime/state.h"
 
-/* Notes the innermost line outside of the package yoke, until it is forgotten; what is between raises nothing. `at`
+/* Notes the innermost line outside the package yoke, until yl_forget_line; code between them does not raise. `at`
  * keeps the texts. */
 void yl_note_line(lua_State *L, lua_Debug *at);
 void yl_forget_line(void);
 
-/* tell_lines(): the file that calls it is one of the package, and lines are told from now on. */
+/* tell_lines(): marks the calling file as part of the package, and reports lines from now on. */
 int yl_tell_lines(lua_State *L);
 
 #endif /* YOKE_LUA_RUNTIME_SCRIPT_H */

@@ -1,18 +1,17 @@
 /*
- * state.h: the ground that the files of the Lua binding stand on, and how they stand.
+ * state.h: base of the Lua binding's files, and their rules.
  *
  * The binding is C99 over the public headers alone, in three layers:
- *   runtime/  states, errors, classes of handles, arguments, scopes; nothing of tensors is in it
- *   values/   what Lua holds of a tensor, a device, a stream, and how Lua's values become arguments
+ *   runtime/  states, errors, classes of handles, arguments, scopes; without tensors
+ *   values/   Lua's view of a tensor, a device, a stream, and conversion of Lua's values to arguments
  *   .         leaves: each adds functions to the module's table, where module.c opens it (leaves.h)
- * A file includes headers of its own layer and of those below; a leaf includes no other leaf's, and calls none.
+ * A file includes headers of its own layer and of layers below. A leaf includes no other leaf, and calls none.
  *
- * Each lua_State that requires "yoke" has one Binding, a userdata in its registry; every function of the module
- * carries its address as first upvalue. Nothing but the log (log.c) and who tells lines
- * (runtime/script.c) is shared between states.
+ * Each lua_State that requires "yoke" has a Binding, a userdata in its registry; every function of the module has the
+ * Binding's address as first upvalue. States share only the log (log.c) and the reporter of lines (runtime/script.c).
  *
- * Rules that keep it safe where an error is a longjmp:
- *   - No memory, reference or mode is held by C across a call that may raise. Buffers are userdata.
+ * An error is a longjmp. So these rules hold:
+ *   - C holds no memory, reference or mode across a call that may raise. Buffers are userdata.
  *   - A result's userdata is pushed, empty, before the call that fills it.
  *   - Handles of arguments are read after the last allocation, because an allocation may run the script's
  *     finalizers, and those may close tensors.
@@ -28,15 +27,15 @@
 typedef struct Scope Scope;
 typedef struct Binding Binding;
 
-/* Runs what is due of one kind: poll.h. */
+/* Function that runs the due callbacks of a kind: poll.h. */
 typedef int (*YlDue)(lua_State *L, Binding *b);
 enum { kMostDue = 8 };
 
-/* Record that the runtime keeps of a state. The layer above begins its own record with it (values/tensor.h). */
+/* Runtime's record of a state. The layer above begins its own record with this record (values/tensor.h). */
 struct Binding {
     int error_metatable_ref;
     int is_open;   /* the state has not been closed */
-    Scope *scopes; /* that are open in any coroutine, newest first */
+    Scope *scopes; /* open scopes of all coroutines, newest first */
     YlDue due[kMostDue];
     int due_count;
 };
@@ -54,8 +53,8 @@ static inline void yl_set_functions(lua_State *L, Binding *b, const luaL_Reg *fu
     luaL_setfuncs(L, functions, 1);
 }
 
-/* Scripts get the class's name in place of the metatable on top of the stack, so that they cannot break what C
- * relies on. */
+/* Shows scripts the class's name instead of the metatable on top of the stack, so that scripts cannot break C's
+ * assumptions. */
 static inline void yl_protect(lua_State *L, const char *name)
 {
     lua_pushstring(L, name);

@@ -34,7 +34,7 @@ static double monotonic_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* One that does not wait itself is asked again from time to time. */
+/* If the store does not wait itself, asks again from time to time. */
 static yoke_status get_from_store(void *user, const char *key, double timeout, void *data,
                                   int64_t capacity, int64_t *bytes)
 {

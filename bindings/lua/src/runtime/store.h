@@ -1,4 +1,4 @@
-/* store.h: a store of the script's, by which the ranks of one init find each other. */
+/* store.h: a script's store with which the ranks of an init find each other. */
 #ifndef YOKE_LUA_RUNTIME_STORE_H
 #define YOKE_LUA_RUNTIME_STORE_H
 
@@ -6,14 +6,14 @@
 
 #include <lua.h>
 
-/* The host's store of one init: two closures of yoke/comm.lua, called in its thread, which raise nothing. They give how
- * a call ended, and the value or what is wrong. */
+/* Host program's store for an init: two closures of yoke/comm.lua, called in its thread; they do not raise. They
+ * return the status of a call, and the value or the problem. */
 typedef struct YlStore {
     lua_State *L;
-    int set, get, text; /* places on the stack; the last one keeps what was given */
+    int set, get, text; /* places on the stack; the last keeps the received value */
 } YlStore;
 
-/* Borrow it, for one call of yoke_comm_init. */
+/* Returns functions that borrow `store`, for one call of yoke_comm_init. */
 yoke_store_functions yl_store_functions(YlStore *store);
 
 #endif /* YOKE_LUA_RUNTIME_STORE_H */

@@ -1,6 +1,4 @@
-/*
- * arg_type.h: the types of arguments that the op table states, as a script sees them.
- */
+/* arg_type.h: argument types of the op table for scripts. */
 #ifndef YOKE_LUA_VALUES_ARG_TYPE_H
 #define YOKE_LUA_VALUES_ARG_TYPE_H
 
@@ -18,12 +16,12 @@ typedef struct ArgTypeInfo {
     int takes_tensor;
     int takes_nil; /* without a default too */
     int takes_number;
-    const char *wanted; /* what an error asks for */
+    const char *wanted; /* wanted value in errors */
 } ArgTypeInfo;
 
 extern const ArgTypeInfo yl_arg_types[kArgTypeCount];
 
-/* The type that the op table spells `text`; kArgTypeCount for one that this binding does not know. */
+/* Returns the type spelled `text` in the op table; kArgTypeCount for a type unknown to this binding. */
 ArgType yl_arg_type(const char *text);
 
 #endif /* YOKE_LUA_VALUES_ARG_TYPE_H */

@@ -12,7 +12,7 @@ yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
     return dtype;
 }
 
-/* Each converts the value at `index`, which is not nil; 0 where one of its kind does not serve. */
+/* Convert the value at `index`, which is not nil. Return 0 if no value of this type fits. */
 
 /* A number or a boolean; in an operand's place only a number, as `true + x` is a slip. */
 static int to_scalar(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)

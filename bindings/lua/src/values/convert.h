@@ -8,18 +8,18 @@
 #include "bindings/lua/src/values/handles.h"
 #include "bindings/lua/src/values/tensor.h"
 
-/* Room for the items of all lists in one call, so that nothing is allocated while handles are held. Lists
- * of ints are shapes and axes, so there is more of it than any call that can succeed needs. */
+/* Space for the items of all lists in a call, so that no code allocates while handles are held. Lists of ints are
+ * shapes and axes; the space exceeds the need of any valid call. */
 #define YL_MAX_INTS (4 * YOKE_MAX_NDIM)
 typedef struct Lists {
     int64_t items[YL_MAX_INTS];
     int used;
     yoke_tensor **tensors; /* where the next list of tensors goes, */
-    size_t room;           /* and how many find room there */
+    size_t room;           /* capacity of the space for tensors */
 } Lists;
 
-/* Converts the value at `index`; nil is NONE. Raises for a value that does not serve; allocates nothing
- * otherwise. Lists go to `lists`; one that outgrew its room since that was sized is an error. */
+/* Converts the value at `index`; nil is NONE. Raises for an invalid value; allocates nothing otherwise. Lists go to
+ * `lists`. If a list has outgrown its space since the sizing, raises. */
 yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists);
 
 /* The dtype of a name; YOKE_NONE for nil. */

@@ -2,7 +2,7 @@
 
 #include "bindings/lua/src/values/convert.h"
 
-/* What the world may cause comes back as nil and an error. */
+/* Returns whether the status has outside causes. Such a status comes back as nil and an error. */
 static int is_told(yoke_status status)
 {
     return status == YOKE_E_COMM || status == YOKE_E_TIMEOUT || status == YOKE_E_CANCELLED ||
@@ -25,7 +25,7 @@ int32_t yl_rank_arg(lua_State *L, Binding *b, int index, const char *call, const
     return (int32_t)number;
 }
 
-/* More than 0, which would stand for a default where C has it. */
+/* Returns a number of seconds above 0, because 0 means a default in C. */
 double yl_seconds_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
 {
     const double seconds = yl_number_arg(L, b, index, call, name);

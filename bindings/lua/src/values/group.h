@@ -10,7 +10,7 @@
 int yl_told(lua_State *L, Binding *b, yoke_status status);
 
 int32_t yl_rank_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
-/* More than 0, which would stand for a default where C has it. */
+/* Returns a number of seconds above 0, because 0 means a default in C. */
 double yl_seconds_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 
 #endif /* YOKE_LUA_VALUES_GROUP_H */

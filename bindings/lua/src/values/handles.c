@@ -25,7 +25,7 @@ const YlClass yl_optimizer_class = {"yoke.Optimizer", "an optimizer", "a closed 
                                     release_optimizer, sizeof(OptimizerBox)};
 
 static const char
-    kDevices; /* its address names a table in the registry: address of a device -> its handle */
+    kDevices; /* address is the key of a registry table: address of a device -> its handle */
 
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device)
 {
@@ -38,7 +38,7 @@ void yl_push_device(lua_State *L, Binding *b, yoke_device *device)
     }
     lua_rawgetp(L, -1, device);
     if (!yl_test_handle(
-            L, -1, &yl_device_class)) { /* the one that is kept may have been finalized by hand */
+            L, -1, &yl_device_class)) { /* the kept handle may have been finalized by hand */
         lua_pop(L, 1);
         yoke_device **box = yl_push_handle(L, &yl_device_class);
         *box = yoke_device_retain(device);
@@ -72,7 +72,7 @@ yoke_device *yl_need_device(lua_State *L, Target target, int index)
     if (lua_isinteger(L, index)) return device_at(L, target, lua_tointeger(L, index));
     if (type != LUA_TSTRING) yl_wrong_type(L, target, index, yl_arg_types[kDevice].wanted);
     yl_check(L, target.binding, yoke_device_open(yl_need_text(L, target, index), &device));
-    yoke_device_release(device); /* it lives on: yoke/device.h */
+    yoke_device_release(device); /* stays valid: yoke/device.h */
     return device;
 }
 

@@ -7,7 +7,7 @@
 extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class, yl_state_class,
     yl_work_class, yl_group_class;
 
-/* Pushes a device: one device is one userdata in a state, so that two can be compared with ==. */
+/* Pushes a device. A device is a single userdata in a state, so == compares two devices. */
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device);
 
 /* The device that a Device, a spec or an index in the current kind names; borrowed; NULL for nil. */
@@ -30,7 +30,7 @@ yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char
 yoke_state **yl_push_state(lua_State *L);
 /* The state at `index`; raises for anything else. */
 yoke_state *yl_need_state(lua_State *L, Binding *b, int index, const char *call, const char *name);
-/* The same of a work. */
+/* Pushes an empty handle for a work. */
 yoke_work **yl_push_work(lua_State *L);
 
 #endif /* YOKE_LUA_VALUES_HANDLES_H */

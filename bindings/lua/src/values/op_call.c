@@ -22,7 +22,7 @@ static int argument_of(const OpBinding *op, const char *name)
     return i;
 }
 
-/* A keyword that no argument has: requires_grad of what is made anew, or a mistake. */
+/* Converts a keyword that is no argument: requires_grad of a new tensor, or a mistake. */
 static void convert_other(lua_State *L, const OpBinding *op, const char *key, Call *call)
 {
     const char *names[kMaxArgs + 1];
@@ -36,7 +36,7 @@ static void convert_other(lua_State *L, const OpBinding *op, const char *key, Ca
     yl_raise_keyword(L, op->binding, op->op->name, key, names, count, op->op->signature);
 }
 
-/* The keyword arguments in the table at `index`, which the `given` positional ones precede. */
+/* Converts the keyword arguments in the table at `index`, after `given` positional arguments. */
 static void convert_keywords(lua_State *L, const OpBinding *op, int index, int given, Call *call)
 {
     for (int i = given; i < op->op->arg_count; ++i) call->args[i].kind = YOKE_ARG_NONE;
@@ -61,7 +61,7 @@ static void convert_keywords(lua_State *L, const OpBinding *op, int index, int g
     call->count = op->op->arg_count;
 }
 
-/* How many places the ints of a list take beyond the first where they stand one by one: randn(2, 3). */
+/* Returns the number of further places for the ints of a spread list: randn(2, 3). */
 static int spread_over(lua_State *L, const OpBinding *op, int positional)
 {
     int end = op->spread + 1;
@@ -81,7 +81,7 @@ static void convert_spread(lua_State *L, const OpBinding *op, int extra, Call *c
     call->args[place] = (yoke_arg){YOKE_ARG_INTS, count, {.ints = call->lists.items}};
 }
 
-/* The tensors that the arguments begin with, and how many they are: what most calls are made of. */
+/* Converts the leading tensor arguments, the usual case, and returns their number. */
 static inline int convert_tensors(lua_State *L, const OpBinding *op, int positional, Call *call)
 {
     int i = 0;

@@ -1,4 +1,4 @@
-/* op_call.h: one op as the binding sees it, and the arguments of a call of it. */
+/* op_call.h: op in the binding's view, and the arguments of its call. */
 #ifndef YOKE_LUA_OP_CALL_H
 #define YOKE_LUA_OP_CALL_H
 
@@ -7,14 +7,14 @@
 enum { kMaxArgs = 16, kMaxResults = 4 };
 enum { kListRoom = 32 }; /* tensors of lists that find room on the C stack */
 
-/* One op as the binding sees it: the first upvalue of its Lua function. */
+/* Op in the binding's view: the first upvalue of its Lua function. */
 typedef struct OpBinding {
     Binding *binding;
     const yoke_op *op;
-    int32_t required, places; /* arguments without a default; those that may stand by place */
-    int8_t has_lists;         /* it takes lists of tensors */
-    int8_t creates;           /* its result is new: it takes requires_grad too */
-    int16_t spread;           /* the list of ints that may stand one by one, or none such: -1 */
+    int32_t required, places; /* arguments without a default; arguments allowed by place */
+    int8_t has_lists;         /* takes lists of tensors */
+    int8_t creates;           /* result is new: takes requires_grad too */
+    int16_t spread;           /* list of ints that may be spread; -1: none */
     uint16_t takes_tensor;    /* a bit for each argument for which a tensor serves */
     uint8_t types[kMaxArgs];  /* ArgType of arg_type.h */
 } OpBinding;

@@ -1,20 +1,19 @@
 /*
- * Garbage pressure. To Lua a tensor is a few bytes, whatever it holds on a device, so left alone its
- * collector would let device memory fill up. Each allocation therefore counts here, and the collector is
- * made to run as if the Lua heap grew in proportion to the live device memory.
+ * Garbage pressure. For Lua a tensor is a few bytes, independent of its device memory. So with its own pace the
+ * collector would let device memory fill up. Each allocation therefore counts here, and the collector runs as if the
+ * Lua heap grew in proportion to the live device memory.
  *
- * What a cycle costs goes with the Lua heap, and what it may save with the device memory allocated since the
- * last. Most scripts have a small heap, and one cycle at once, within a few milliseconds at most, each time
- * that kWorth bytes of device memory stand behind a byte of heap, leaves no garbage beyond those. The heap of
- * a large host is not walked in one go, as the host would stand still: in small steps, one cycle each time
- * that the script has allocated the larger of kFloorBytes and kShare of what is live. What dies during a
- * cycle in steps waits for the next.
+ * The cost of a cycle depends on the Lua heap; its possible gain is the device memory allocated since the last cycle.
+ * Most scripts have a small heap. For them a whole cycle runs, within a few milliseconds at most, each time that
+ * kWorth bytes of device memory stand behind a byte of heap. A large heap is not walked at once, as the program would
+ * stand still. It is walked in small steps: a cycle for each allocation of the larger of kFloorBytes and kShare of
+ * the live memory. Tensors that die during a cycle in steps wait for the next cycle.
  */
 #include "bindings/lua/src/values/pressure.h"
 
 enum { kSteps = 16 };            /* steps of one cycle */
 enum { kShare = 4 };             /* a quarter of the live bytes */
-enum { kAtOnceKib = 16 * 1024 }; /* the largest heap that is walked in one go */
+enum { kAtOnceKib = 16 * 1024 }; /* largest heap for a walk without steps */
 enum { kWorth = 128 };           /* device bytes a byte of it */
 static const int64_t kFloorBytes = 32 * 1024 * 1024, kLeastBytes = 8 * 1024 * 1024;
 
@@ -46,9 +45,9 @@ void yl_step_collector(lua_State *L, TensorState *state, yoke_tensor *made)
     lua_gc(L, LUA_GCSTEP, (int)(share > 0 ? share : 1));
 }
 
-/* What Lua is told that a tensor weighs beside its userdata: a part of the handle, storage and smallest block that are
- * really there. Told nothing, it lets dead tensors pile up until making the next one misses every cache; told more, it
- * gained little in a loop of small additions. */
+/* Reports to Lua a tensor's weight beside its userdata: a part of the real size of handle, storage and smallest
+ * block. Without a report, dead tensors pile up until a new tensor misses every cache. With a higher report, the gain
+ * was small in a loop of small additions. */
 enum { kToldBytes = 192 };
 
 void yl_tell_collector(lua_State *L, TensorState *state)

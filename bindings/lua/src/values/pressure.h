@@ -10,9 +10,9 @@ void yl_step_collector(lua_State *L, TensorState *state, yoke_tensor *made);
 enum { YL_TENSORS_A_TELLING = 128 };
 void yl_tell_collector(lua_State *L, TensorState *state);
 
-/* Counts a tensor that was just made, and steps the collector when enough have been. A tensor costs more
- * than its elements; kOverhead stands for the rest. A view of `source` (which may be NULL) costs no more
- * than that; whether it is one is looked up only where it matters. */
+/* Counts a new tensor, and steps the collector after enough tensors. A tensor costs more than its elements; kOverhead
+ * stands for the rest. A view of `source` (or NULL) costs only kOverhead; the function checks for a view only if the
+ * result depends on it. */
 static inline void yl_count(lua_State *L, Binding *b, yoke_tensor *made, yoke_tensor *source)
 {
     enum { kOverhead = 512, kWorthALook = 64 * 1024 };

@@ -10,7 +10,7 @@ void yl_push_shape(lua_State *L, const int64_t *items, int64_t count)
     luaL_setmetatable(L, kShapeName);
 }
 
-/* Whether two tables, of which one is a shape, hold the same numbers. */
+/* Returns whether two tables, at least one a shape, have the same numbers. */
 static int shape_equal(lua_State *L)
 {
     int same = lua_istable(L, 1) && lua_istable(L, 2);

@@ -1,4 +1,4 @@
-/* shape.h: x.shape and its like, lists of integers that print and compare by value. */
+/* shape.h: x.shape and similar lists of integers, which print and compare by value. */
 #ifndef YOKE_LUA_VALUES_SHAPE_H
 #define YOKE_LUA_VALUES_SHAPE_H
 

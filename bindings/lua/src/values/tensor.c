@@ -33,7 +33,7 @@ yoke_tensor *yl_tensor_arg(lua_State *L, Binding *b, int index, const char *call
     return yl_need_tensor(L, target, index);
 }
 
-/* __gc. The debug library hands it to scripts, so anything may come. */
+/* __gc. Scripts can get it from the debug library, so any value may come. */
 static int tensor_gc(lua_State *L)
 {
     yoke_tensor **box = yl_test_tensor(L, yl_binding(L), 1);

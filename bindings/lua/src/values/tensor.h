@@ -8,7 +8,7 @@
 
 /* Record that this layer keeps of a state. */
 typedef struct TensorState {
-    Binding binding; /* first, so that the address is that of both */
+    Binding binding; /* first, so both have the same address */
     int metatable_ref;
     int32_t fresh_tensors; /* made since the collector last counted their host memory */
     int64_t fresh_bytes;   /* allocated since the collector was last stepped */
@@ -20,7 +20,7 @@ static inline TensorState *yl_tensor_state(Binding *b)
     return (TensorState *)b;
 }
 
-/* A tensor as Lua holds it. The owner tells it from any other userdata, of Yoke in another state too. */
+/* Lua's userdata of a tensor. The owner distinguishes it from any other userdata, also of Yoke in another state. */
 typedef struct TensorBox {
     yoke_tensor *tensor; /* NULL before it is filled and after close() */
     const Binding *owner;
@@ -28,7 +28,7 @@ typedef struct TensorBox {
 
 /* Pushes an empty tensor; the caller fills it. */
 yoke_tensor **yl_new_tensor(lua_State *L, Binding *b);
-/* The same where the class of tensors is at `class`, an upvalue: what the busiest functions use. */
+/* Pushes an empty tensor with the class at `class`, an upvalue, for the busiest functions. */
 static inline yoke_tensor **yl_new_tensor_of(lua_State *L, Binding *b, int class)
 {
     TensorBox *box = lua_newuserdatauv(L, sizeof *box, 0);
@@ -66,9 +66,8 @@ void yl_set_tensor_events(lua_State *L, Binding *b, const luaL_Reg *events);
 /* The class of tensors, with close() alone; leaves add what else a tensor can do. */
 void yl_open_tensor(lua_State *L, Binding *b);
 
-/* Runs `call`, an expression that gives a yoke_status, in the coroutine's mode. On a shortage of memory it
- * tries once more with relief; `kept` (a tensor or NULL) outlives that whatever the script's finalizers do. Raises
- * on failure. */
+/* Runs `call`, an expression with a yoke_status, in the coroutine's mode. If memory is short, tries once more with
+ * relief; `kept` (a tensor or NULL) stays alive meanwhile, whatever the script's finalizers do. Raises on failure. */
 #define YL_CALL(L, b, kept, call)                          \
     do {                                                   \
         Modes outer_ = yl_enter(L, b);                     \
