@@ -1,8 +1,8 @@
 --- yoke.backends: what the engines behind the ops may do, for the whole process. Fields are read and written.
 local core = require "yoke.core"
 
---- What cuDNN may do for convolutions and attention on CUDA devices; a graph keeps what held at its capture.
---- version() and why_unavailable() look for it, unless it is not enabled.
+--- Settings of cuDNN for convolutions and attention on CUDA devices; a graph keeps the settings of its capture.
+--- version() and why_unavailable() look for cuDNN, unless it is not enabled.
 ---@class yoke.Cudnn
 ---@field enabled boolean true at first; false from the start: it is not even looked for
 ---@field benchmark boolean the first call of each shape times its plans and keeps the quickest

@@ -25,7 +25,7 @@ function carried.checked(objects, call)
     return objects
 end
 
---- What fn() gives; what it raises ends the group.
+--- Returns fn()'s results; an error of fn ends the group.
 function carried.guarded(group, fn)
     local is_fine, result = pcall(fn)
     if is_fine then return true, result end
@@ -38,7 +38,7 @@ function carried.states(objects, call)
     if #objects > 0 then return tree.of(tree.list { table.unpack(objects) }, call, "objects") end
 end
 
---- The states in `told`, a node of them, or false: one for each object.
+--- Returns the states in `told`, a node or false: a state for each object.
 function carried.told(objects, told, call)
     local states = told and tree.value(told) or {}
     if #states ~= #objects then

@@ -1,18 +1,17 @@
---- yoke.comm: groups of ranks that work on one thing together, and their collectives.
+--- yoke.comm: groups of ranks that work together, and their collectives.
 ---
 ---     local group = assert(yoke.comm.init())                  -- torchrun, mpirun, srun, … tell which rank this is
 ---     assert(group:all_reduce(gradient, "avg"))
 ---     local work = assert(group:all_gather(out, part, {async_op = true}))
 ---
---- All ranks of a group make the same calls in the same order. Where they do not, where one has died, or does not come
---- in time, every rank gets nil and the same error, which names the culprit. Such a group stays failed; init makes
---- another.
+--- All ranks of a group make the same calls in the same order. If calls differ, or a rank has died or does not arrive
+--- in time, every rank gets nil and the same error with the culprit. Such a group stays failed; init makes another.
 local carried = require "yoke.carried"
 local core = require "yoke.core"
 local options = require "yoke.options"
 local tree = require "yoke.tree"
 
-core._comm_tell_lines() -- those of the script that calls what is here
+core._comm_tell_lines() -- reports lines of the script, not of this file
 
 local REDUCTIONS = { sum = 0, prod = 1, min = 2, max = 3, avg = 4 }
 
@@ -53,7 +52,7 @@ function Group:all_reduce(t, op, given)
     return self.handle:run("all_reduce", named.async_op, t, nil, reduction(op, "all_reduce"), nil, named.reduce_dtype or nil)
 end
 
---- The same, in `t` of rank `root` alone.
+--- Reduces to `t` of rank `root` alone.
 function Group:reduce(t, root, op, given)
     op, given = default(op, given, "sum")
     return run(self, "reduce", given, t, nil, reduction(op, "reduce"), rank_of(root, "reduce", "root"))
@@ -62,10 +61,10 @@ end
 --- `t` of rank `root` is in `t` of each.
 function Group:broadcast(t, root, given) return run(self, "broadcast", given, t, nil, nil, rank_of(root, "broadcast", "root")) end
 
---- `out` has `t` of all ranks in their order, and so `size` times its elements.
+--- Fills `out` with `t` of all ranks in their order; `out` has `size` times the elements of `t`.
 function Group:all_gather(out, t, given) return run(self, "all_gather", given, t, out) end
 
---- The same in `out` of rank `root`; it is nil on the others.
+--- Fills `out` of rank `root` with `t` of all ranks; `out` is nil on the other ranks.
 function Group:gather(out, t, root, given) return run(self, "gather", given, t, out, nil, rank_of(root, "gather", "root")) end
 
 --- `out` is this rank's part of `t` of rank `root`; `t` is nil on the others.
@@ -80,7 +79,7 @@ end
 --- Part i of `out` is this rank's part of rank i's `t`.
 function Group:all_to_all(out, t, given) return run(self, "all_to_all", given, t, out) end
 
---- Sends `t` to rank `dst`, which receives it.
+--- Sends `t` to rank `dst`, which calls recv.
 function Group:send(t, dst, given) return run(self, "send", given, t, nil, nil, rank_of(dst, "send", "dst")) end
 
 --- Receives into `t` what rank `src` sends.
@@ -89,7 +88,8 @@ function Group:recv(t, src, given) return run(self, "recv", given, t, nil, nil, 
 --- No rank goes on before all have called it.
 function Group:barrier(given) return run(self, "barrier", given) end
 
---- The same within `timeout` seconds; the error lists all ranks that did not come, and the group goes on.
+--- Waits as barrier does, at most `timeout` seconds. The error lists all ranks that did not arrive, and the group
+--- goes on.
 function Group:monitored_barrier(timeout) return self.handle:monitored_barrier(timeout) end
 
 --- A tensor in memory that peers reach without a copy, of the host where `device` is nil; all ranks call it alike.
@@ -99,20 +99,20 @@ function Group:empty(shape, dtype, device)
     return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype, device)
 end
 
--- Who waits for a call of this rank's is told what was wrong with it.
+-- Reports a call's error to the ranks waiting for the call.
 local function finished(self, name, is_fine, ...)
     if is_fine then return ... end
     local problem = ...
-    local has_text, text = pcall(function() return problem.message end) -- not what a hook raises while it waits
+    local has_text, text = pcall(function() return problem.message end) -- excludes errors of a hook during a wait
     if has_text and text then pcall(self.handle.note_refused, self.handle, name, text) end
     error(problem, 0)
 end
 
---- Around the loops of ranks with unlike numbers of batches, as fn: a rank whose fn has returned answers the others'
---- backwards with weight 0 until all have. Then all have the parameters, buffers and gradients of one that came last,
---- and of its `objects`, a list such as {optimizer}, which have made more steps, the states. True, or nil and an error.
---- Each rank calls it, or each backward raises on all, and it raises where none had a backward. What fn raises ends the
---- group, on all ranks with its reason.
+--- Encloses the loops of ranks with different numbers of batches, as fn: a rank whose fn has returned answers the
+--- other ranks' backward passes with weight 0 until all have. Then all have the parameters, buffers and gradients of
+--- a rank that finished last, and the states of its `objects`, a list such as {optimizer}, because these have made
+--- more steps. True, or nil and an error. Each rank calls join; else each backward raises on all ranks. Raises if no
+--- rank had a backward. An error of fn ends the group, on all ranks with its reason.
 function Group:join(fn, objects)
     if type(fn) ~= "function" then
         core.raise("type", "join", ("argument 'fn' is %s; it takes a function"):format(options.shown(fn)))
@@ -129,11 +129,11 @@ function Group:join(fn, objects)
     return is_fine
 end
 
---- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".
+--- Ends the group on all ranks: running and later calls fail as "cancelled".
 function Group:abort(reason) self.handle:abort(reason) end
 
---- Writes what this rank knows of the group to a file, for hang and `yoke hang`: its ranks, the last 2,000 calls with
---- lines of the script, why it failed. Also of a group that has failed. True, or nil and an error.
+--- Writes this rank's knowledge of the group to a file, for hang and `yoke hang`: its ranks, the last 2,000 calls
+--- with lines of the script, the reason of a failure. A failed group may be dumped too. True, or nil and an error.
 function Group:dump(path) return self.handle:dump(path) end
 
 --- Lets the group go, when what was begun is done; any later use is an error.
@@ -154,16 +154,16 @@ local function made(handle, problem)
     return setmetatable({ handle = handle }, Group)
 end
 
---- The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it. False
---- for a negative color; nil and an error where it failed.
+--- Makes groups of the ranks with the same color, in the order of their keys; all ranks call it. False for a negative
+--- color; nil and an error on failure.
 function Group:split(color, key)
     local handle, problem = self.handle:split(color, key == nil and 0 or key)
     if handle == false then return false end
     return made(handle, problem)
 end
 
---- The ranks that call it within `timeout` seconds (5), in their order, are a new group, and this one ends, whatever
---- has become of the others. Nil and an error in a rank that comes when the others have gone on.
+--- Makes a new group of the ranks that call within `timeout` seconds (5), in their order; this group ends. The state
+--- of the other ranks has no influence. A rank that calls after the new group was made gets nil and an error.
 function Group:shrink(timeout) return made(self.handle:shrink(timeout == nil and 5.0 or timeout)) end
 
 for _, name in ipairs { "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send",
@@ -176,7 +176,7 @@ local comm = {}
 
 local OK, LATE, FAILED = 0, 1, 2
 
--- What init asks of a store of the script's, as two functions that raise nothing.
+-- Returns init's calls of a script's store, as two functions that do not raise.
 local function asked(store)
     for _, name in ipairs { "set", "get" } do
         local is_fine, method = pcall(function() return store[name] end)
@@ -202,14 +202,14 @@ local function asked(store)
     return set, get
 end
 
---- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout =
---- 600, init_timeout = 300, store =, device =}. `backend` nil: the host's engine, and NCCL for tensors of GPUs if it
---- can serve all ranks; if not they pass through the host's memory, and a warning says why. "nccl": an error if not.
---- "cpu" (also called "gloo") or "mpi": for all tensors. NCCL's communicator is made at the first collective with a
---- tensor of a GPU, on that GPU; with `device`, on all ranks, at once. Nil and an error where not all come, or have
---- failed. `store` stands for rank 0's address: an object with set(self, key, value) and get(self, key, timeout), which
---- gives nil, or waits, until the key is there. init calls it, and nobody does after it; nil and a text, or an error
---- that it raises, end init.
+--- Makes the group of all ranks; each rank calls it. {backend =, init_method = "env://", rank =, world_size =,
+--- timeout = 600, init_timeout = 300, store =, device =}. `backend` nil: the host's engine, and NCCL for tensors of
+--- GPUs if NCCL can serve all ranks; else these tensors pass through host memory, and a warning says why. "nccl": an
+--- error if NCCL cannot serve. "cpu" (also called "gloo") or "mpi": for all tensors. NCCL's communicator is made at
+--- the first collective with a tensor of a GPU, on this GPU; with `device`, on all ranks, at once. Nil and an error
+--- if a rank does not arrive or has failed. `store` replaces rank 0's address: an object with set(self, key, value)
+--- and get(self, key, timeout); get returns nil, or waits, until the key is there. Only init calls the store. If the
+--- store returns nil and a text, or raises an error, init fails.
 function comm.init(given)
     local named = options.named("init", given, { backend = options.none, init_method = "env://", rank = options.none,
         world_size = options.none, timeout = 600.0, init_timeout = 300.0, store = options.none, device = options.none })
@@ -219,8 +219,8 @@ function comm.init(given)
         named.init_timeout, set, get, named.device or nil))
 end
 
---- Groups of one process, of which each is the rank of one device: init_all({"cuda:0", "cuda:1"}), with {timeout =
---- 600}. Their calls stand in one coalesce. Nil and an error where it failed.
+--- Makes groups of one process; each group is the rank of a device: init_all({"cuda:0", "cuda:1"}), with {timeout =
+--- 600}. Their calls stand in a coalesce. Nil and an error on failure.
 function comm.init_all(devices, given)
     if type(devices) ~= "table" then
         core.raise("type", "init_all", ("argument 'devices' is %s; it takes a list of devices"):format(options.shown(devices)))
@@ -233,12 +233,12 @@ function comm.init_all(devices, given)
     return groups
 end
 
-local scopes = 0 -- of coalesce, that are open
+local scopes = 0 -- open calls of coalesce
 
---- Collectives that `fn` calls are issued together when it returns: no send or receive among them waits for another
---- one, so that two ranks may send to each other. They return at once, and their tensors are written when coalesce
---- returns: true, or nil and an error. What gives more than that, as split, empty, measure_shares or a backward of data
---- parallel, raises inside. What fn raises drops them, those of an outer coalesce too. It must not yield:
+--- Issues the collectives called by `fn` together when fn returns: no send or receive among them waits for another,
+--- so two ranks may send to each other. The calls return at once, and their tensors are written when coalesce
+--- returns: true, or nil and an error. Calls with other results (split, empty, measure_shares or a backward of data
+--- parallel) raise inside. An error of fn drops the calls, also the calls of an outer coalesce. fn must not yield:
 --- the thread would go on within it.
 function comm.coalesce(fn)
     if type(fn) ~= "function" then
@@ -259,11 +259,11 @@ function comm.coalesce(fn)
     error(problem, 0)
 end
 
---- How much of the work each rank of a group should have, 1 in all, so that all need equally long: by the time of
---- step(), which does the same work on each rank and calls nothing of a group, in which each would wait for the
---- slowest: it steps the plain module. It is called four times, of which the first does not count, and the
---- quickest does. For DistributedSampler, batches of a size by share, and set_weight. All ranks call it. What step()
---- raises ends the group, on all ranks with its reason.
+--- Measures each rank's share of the work, with the sum 1, so that all ranks need the same time. step() does the same
+--- work on each rank and calls no group, since each rank would then wait for the slowest: it steps the plain module.
+--- step() is called four times; the first call does not count, and the quickest counts. For DistributedSampler,
+--- batches of a size by share, and set_weight. All ranks call it. An error of step() ends the group, on all ranks
+--- with its reason.
 function comm.measure_shares(step, group)
     if type(step) ~= "function" then
         core.raise("type", "measure_shares", ("argument 'step' is %s; it takes a function"):format(options.shown(step)))
@@ -275,7 +275,7 @@ function comm.measure_shares(step, group)
         core.raise("state", "measure_shares", "this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind")
     end
     carried.guarded(group, step)
-    local done, problem = group:barrier() -- those that are early would have the processors for themselves
+    local done, problem = group:barrier() -- an early rank would have the processors alone
     if not done then return nil, problem end
     local least = math.huge
     for _ = 1, 3 do
@@ -293,21 +293,21 @@ function comm.measure_shares(step, group)
     return shares
 end
 
---- Who keeps groups from going on, by what some or all ranks have dumped: files, or folders of files "*.json". {hangs
---- =, groups = {{group =, size =, hangs =, blamed = {rank}, finished =, findings = {{kind =, ranks =, text =}}, ranks
---- =, older =}}, problems = {{path =, text =}}}; nil and an error where no file is a dump.
+--- Finds the ranks that block groups, from dumps of some or all ranks: files, or folders of files "*.json". {hangs =,
+--- groups = {{group =, size =, hangs =, blamed = {rank}, finished =, findings = {{kind =, ranks =, text =}}, ranks =,
+--- older =}}, problems = {{path =, text =}}}; nil and an error if no file is a dump.
 function comm.hang(...)
     local node, problem = core._comm_hang { ... }
     if not node then return nil, problem end
     return tree.value(node)
 end
 
---- The variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, by their names, and what each does here: tables
---- with `name`, `value`, `effect` ("sets", "overruled", "always", "passed", "nothing", "unknown" or "unreadable"),
---- `setting`, which it decides, "YOKE_COMM_SHM=0", and `text`, for people.
+--- Lists the variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, by their names, with their effect here:
+--- tables with `name`, `value`, `effect` ("sets", "overruled", "always", "passed", "nothing", "unknown" or
+--- "unreadable"), `setting`, decided by the variable, "YOKE_COMM_SHM=0", and `text`, for people.
 function comm.env() return core._comm_env() end
 
---- Lets the default group go. A process that ends does so by itself.
+--- Releases the default group. At its end a process releases it automatically.
 function comm.finalize() core._comm_finalize() end
 
 return comm

@@ -6,7 +6,7 @@ local data = {}
 --- The tensor of an IDX file (the format of MNIST), plain or gzip; nil and an error if it cannot be read.
 data.read_idx = core.read_idx
 
---- Which examples a rank takes: yoke/sampler.lua.
+--- Sampler of a rank's examples: yoke/sampler.lua.
 data.DistributedSampler = require "yoke.sampler"
 
 return data

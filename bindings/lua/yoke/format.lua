@@ -61,7 +61,7 @@ local function scientific(value, dtype)
     return ("%se%s%02d"):format(mantissa, exponent < 0 and "-" or "+", math.abs(exponent))
 end
 
--- Pads so that points stand below each other; inf and nan, which have none, end where the numbers end.
+-- Pads so that points stand below each other; inf and nan, without a point, end where the numbers end.
 local function align(texts)
     local left, right, width = 0, 0, 0
     for _, text in ipairs(texts) do
@@ -109,7 +109,7 @@ local function flatten(list, values)
     return values
 end
 
--- Rows of numbers are broken where the line is full; anything deeper takes lines of its own.
+-- Breaks rows of numbers where the line is full; deeper parts take separate lines.
 local function join(parts, depth_below, indent)
     if depth_below > 0 then
         return "[" .. table.concat(parts, "," .. ("\n"):rep(depth_below) .. indent .. " ") .. "]"

@@ -9,7 +9,7 @@ for name, dtype in pairs(dtypes) do
     methods[name] = function(tensor) return methods.to(tensor, dtype) end
 end
 
---- The shape, a list that counts from 1 as Lua's do, or the length of one axis, which counts from 0.
+--- Returns the shape, a list that counts from 1 as Lua's do, or the length of an axis, counted from 0.
 function methods.size(tensor, axis)
     local shape = tensor.shape
     if axis == nil then return shape end
@@ -33,7 +33,7 @@ local function default_cuda()
     return current.kind == "cuda" and current or "cuda"
 end
 
---- The tensor on a CUDA device: the current one, or the first, or the one of an index.
+--- Returns the tensor on a CUDA device: the current, the first, or the device of an index.
 function methods.cuda(tensor, device)
     if device == nil then
         device = default_cuda()

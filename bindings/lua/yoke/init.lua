@@ -1,8 +1,8 @@
---- Yoke for Lua 5.4. Indices and axes count from 0, as in C and Python; Lua's own lists (what tolist,
---- parameters and devices return) count from 1 as ever.
+--- Yoke for Lua 5.4. Indices and axes count from 0, as in C and Python; Lua's own lists (from tolist, parameters and
+--- devices) count from 1.
 ---
---- The functions of the C API come from yoke.core; what is thin sugar over them is plain Lua: yoke.nn,
---- yoke.optim, yoke.data, which are read at their first use.
+--- The functions of the C API come from yoke.core. Convenience on top of them is plain Lua: yoke.nn, yoke.optim,
+--- yoke.data, which are read at their first use.
 local core = require "yoke.core"
 
 local yoke = {}
@@ -19,7 +19,7 @@ end
 
 require "yoke.habits"
 
--- The formatter may call anything of the module, so it comes in from here.
+-- The formatter may call any function of the module, so the module sets it here.
 core.tensor_methods.__format = require("yoke.format").tensor
 
 yoke.backends = require "yoke.backends"
@@ -35,7 +35,7 @@ for name, value in pairs(state) do yoke[name] = value end
 local choice = require "yoke.select"
 yoke.select, yoke.device, yoke.disabled = choice.select, choice.device, choice.disabled
 
--- Read when a script first uses them: a script that only looks for devices pays for no layers.
+-- Modules read at their first use: a script that only looks for devices does not load layers.
 local later = { data = "yoke.data", nn = "yoke.nn", optim = "yoke.optim", GradScaler = "yoke.scaler",
     CheckpointManager = "yoke.manager", comm = "yoke.comm", DistributedDataParallel = "yoke.parallel",
     spawn = "yoke.spawn" }

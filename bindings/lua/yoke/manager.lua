@@ -26,14 +26,14 @@ end
 --- The newest step; nil where there is none; nil and an error where the system refuses.
 function CheckpointManager:latest() return self.handle:latest() end
 
---- All steps in the order in which they were saved: the newest is the last.
+--- Lists all steps in the order of their saves: the newest is the last.
 function CheckpointManager:steps()
     local node, problem = self.handle:steps()
     if not node then return nil, problem end
     return setmetatable(tree.value(node), nil)
 end
 
--- ---- What goes on from a state -----------------------------------------------------------------------------------
+-- ---- Objects that continue from a state --------------------------------------------------------------------------
 
 local function method(target, name)
     local kind = type(target)
@@ -42,7 +42,7 @@ local function method(target, name)
     return found and type(value) == "function" and value or nil
 end
 
--- The pair of functions by which a target gives and takes its state.
+-- Returns a target's functions to get and set its state.
 local function accessors(target)
     for _, names in ipairs { { "state_dict", "load_state_dict" }, { "get_state", "set_state" } } do
         local getter, setter = method(target, names[1]), method(target, names[2])
@@ -62,13 +62,13 @@ local function check_into(into)
     end
 end
 
--- The tensors that are the whole of a target; nil where a function of its own takes the state.
+-- Returns a target's tensors if the target has only tensors; nil if a function of the target takes the state.
 local function tensors_of(target)
     if core.is_tensor(target) then return target end
     if method(target, "load_state_dict") == module.Module.load_state_dict then return tree.dict(target:state_dict()) end
 end
 
--- A state that stays as it is, whatever becomes of the tensors in it.
+-- Returns a state independent of later changes of its tensors.
 local function kept(value)
     if core.is_tensor(value) then return value:detach():clone() end
     if type(value) ~= "table" or value == tree.none then return value end
@@ -80,11 +80,11 @@ end
 local function former(target)
     local name = type(target) == "table" and (getmetatable(target) or {}).__name
     local state = accessors(target)(target)
-    -- Those of yoke.optim take copies in place of their tensors, which so stay as they were.
+    -- Optimizers of yoke.optim replace their tensors by copies, so the old tensors stay unchanged.
     return type(name) == "string" and name:find "^yoke%.optim%." and state or kept(state)
 end
 
--- Hands the states over to those that check for themselves; what does not fit goes to `wrong`.
+-- Hands the states to targets with their own check; misfits go to `wrong`.
 local function hand_over(others, state, wrong, changed)
     for _, name in ipairs(others) do
         local target = others[name]
@@ -103,7 +103,8 @@ local function hand_over(others, state, wrong, changed)
     end
 end
 
--- All or nothing: tensors are compared first and copied last, what checks for itself is put back where another fails.
+-- Loads all or nothing: tensors are compared first and copied last; if a target with its own check fails, the other
+-- targets get their former states back.
 local function take(node, state, into)
     if type(state) ~= "table" then
         core.raise("value", "load", ("option 'into' takes parts of a table, and the state is %s"):format(options.shown(state)))
@@ -123,15 +124,15 @@ local function take(node, state, into)
         core._copy_into(node, places)
     end)
     if fine then return end
-    -- One that fails again, most likely that which failed, keeps none of the others from it.
+    -- A second failure, probably of the first failed target, does not keep other targets from their states.
     for i = #changed, 1, -1 do pcall(changed[i][1], changed[i][2], changed[i][3]) end
     error(problem, 0)
 end
 
---- The state of a step; without one, of the newest that is whole, with a warning where others are damaged; nil and an
---- error where there is none, whose native_code is 2, ENOENT, where there is no damaged one either. {step =, into =,
---- device =, verify = true}: `into` is a table of what goes on from the state, {net = net, optimizer = optimizer}: each
---- takes what was saved under its name, all of them or none.
+--- Loads the state of a step; without `step`, of the newest whole step, with a warning about damaged steps. Without
+--- such a step, nil and an error; if there is no damaged step either, its native_code is 2, ENOENT. {step =, into =,
+--- device =, verify = true}: `into` is a table of the objects that continue from the state, {net = net, optimizer =
+--- optimizer}. Each takes the state saved under its name, all of them or none.
 function CheckpointManager:load(given)
     local named = options.named("load", given,
         { step = options.none, into = options.none, device = options.none, verify = true })

@@ -11,7 +11,7 @@ local optim = {}
 -- A group of optimizer.param_groups: options are read from the optimizer and written to it at once.
 local Group = {}
 
--- What would be added to a list in vain is an error. A group's list is a copy of the optimizer's own.
+-- Raises for an addition to a list without effect. A group's list is a copy of the optimizer's list.
 local closed_list = { __newindex = function()
     core.raise("state", "param_groups", "what is added here reaches no optimizer; use optimizer:add_param_group{params = …}")
 end }
@@ -46,7 +46,7 @@ local Optimizer = {}
 Optimizer.__index = Optimizer
 Optimizer.__name = "yoke.optim.Optimizer"
 
--- The options of each kind with their defaults; false: there is none, and it must be given.
+-- Options of each kind with their defaults; false: no default, so the option must be given.
 local sgd_defaults = { lr = false, momentum = 0, weight_decay = 0, nesterov = false, master_weights = false }
 local adam_defaults = { lr = 1e-3, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = 0, master_weights = false }
 local kinds = {
@@ -70,7 +70,7 @@ local function check_options(kind, argument, options)
     end
 end
 
--- The defaults, with what a group itself says laid over them.
+-- Returns the defaults, overwritten by the group's own options.
 local function merged(kind, defaults, group)
     local options = {}
     for name in pairs(kind == "SGD" and sgd_defaults or adam_defaults) do
@@ -86,7 +86,7 @@ local function new(kind, params, options)
     if type(params) ~= "table" then
         core.raise("type", kind, "argument 'params' is a " .. type(params) .. "; it takes a list of tensors or of groups")
     end
-    local is_module = params.parameters ~= nil -- which add_param_group refuses with what to write, so lr is not asked for first
+    local is_module = params.parameters ~= nil -- add_param_group refuses this with the right call, so lr is not required first
     if is_module then options = { lr = 1 } end
     if options.lr == nil and not kinds[kind].lr then core.raise("value", kind, "argument 'lr' is missing") end
     local defaults = merged(kind, kinds[kind], options)
@@ -106,7 +106,7 @@ function optim.SGD(params, options) return new("SGD", params, options) end
 --- Adam(params, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, master_weights = false}).
 function optim.Adam(params, options) return new("Adam", params, options) end
 
---- The same with weight decay (1e-2) apart from the gradient.
+--- Adam with weight decay (1e-2) apart from the gradient.
 function optim.AdamW(params, options) return new("AdamW", params, options) end
 
 --- Adds a group {params = list, lr = ...}.
@@ -132,7 +132,7 @@ function Optimizer:step()
     self.handle:step()
 end
 
---- Forgets all gradients, or fills them with zeros: zero_grad{set_to_none = false}.
+--- Removes all gradients, or fills them with zeros: zero_grad{set_to_none = false}.
 function Optimizer:zero_grad(options)
     check_groups(self)
     self.handle:zero_grad(options)
@@ -195,7 +195,7 @@ local function change_places(ema)
     if ema.depth == 0 and not ema.swapped then ema.handle:swap() end
 end
 
--- What applied() gives: closing it, once, puts the parameters back.
+-- Result of applied(): closing it, once, puts the parameters back.
 local Applied = {}
 
 function Applied:__close()
@@ -206,8 +206,8 @@ function Applied:__close()
     change_places(ema)
 end
 
---- The parameters are the averages inside, and themselves again after it; inside itself it changes nothing:
---- `local _ <close> = ema:applied()`, or ema:applied(fn), which returns what fn returns.
+--- Puts the averages into the parameters inside, and the parameters back afterwards. A nested call has no effect:
+--- `local _ <close> = ema:applied()`, or ema:applied(fn), which returns fn's results.
 function EMA:applied(fn)
     if fn ~= nil and type(fn) ~= "function" then
         core.raise("type", "EMA.applied", "argument 'fn' must be a function, not a " .. type(fn))
@@ -230,8 +230,8 @@ end
 --- {decay =, averages = {tensor, ...}}; the tensors are the live ones.
 function EMA:state_dict() return tree.value(self.handle:state()) end
 
---- Takes copies of what state_dict gave, of as many parameters of the same shapes; an error, and nothing changed, where
---- it does not fit.
+--- Takes copies of state_dict's result, for the same number of parameters with the same shapes. If it does not fit,
+--- raises an error and changes nothing.
 function EMA:load_state_dict(dict)
     self.handle:load_state(tree.of(dict, "load_state_dict", "dict"))
     self.decay = dict.decay

@@ -1,5 +1,5 @@
---- Keyword arguments: one trailing table {name = value} behind what must be given. Arguments that have a default may
---- stand in their order instead, or before the table.
+--- Keyword arguments: a trailing table {name = value} after the required arguments. Arguments with a default may also
+--- stand in their order, or before the table.
 local core = require "yoke.core"
 
 local options = {}
@@ -18,7 +18,7 @@ local function shown_object(value)
         return ("a %s tensor of shape [%s]"):format(value.dtype, table.concat(value.shape, ", "))
     end
     local class = getmetatable(value)
-    local name = type(class) == "table" and rawget(class, "__name") or class -- one that is protected gives its name
+    local name = type(class) == "table" and rawget(class, "__name") or class -- a protected class gives its name
     return type(name) == "string" and "a " .. name or article(value)
 end
 
@@ -33,7 +33,7 @@ local function check_type(call, name, value, default)
     core.raise("type", call, ("option '%s' is %s; it takes %s"):format(name, shown(value), article(default)))
 end
 
---- "; did you mean 'axis'?", or advice about a word of another library, or "" where none of a list of names is near.
+--- Returns "; did you mean 'axis'?", or advice about a word of another library, or "" if no name of the list is near.
 function options.meant(name, names) return core.meant(tostring(name), names) end
 
 local function refuse_unknown(call, name, names)
@@ -57,13 +57,13 @@ function options.named(call, given, known)
             table.sort(names)
             refuse_unknown(call, name, names)
         end
-        if value ~= false then check_type(call, name, value, known[name]) end -- which switches any option off
+        if value ~= false then check_type(call, name, value, known[name]) end -- false switches any option off
         all[name] = value
     end
     return all
 end
 
---- A saved state: a table that has these keys. `hint` says what else may be the matter.
+--- Checks a saved state: a table with these keys. `hint` has another possible cause.
 function options.entries(call, name, value, keys, hint)
     if type(value) ~= "table" then
         core.raise("type", call, ("argument '%s' is %s; it takes a table, as state_dict() gave it"):format(name, shown(value)))
@@ -142,7 +142,7 @@ function options.positive(call, ...)
     end
 end
 
---- Raises for arguments that `init`, a method, has no room for: Lua drops them.
+--- Raises for more arguments than `init`, a method, takes, because Lua drops them silently.
 function options.refuse_more(call, init, ...)
     local known = debug and debug.getinfo(init, "u")
     if not known or known.isvararg then return end

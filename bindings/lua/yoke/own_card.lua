@@ -16,7 +16,7 @@ local function refuse(kind, call, name, given, problem)
     core.raise(kind, call, ("option '%s' is %s%s"):format(name, text(given), problem))
 end
 
--- Returns the one device of `device_ids`, nil for none.
+-- Returns the only device of `device_ids`, nil without devices.
 local function only(call, given)
     if not given then return nil end
     if type(given) ~= "table" or getmetatable(given) then
@@ -43,7 +43,7 @@ local function opened(call, name, given, device, kind)
     return found
 end
 
--- Raises unless `device`, which stands in the option `given`, is the only one of `homes`, texts in their order.
+-- Raises unless `device`, from the option `given`, is the only entry of `homes`, texts in their order.
 local function check_one(call, name, given, device, homes)
     if #homes > 1 then
         refuse("value", call, name, given, (", and the module is on %s; leave it out: a module on several devices says itself what runs where")
@@ -60,15 +60,14 @@ local function check_one(call, name, given, device, homes)
     end
 end
 
---- Returns the card that `device_ids` names, nil where nothing is named. Raises unless parameters lie on all that is
---- named.
+--- Returns the card of `device_ids`, nil without a card. Raises unless parameters lie on all named devices.
 function own_card.of(call, device_ids, output_device, parameters)
     local device, homes = only(call, device_ids), {}
     for _, each in ipairs(parameters) do
         local where = tostring(each.device)
         if not homes[where] then homes[#homes + 1], homes[where] = where, each.device end
     end
-    if #homes == 0 then return nil end -- which is refused for its own reason
+    if #homes == 0 then return nil end -- refused elsewhere for its own reason
     if device ~= nil then check_one(call, "device_ids", device_ids, device, homes) end
     if output_device then check_one(call, "output_device", output_device, output_device, homes) end
     return device ~= nil and homes[homes[1]] or nil

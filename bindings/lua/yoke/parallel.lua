@@ -1,14 +1,15 @@
---- yoke.DistributedDataParallel: one model on all ranks of a group, whose gradients are reduced while backward runs.
+--- yoke.DistributedDataParallel: a model on all ranks of a group, whose gradients are reduced while backward runs.
 ---
 ---     local ddp = yoke.DistributedDataParallel(net, { group = group })
 ---     ddp(x):sum():backward()                 -- the mean over all ranks is in the gradients
 ---
---- All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
---- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A backward that
---- leads to what module(...) gives, also in plain tables, is one of all ranks, even where a rank used no parameter at
---- all. Where nothing of it requires a gradient, its floats do from then on. A rank whose backward fails ends the
---- group, on all ranks with its reason; the module then goes on alone. To wrap the module anew ddp:close() first: while
---- the old one lives a new one in its group raises, also where it would take the old one's name.
+--- All ranks make the same call. If values differ, all ranks take rank 0's values, and rank 0's buffers after each
+--- backward. A parameter used on some ranks counts as 0 on the other ranks; a parameter used on no rank keeps no
+--- gradient. A backward from results of module(...), also in plain tables, is a backward of all ranks, even if a rank
+--- used no parameter at all. If no result requires a gradient, its floating tensors do from then on. If a rank's
+--- backward fails, the group ends on all ranks with its reason; the module then goes on alone. To wrap the module
+--- anew call ddp:close() first. While the old wrapper lives, a new wrapper in its group raises, also if it would take
+--- the old wrapper's name.
 local carried = require "yoke.carried"
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
@@ -28,8 +29,8 @@ local function handle_of(group, call, kind)
     return handle
 end
 
--- Returns what a call gave. Where it raised, notes why for the other ranks: they wait for the wrapping, the backward or
--- the regroup of one that was refused.
+-- Returns the results of a call. If the call raised, notes the reason for the other ranks, because they wait for this
+-- rank's wrapping, backward or regroup.
 local function finished(handle, name, is_fine, ...)
     if is_fine then return ... end
     local has_text, text = pcall(function(problem) return problem.message end, (...))
@@ -44,11 +45,11 @@ local function listed(iterator)
     return names, tensors
 end
 
---- {group =, bucket_mb = 25, compression =}: MiB of gradients that are reduced together; "fp16" or "bf16" send 16-bit
---- floats, "powersgd:rank=4,start=10,rate=2" sends matrices as thin products. device_ids = {d}: d is the card of all
---- parameters, a device, an index or a text, and tensors in what module(...) gets are copied there; without it they are
---- given as they are. output_device is that card, too. reduce_dtype = "float32" has NCCL add up 16-bit gradients in
---- float32, as the host's engine does.
+--- {group =, bucket_mb = 25, compression =}: MiB of gradients reduced together; "fp16" or "bf16" send 16-bit floats,
+--- "powersgd:rank=4,start=10,rate=2" sends matrices as thin products. device_ids = {d}: d is the card of all
+--- parameters, a device, an index or a text, and tensors in the arguments of module(...) are copied there; without it
+--- they are passed unchanged. output_device is the same card. reduce_dtype = "float32": NCCL adds up 16-bit gradients
+--- in float32, as the host's engine does.
 function Parallel:init(module, given)
     if not base.is_module(module) then
         core.raise("type", NAME, ("argument 'module' is %s; it takes a module of yoke.nn"):format(options.shown(module)))
@@ -122,16 +123,16 @@ local function change_of_buffers(self)
 end
 
 local function check_module(self)
-    if self.size == 1 then return end -- nothing is reduced
+    if self.size == 1 then return end -- no reduction
     local change = change_of_parameters(self) or change_of_buffers(self)
     if not change then return end
     local text = ("the module has changed since it was wrapped: %s; wrap it anew on all ranks"):format(change)
-    pcall(self.group.abort, self.group, NAME .. ": " .. text) -- which may be closed
+    pcall(self.group.abort, self.group, NAME .. ": " .. text) -- may be closed
     core.raise("state", NAME, text)
 end
 
--- The open tensors in values, each once, also in plain tables however deep, and of what is found the tables that hold
--- it.
+-- Returns the open tensors in values, each once, also from nested plain tables, and the tables that hold each found
+-- tensor.
 local function find(values)
     local found, holders, waiting = {}, {}, {}
     local function meet(value, holder)
@@ -156,7 +157,7 @@ local function find(values)
     return found, holders
 end
 
--- Puts into `by` copies of the tables that hold what is to be replaced, by[each] for each, or one another.
+-- Puts copies of the tables into `by` that hold a replaced tensor (by[each] for each), or a replaced table.
 local function copy_holders(by, holders)
     local waiting, copied = {}, {}
     for each in pairs(by) do waiting[#waiting + 1] = each end
@@ -173,7 +174,7 @@ local function copy_holders(by, holders)
     end
 end
 
--- Returns what was given, with the tensors of `by` in place of those that they stand for.
+-- Returns the given values, with the tensors of `by` in place of the originals.
 local function replaced(by, given, holders)
     if next(by) ~= nil then
         copy_holders(by, holders)
@@ -182,7 +183,7 @@ local function replaced(by, given, holders)
     return table.unpack(given, 1, given.n)
 end
 
--- A backward that leads to them is one of all ranks, also where it leads to no parameter.
+-- Ties outputs to the reducer: a backward from them is a backward of all ranks, even if it reaches no parameter.
 local function tied(self, forward, ...)
     if self.size == 1 or not core.is_grad_enabled() then return ... end
     local by, given = {}, table.pack(...)
@@ -194,7 +195,7 @@ local function tied(self, forward, ...)
     return replaced(by, given, holders)
 end
 
--- Returns what the module gets, with its tensors on the card of the rank where one was named.
+-- Returns the module's arguments, with tensors on the rank's card if a card was named.
 local function brought(self, ...)
     local card = rawget(self, "card")
     if not card then return ... end
@@ -206,22 +207,23 @@ local function brought(self, ...)
     return replaced(by, given, holders)
 end
 
--- The module itself may assign what backward would not reduce.
+-- The module itself may assign parameters that backward would not reduce.
 local function checked(self, forward, ...)
     if core.is_grad_enabled() then check_module(self) end
     local given = table.pack(tied(self, forward, ...))
-    self.reducer:check() -- of what is recorded after a failure gradients are this rank's alone
+    self.reducer:check() -- after a failure, later records give gradients of this rank only
     return table.unpack(given, 1, given.n)
 end
 
---- What module(...) gives.
+--- Returns the results of module(...).
 function Parallel:forward(...)
     local forward = self.reducer:check()
     if core.is_grad_enabled() then check_module(self) end
     return checked(self, forward, self.module(brought(self, ...)))
 end
 
---- Within fn(...) backward adds up on this rank alone; the next one outside reduces the sum. What fn gives.
+--- Within fn(...) backward adds up on this rank alone; the next backward outside reduces the sum. Returns fn's
+--- results.
 function Parallel:no_sync(fn, ...)
     local before = self.reducer:sync()
     self.reducer:sync(false)
@@ -234,20 +236,20 @@ end
 --- How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
 function Parallel:set_weight(n) finished(self.group.handle, "set_weight", pcall(self.reducer.set_weight, self.reducer, n)) end
 
---- From now on it is on the ranks of `group`, as of group:shrink(), which all call it: ddp:regroup(group, {optimizer,
---- scaler, sampler}). Where they have stopped at different steps all take parameters, buffers, the compression's state
---- and those of the objects from the rank that is furthest. Gradients are gone: begin the step that failed anew. A
---- DistributedSampler deals what is left of its epoch among the ranks that there are. Where it raises the module has
---- the values that it had, and goes on alone; it may be called again with another group.
+--- Moves the module to the ranks of `group`, such as a group of group:shrink(); all its ranks call it:
+--- ddp:regroup(group, {optimizer, scaler, sampler}). If the ranks have stopped at different steps, all take
+--- parameters, buffers, the compression's state and the objects' states from the furthest rank. Gradients are
+--- removed: run the failed step again. A DistributedSampler deals the rest of its epoch among the present ranks. If
+--- it raises, the module has its former values and goes on alone; another call with another group is allowed.
 function Parallel:regroup(group, objects)
-    local handle = finished(self.group.handle, "regroup", pcall(handle_of, group, "regroup", "argument")) -- there is no other one to tell it to
+    local handle = finished(self.group.handle, "regroup", pcall(handle_of, group, "regroup", "argument")) -- there is no other group to notify
     objects = finished(handle, "regroup", pcall(carried.checked, objects or {}, "regroup"))
     local _, states = carried.guarded(group, function() return carried.states(objects, "regroup") end)
     local told = self.reducer:regroup(handle, states)
     carried.guarded(group, function()
         rawset(self, "group", group)
         rawset(self, "size", group.size)
-        states = carried.told(objects, told, "regroup") -- before this rank waits in a sampler's call for those without one
+        states = carried.told(objects, told, "regroup") -- before this rank waits in a sampler's call for ranks without a sampler
         for _, each in ipairs(objects) do
             if carried.has(each, "regroup") then each:regroup(group) end
         end
@@ -255,21 +257,21 @@ function Parallel:regroup(group, objects)
     end)
 end
 
---- What the compression of this rank goes on with: {steps =, tensors =}.
+--- Returns the state of this rank's compression: {steps =, tensors =}.
 function Parallel:comm_state() return tree.value(self.reducer:state()) end
 
 --- Raises for the state of another model or compression, as comm_state does, too, while a backward runs.
 function Parallel:load_comm_state(state)
     local is_fine, problem = pcall(function() self.reducer:load_state(tree.of(state, "load_comm_state", "state")) end)
     if is_fine then return end
-    if problem.code == "state" then error(problem, 0) end -- of a backward of another thread: the group is well
+    if problem.code == "state" then error(problem, 0) end -- a backward runs in another thread: the group is well
     finished(self.group.handle, "load_comm_state", false, problem)
 end
 
---- That of the module, under its names.
+--- Returns the state of the module, under its names.
 function Parallel:state_dict() return self.module:state_dict() end
 
--- `dict` without the prefix, where all its names have it and they fit `own` better without.
+-- Returns `dict` without the prefix, if all its names have the prefix and fit `own` better without.
 local function without_prefix(dict, own)
     local plain, gain = {}, 0
     for name, value in pairs(dict) do
@@ -281,7 +283,7 @@ local function without_prefix(dict, own)
     return gain > 0 and plain or dict
 end
 
---- Names may have "module." in front, as PyTorch writes them, where those without it fit better.
+--- Names may have "module." in front, as PyTorch writes them, if names without the prefix fit better.
 function Parallel:load_state_dict(dict, given)
     local fitting = type(dict) == "table" and without_prefix(dict, self.module:state_dict()) or dict
     return finished(self.group.handle, "load_state_dict", pcall(self.module.load_state_dict, self.module, fitting, given))

@@ -1,4 +1,4 @@
---- Random streams that a script holds in its hand: get_rng_state, set_rng_state and Generator.
+--- Random streams in a script's variables: get_rng_state, set_rng_state and Generator.
 local core = require "yoke.core"
 local options = require "yoke.options"
 
@@ -26,8 +26,8 @@ function random.set_rng_state(state)
     core.set_rng_state(seed, offset)
 end
 
---- A stream of random numbers of its own. In use, all random numbers of this thread come from it; the scope belongs to
---- the thread, so nothing should yield inside.
+--- Separate stream of random numbers. In use, all random numbers of this thread come from the stream; the scope
+--- belongs to the thread, so code inside should not yield.
 local Generator = {}
 Generator.__index = Generator
 
@@ -61,7 +61,7 @@ function Generator:set_state(state)
     return put(self, seed, offset)
 end
 
---- What a state keeps of it, and takes back.
+--- Saves and loads the generator in a state.
 Generator.state_dict = Generator.get_state
 
 function Generator:load_state_dict(state)
@@ -77,7 +77,7 @@ local function leave(self)
     core.set_rng_state(outer[1], outer[2])
 end
 
---- `local _ <close> = g:use()`, or g:use(fn, ...), which returns what fn does.
+--- `local _ <close> = g:use()`, or g:use(fn, ...), which returns fn's results.
 function Generator:use(fn, ...)
     if self.outer then
         core.raise("state", "Generator", "this one is in use already; leave its scope first, or make another")

@@ -15,8 +15,9 @@ Sampler.__name = "yoke.data.DistributedSampler"
 --- How many examples a pass has that begins now.
 function Sampler:__len() return self.handle:length() end
 
---- An iterator: one pass over what this rank gets of the epoch, or of what is left of it after load_state_dict. The
---- state tells of it, so it raises where it goes on when another was begun, or the state was set.
+--- Returns an iterator: a pass over this rank's part of the epoch, or, after load_state_dict, of the rest of the
+--- epoch. The state follows the iterator. So the iterator raises if it goes on after another was begun, or after the
+--- state was set.
 function Sampler:indices()
     self.handle:begin()
     local own, is_over = {}, false
@@ -52,8 +53,8 @@ function Sampler:load_state_dict(dict)
     self.pass = nil
 end
 
---- The next pass deals what is left of the epoch, to the rank that has come furthest, among those of `group`, which all
---- call it.
+--- Deals the rest of the furthest rank's epoch among the ranks of `group`, from the next pass on; all its ranks call
+--- it.
 function Sampler:regroup(group)
     local handle = type(group) == "table" and group.handle
     if not handle then
@@ -74,8 +75,8 @@ local function own_rank()
     return rank, size
 end
 
--- {rank =, world_size =, shuffle = true, seed = 0, drop_last = false, pad = true, shares =}: see
--- docs/distributed.md. Rank and world_size are those of the default group, where there is one, else one rank alone.
+-- {rank =, world_size =, shuffle = true, seed = 0, drop_last = false, pad = true, shares =}: see docs/distributed.md.
+-- Rank and world_size are the default group's, if there is a default group, else a single rank's.
 return function(n, given)
     local named = options.named("DistributedSampler", given, { rank = options.none, world_size = options.none, shuffle = true, seed = 0, drop_last = false,
         pad = true, shares = options.none })

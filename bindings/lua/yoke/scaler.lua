@@ -27,7 +27,7 @@ local function new(given)
     return setmetatable({ handle = handle, enabled = enabled }, GradScaler)
 end
 
---- The outputs times the scale: a tensor, or lists of them, nested as they are.
+--- Returns the outputs times the scale: a tensor, or lists of tensors, nested as given.
 function GradScaler:scale(outputs)
     if not self.enabled then return outputs end
     if type(outputs) ~= "table" then return self.handle:scale(outputs) end
@@ -43,11 +43,11 @@ local function handle_of(optimizer, call)
     return optimizer.handle
 end
 
---- Divides the optimizer's gradients by the scale now, so that they can be clipped; at most once an iteration.
+--- Divides the optimizer's gradients by the scale now, for clipping; at most once an iteration.
 function GradScaler:unscale_(optimizer) self.handle:unscale(handle_of(optimizer, "unscale_")) end
 
---- Unscales, unless that was done, and steps unless a gradient is not finite.
---- One that raised for want of memory may be made again; to go on with other gradients call update() before.
+--- Unscales, if the gradients are not yet unscaled, and steps unless a gradient is not finite. After an out-of-memory
+--- error the step may be repeated; for other gradients call update() first.
 function GradScaler:step(optimizer) self.handle:step(handle_of(optimizer, "step")) end
 
 --- Ends an iteration after the steps of all its optimizers; new_scale (a number or tensor) overrides the rule.
@@ -71,10 +71,11 @@ for _, name in ipairs { "growth_factor", "backoff_factor", "growth_interval" } d
     end
 end
 
---- Everything that load_state_dict needs, after update(); an empty table if disabled.
+--- Returns the state for load_state_dict, after update(); an empty table if disabled.
 function GradScaler:state_dict() return tree.value(self.handle:state()) end
 
---- Goes on from what state_dict gave, with a new iteration; does nothing if disabled. An error where it does not fit.
+--- Continues from state_dict's result, with a new iteration; does nothing if disabled. Raises if the state does not
+--- fit.
 function GradScaler:load_state_dict(dict)
     if self.enabled then self.handle:load_state(tree.of(dict, "load_state_dict", "dict")) end
 end

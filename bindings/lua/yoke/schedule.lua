@@ -30,8 +30,8 @@ local function apply(self)
     for i, base in ipairs(self.base_lrs) do self.optimizer:set_lr(self.lr_at(self, self.last_step, base), i - 1) end
 end
 
--- lr_at(given, step, base) gives the rate of a group whose rate was `base` at the beginning; `given` are the options of
--- the kind, which the schedule keeps under their names.
+-- lr_at(given, step, base) returns the rate of a group with the initial rate `base`; `given` are the options of the
+-- kind, which the schedule keeps under their names.
 local function new(kind, optimizer, given, lr_at)
     if type(optimizer) ~= "table" or not optimizer.param_groups then
         core.raise("type", "schedule." .. kind, "argument 'optimizer' must be one of yoke.optim, not a " .. type(optimizer))
@@ -44,14 +44,14 @@ local function new(kind, optimizer, given, lr_at)
     return self
 end
 
---- One step on: call it after optimizer:step(). Before its first one it warns.
+--- Advances a step: call it after optimizer:step(). Before the first optimizer step it warns.
 function Schedule:step()
     self.optimizer.handle:note_schedule()
     self.last_step = self.last_step + 1
     apply(self)
 end
 
---- The rate of one group (counted from 0; the first if none is named).
+--- Returns the rate of a group (counted from 0; the first by default).
 function Schedule:get_lr(group) return self.optimizer:get_lr(group) end
 
 --- The rates of all groups.
@@ -63,14 +63,14 @@ end
 
 local function copy(list) return table.move(list, 1, #list, 1, {}) end
 
---- {kind = "cosine", its options, base_lrs = {...}, last_step =}: what load_state_dict takes.
+--- {kind = "cosine", its options, base_lrs = {...}, last_step =}: input of load_state_dict.
 function Schedule:state_dict()
     local dict = { kind = self.kind, base_lrs = copy(self.base_lrs), last_step = self.last_step }
     for _, name in ipairs(self.names) do dict[name] = self[name] end
     return dict
 end
 
---- Goes on from where state_dict was taken; an error, and nothing changed, where it does not fit.
+--- Continues from the place of state_dict. If the state does not fit, raises an error and changes nothing.
 function Schedule:load_state_dict(dict)
     core._check_schedule(tree.of(dict, "load_state_dict", "dict"), #self.base_lrs)
     if dict.kind ~= self.kind then

@@ -28,7 +28,7 @@ local function constraint(key, value)
     return key .. "=" .. text
 end
 
---- The spec of a table without its n, and how many devices that asks for, nil if it does not.
+--- Returns the spec of a table without its n, and n, nil if absent.
 local function spec_of(constraints)
     local parts, keys = {}, {}
     for key in pairs(constraints) do keys[#keys + 1] = tostring(key) end
@@ -40,7 +40,7 @@ local function spec_of(constraints)
     return #parts > 0 and "auto:" .. table.concat(parts, ",") or "auto", constraints.n
 end
 
---- A spec of constraints with others in place of these; false leaves one out.
+--- Returns a spec of constraints with replaced values; false removes a constraint.
 local function changed(spec, changes)
     local parts = {}
     for part in spec:match("^auto:?(.*)$"):gmatch("[^,]+") do
@@ -52,13 +52,13 @@ local function changed(spec, changes)
     return #parts > 0 and "auto:" .. table.concat(parts, ",") or "auto"
 end
 
---- How long a spec waits, in seconds; 0: not at all, or the library must say what is wrong with it.
+--- Returns the wait of a spec in seconds; 0: no wait, or an invalid spec, for which the library raises.
 local function wait_of(spec)
     local number, unit = ("," .. spec:match("^auto:?(.*)$")):match(",%s*wait%s*=%s*(%d+%.?%d*)%s*(%a+)%s*%f[,%z]")
     return number and seconds_in[unit] and tonumber(number) * seconds_in[unit] or 0
 end
 
---- Sleeps in steps, between which callbacks run, and a hook that Ctrl-C has set can end the script.
+--- Sleeps in steps. Between steps callbacks run, and a hook set by Ctrl-C can end the script.
 local function pause(seconds)
     local last = core.clock() + seconds
     while core.clock() < last do
@@ -67,16 +67,17 @@ local function pause(seconds)
     end
 end
 
---- choose(spec) as soon as something fits. The library would wait too, but no signal reaches a script within one call.
+--- Returns choose(spec) as soon as a device fits. The library could wait too, but within a call no signal reaches the
+--- script.
 local function waiting(seconds, spec, choose)
     local understood, problem = pcall(core.explain, spec)
-    if not understood then return nil, problem end -- of the spec as it was given
+    if not understood then return nil, problem end -- error of the given spec
     local last, step = core.clock() + seconds, 0.1
     while true do
         local chosen, err = choose(changed(spec, { wait = "1ms", fallback = "error" }))
         if chosen then return chosen end
         local left = last - core.clock()
-        if err.code ~= "timeout" or left <= 0 then break end -- or no waiting changes that
+        if err.code ~= "timeout" or left <= 0 then break end -- other errors do not change with time
         pause(math.min(left, step))
         step = math.min(2 * step, 1)
     end
@@ -109,7 +110,7 @@ local function device(...)
     return core.device(...)
 end
 
--- What yoke.disabled(kind) gives: closed once, by :close(), <close> or the collector.
+-- Result of yoke.disabled(kind): closed once, by :close(), <close> or the collector.
 local Disabled = {}
 Disabled.__index = Disabled
 
@@ -120,7 +121,7 @@ function Disabled:close()
 end
 Disabled.__close, Disabled.__gc = Disabled.close, Disabled.close
 
---- Runs fn without devices of that kind, and gives back what it does. Without fn: something to be closed.
+--- Runs fn without devices of the kind and returns its results. Without fn, returns an object to close.
 local function disabled(kind, fn, ...)
     if fn ~= nil and type(fn) ~= "function" then
         core.raise("type", "disabled", "argument 'fn' is a " .. type(fn) ..

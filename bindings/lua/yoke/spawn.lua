@@ -10,7 +10,7 @@ local options = require "yoke.options"
 
 local PLAIN = { ["nil"] = true, boolean = true, number = true, string = true }
 
--- The Lua that makes a value again. `above` holds the tables in which it stands.
+-- Returns Lua source for a value. `above` holds the enclosing tables.
 local function literal(value, where, above)
     local kind = type(value)
     if PLAIN[kind] then return ("%q"):format(value) end
@@ -52,7 +52,7 @@ local function interpreter()
     return program
 end
 
--- What a rank reads and runs: with the global environment as the first upvalue where there is one.
+-- Script read and run by a rank: the global environment is the first upvalue of fn, if fn has upvalues.
 local CHILD = [[
 package.path, package.cpath = %q, %q
 local fn = load(%q, "=spawn", "b")
@@ -75,9 +75,9 @@ os.exit(1, true)
 ]]
 
 --- Runs fn(table.unpack(args)) in `n` new processes, as `yoke run -n N` would start them, and returns when all have
---- ended. `fn` uses globals alone; `args` are nil, booleans, numbers, strings and tables of these, `args.n` of them
---- where it is set. Lines that they print have their rank in front; their input is empty. True; where one fails the
---- others are ended, and it is nil and an error which names it, with its traceback. Ctrl-C ends all.
+--- ended. `fn` uses globals alone; `args` are nil, booleans, numbers, strings and tables of these, with `args.n` as
+--- their number if set. Printed lines have their rank in front; the input is empty. Returns true. If a rank fails,
+--- the other ranks are ended, and the result is nil and an error with the rank and its traceback. Ctrl-C ends all.
 return function(fn, n, args)
     check_function(fn)
     if args ~= nil and type(args) ~= "table" then
@@ -88,7 +88,7 @@ return function(fn, n, args)
     end
     local given, program = args or {}, interpreter()
     local text = CHILD:format(package.path, package.cpath, string.dump(fn), literal(given, "args", {}), given.n or #given)
-    io.stdout:flush() -- what was printed before comes before
+    io.stdout:flush() -- keeps earlier output in front
     local code, problem, trace = core._run({ program, "-" }, n, text)
     if code == 0 then return true end
     local _, failure = pcall(core.raise, "comm", "spawn", problem .. (trace == "" and "" or "\n\n" .. trace))

@@ -6,11 +6,11 @@ local tree = require "yoke.tree"
 local state = { none = tree.none, list = tree.list, dict = tree.dict }
 
 --- Writes a state to a safetensors file: yoke.save("run.safetensors", {net = net, epoch = 3}, {metadata = {who =
---- "me"}}). The file there is the former or the new one, whole, whenever the process or the machine stops. Returns the
---- work, or nil and an error where the system refuses. {blocking = false} returns at once: the state as it was at the
---- call is written beside what goes on; work:wait() tells how it ended, else the next such save does, which waits for
---- it. With max_shard = "5GiB" a state with more bytes of tensors is a set of files and an index,
---- "model.safetensors.index.json" for "model.safetensors", which load takes for each other.
+--- "me"}}). At any stop of the process or the machine the file is whole: the former or the new file. Returns the
+--- work, or nil and an error if the system refuses. {blocking = false} returns at once: the state of the call is
+--- written in the background. work:wait() reports the result; else the next such save, which waits for this save,
+--- reports it. With max_shard = "5GiB" a state with more bytes of tensors is a set of files and an index,
+--- "model.safetensors.index.json" for "model.safetensors"; load takes either name.
 function state.save(path, value, given)
     if type(path) == "table" and type(value) == "string" then
         core.raise("type", "save", "argument 'path' is a table and 'state' a string; the path comes first: save(path, state)")
@@ -31,11 +31,11 @@ local function names_that(wanted, path)
     return names
 end
 
---- The state in a safetensors file or a set of them, whoever wrote it; nil and an error where it is damaged or the
---- system refuses; its code is "checkpoint" with the native_code 22, EINVAL, for what is no state at all. `path` is a
---- file, the index of a set, a file in the place of which a set stands, or a folder with one of these. On the CPU
---- tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a function of a name: what they
---- let through comes as a dict by the names in the file. {device =, mmap = true, dtype =, names =}
+--- Loads the state in a safetensors file or a set of files, from any writer; nil and an error if it is damaged or the
+--- system refuses. Its code is "checkpoint" with the native_code 22, EINVAL, if there is no state at all. `path` is a
+--- file, the index of a set, a file replaced by a set, or a folder with one of these. On the CPU tensors are pages of
+--- the file, or copies with {mmap = false}. `names` is a prefix or a function of a name; the selected tensors come as
+--- a dict by their names in the file. {device =, mmap = true, dtype =, names =}
 function state.load(path, given)
     local named = options.named("load", given, { device = options.none, mmap = true, dtype = options.none, names = options.none })
     local prefix, names, problem = named.names, nil, nil
@@ -51,9 +51,9 @@ function state.load(path, given)
     return tree.value(node)
 end
 
---- What a safetensors file or a set of them holds, without the data: {path, kind = "file" or "set", bytes,
+--- Describes a safetensors file or a set of files without the data: {path, kind = "file" or "set", bytes,
 --- header_bytes, files = {name = bytes}, has_tree, metadata = {key = string}, tensors = {name = {dtype, shape, bytes,
---- offset, and of a set file}}}; nil and an error as load.
+--- offset, and for a set file}}}; nil and an error as load.
 function state.load_info(path)
     local node, problem = core._load_info(path)
     if not node then return nil, problem end

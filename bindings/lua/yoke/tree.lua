@@ -1,14 +1,14 @@
---- What tables stand for in a state, of files and of objects.
+--- Tables in a state, of files and of objects.
 ---
---- A table with the keys 1 to n is a list, any other one a dict of string and integer keys; what has a method
---- state_dict stands for what that gives. Lua has no empty list, no list that is a tuple, no dict of 1 to n and no
---- value that is none: what load finds of these is marked, so that save writes it as it was, and scripts mark it too.
+--- A table with the keys 1 to n is a list, any other table a dict of string and integer keys. An object with a method
+--- state_dict stands for the method's result. Lua has no empty list, no tuple, no dict of 1 to n and no null value.
+--- So load marks such values, and save writes them as they were; scripts may mark values too.
 local core = require "yoke.core"
 local options = require "yoke.options"
 
 local tree = {}
 
---- What stands for no value in a list or a dict.
+--- Null value in a list or a dict.
 tree.none = setmetatable({}, { __name = "yoke.none", __tostring = function() return "yoke.none" end })
 
 local List, Tuple, Dict = { __name = "yoke.list" }, { __name = "yoke.tuple" }, { __name = "yoke.dict" }
@@ -106,7 +106,7 @@ local function read_table(value, walk, path)
     return node
 end
 
--- What an object stands for.
+-- Returns the state of an object.
 local function state_of(object, walk, path)
     local state = object:state_dict()
     local mark = getmetatable(state)
@@ -134,7 +134,7 @@ function read(value, walk, path)
     return node
 end
 
---- The tree of a value; what cannot be is an error that says the call and the place, "state['net'][1]".
+--- Returns the tree of a value; for an invalid value raises an error with the call and the place, "state['net'][1]".
 function tree.of(value, call, argument)
     return read(value, { call = call, known = {}, inside = {}, open = {} }, argument)
 end
@@ -172,7 +172,7 @@ function make(node, tensors)
     return tensors[address]
 end
 
---- The value of a tree; a tensor that stands in two places is one.
+--- Returns the value of a tree; a tensor at two places is a single object.
 function tree.value(node) return make(node, {}) end
 
 return tree

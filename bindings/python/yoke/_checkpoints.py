@@ -55,7 +55,7 @@ class CheckpointManager(Named):
         return self._core.latest()
 
     def steps(self) -> list[int]:
-        """All steps in the order in which they were saved: the newest is the last."""
+        """Lists all steps in the order of their saves: the newest is the last."""
         return self._core.steps()
 
     def load(self, step: int | None = None, into: dict[str, Any] | None = None, device: Device | str | int | None = None,
@@ -109,7 +109,7 @@ def _tensors_of(target: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    """A state that stays as it is, whatever becomes of the tensors in it."""
+    """Returns a state independent of later changes of its tensors."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     if isinstance(value, dict):
@@ -127,7 +127,9 @@ def _former(target: Any) -> Any:
 
 
 def _hand_over(state: Any, into: dict[str, Any]) -> None:
-    """All or nothing: tensors are compared first and copied last, what checks for itself is put back where another fails."""
+    """Loads all or nothing: tensors are compared first and copied last; if a target with its own check fails, the other targets get
+    their former states back.
+    """
     if not isinstance(state, dict):
         raise _yoke.ValueError(f"load(): argument 'into' takes parts of a dict, and the state is {shown(state)}")
     tensors = {name: found for name, target in into.items() if (found := _tensors_of(target)) is not None}
@@ -152,7 +154,7 @@ def _hand_over(state: Any, into: dict[str, Any]) -> None:
         _yoke._copy_into(state, tensors)
     except BaseException:
         for setter, former in reversed(changed):
-            # One that fails again, most likely that which failed, keeps none of the others from it.
+            # A second failure, probably of the first failed target, does not keep other targets from their states.
             with contextlib.suppress(Exception):
                 setter(former)
         raise

@@ -60,7 +60,7 @@ def own_card(call: str, device_ids: Any, output_device: Any, parameters: list[Te
     """Returns the card that `device_ids` names, None where nothing is named. Raises unless parameters lie on all that is named."""
     device = _only(call, device_ids)
     homes = {str(each.device): each.device for each in parameters}
-    if not homes:  # which is refused for its own reason
+    if not homes:  # refused elsewhere for its own reason
         return None
     if device is not None:
         _check_one(call, "device_ids", device_ids, device, homes)

@@ -135,7 +135,7 @@ class DistributedDataParallel(Module):
             if is_recorded:
                 self._check_module()
         tied = self._tied(forward, given) if is_recorded and self.group.size > 1 else given
-        self._reducer.check()  # of what is recorded after a failure gradients are this rank's alone
+        self._reducer.check()  # after a failure, later records give gradients of this rank only
         return tied
 
     def _tied(self, forward: int, given: Any) -> Any:
@@ -215,14 +215,14 @@ class DistributedDataParallel(Module):
         StateError on all ranks where all have stepped behind reductions that their cards did not end: load the last saved
         state, and call it again with this group.
         """
-        made(self.group._core, "regroup", lambda: _check_group(group, "regroup"))  # there is no other one to tell it to
+        made(self.group._core, "regroup", lambda: _check_group(group, "regroup"))  # there is no other group to notify
         made(group._core, "regroup", lambda: _carried.check(objects, "regroup"))
         with group:
             states = _carried.states(objects)
         told = group._core.regroup(self._reducer, states)
         with group:
             self._groups[0] = group
-            _carried.compare(objects, told, "regroup")  # before this rank waits in a sampler's call for those without one
+            _carried.compare(objects, told, "regroup")  # before this rank waits in a sampler's call for ranks without a sampler
             for each in objects:
                 if isinstance(each, DistributedSampler):
                     each.regroup(group)
@@ -242,7 +242,7 @@ class DistributedDataParallel(Module):
         return self.module.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
-        """Names may have "module." in front, as PyTorch writes them, where those without it fit better."""
+        """Names may have "module." in front, as PyTorch writes them, if names without the prefix fit better."""
         if isinstance(state_dict, dict) and state_dict and all(isinstance(name, str) and name.startswith(_PREFIX) for name in state_dict):
             plain = {name[len(_PREFIX):]: each for name, each in state_dict.items()}
             own = self.module.state_dict().keys()

@@ -1,4 +1,4 @@
-"""Random streams that a script holds in its hand: get_rng_state, set_rng_state and Generator."""
+"""Random streams in a script's variables: get_rng_state, set_rng_state and Generator."""
 import struct
 
 from yoke import _yoke

@@ -54,7 +54,7 @@ class GradScaler(Named):
         return need_optimizer(call, optimizer)._tell()
 
     def unscale_(self, optimizer: Optimizer) -> None:
-        """Divides the optimizer's gradients by the scale now, so that they can be clipped; at most once an iteration."""
+        """Divides the optimizer's gradients by the scale now, for clipping; at most once an iteration."""
         core = self._core_of(optimizer, "unscale_")
         if self._enabled:
             self._core.unscale(core)

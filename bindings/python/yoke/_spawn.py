@@ -39,7 +39,7 @@ def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
         raise _yoke.TypeError(f"spawn(): argument 'args' cannot be pickled: {type(error).__name__}: {error}") from error
     about = multiprocessing.spawn.get_preparation_data("yoke.spawn")  # how modules are found, and the script
     about.pop("authkey", None)
-    for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
+    for stream in (sys.stdout, sys.stderr):  # keeps earlier output in front
         if stream is not None:
             stream.flush()
     python = os.fsdecode(multiprocessing.spawn.get_executable() or "")

@@ -136,7 +136,7 @@ class Group:
         return _run(self._core, "broadcast", async_op, t, peer=root)
 
     def all_gather(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
-        """`out` has `t` of all ranks in their order, and so `size` times its elements."""
+        """Fills `out` with `t` of all ranks in their order; `out` has `size` times the elements of `t`."""
         return _run(self._core, "all_gather", async_op, t, out)
 
     def gather(self, out: Tensor | None, t: Tensor, root: int, async_op: bool = False) -> Work | None:
@@ -156,7 +156,7 @@ class Group:
         return _run(self._core, "all_to_all", async_op, t, out)
 
     def send(self, t: Tensor, dst: int, async_op: bool = False) -> Work | None:
-        """Sends `t` to rank `dst`, which receives it."""
+        """Sends `t` to rank `dst`, which calls recv."""
         return _run(self._core, "send", async_op, t, peer=dst)
 
     def recv(self, t: Tensor, src: int, async_op: bool = False) -> Work | None:
@@ -332,7 +332,7 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
     held = Group(_yoke._comm_group()) if group is None else group
     with held:  # which the others wait in
         step_fn()
-        held.barrier()  # those that are early would have the processors for themselves
+        held.barrier()  # an early rank would have the processors alone
         seconds = timeit.repeat(step_fn, number=1, repeat=3)
     speeds = _yoke.zeros((held.size,), dtype=_yoke.float64)
     held.all_gather(speeds, _yoke.tensor([1 / max(min(seconds), 1e-9)], dtype=_yoke.float64))
@@ -340,7 +340,7 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
 
 
 def finalize() -> None:
-    """Lets the default group go. A process that ends does so by itself."""
+    """Releases the default group. At its end a process releases it automatically."""
     _yoke._comm_finalize()
 
 

@@ -14,12 +14,12 @@ local function check_places(x, width, call, name)
     end
 end
 
---- nn.MultiheadAttention(embed_dim, num_heads, {num_kv_heads =, bias = true, dropout = 0, causal = false,
---- dtype =, device =}): self-attention over x [N, length, embed_dim].
+--- nn.MultiheadAttention(embed_dim, num_heads, {num_kv_heads =, bias = true, dropout = 0, causal = false, dtype =,
+--- device =}): self-attention over x [N, length, embed_dim].
 ---
---- Queries, keys and values come of one product with `qkv`, heads of queries first. num_kv_heads below
---- num_heads shares each head of keys and values among several of queries. A causal layer lets each place see
---- itself and what stands before it.
+--- One product with `qkv` gives queries, keys and values, heads of queries first. With num_kv_heads below num_heads
+--- several heads of queries share a head of keys and values. In a causal layer each place sees itself and earlier
+--- places.
 attention.MultiheadAttention = base.Module:extend("MultiheadAttention")
 
 function attention.MultiheadAttention:init(embed_dim, num_heads, options)
@@ -56,12 +56,12 @@ function attention.MultiheadAttention:extra()
         self.num_kv_heads, self.causal)
 end
 
---- nn.TransformerBlock(width, num_heads, {num_kv_heads =, hidden = 4 * width, dropout = 0, causal = false,
---- activation = "gelu", dtype =, device =}): x + attention(norm(x)), then x + mlp(norm(x)). The MLP has its
---- activation in the product: see yoke.linear.
+--- nn.TransformerBlock(width, num_heads, {num_kv_heads =, hidden = 4 * width, dropout = 0, causal = false, activation
+--- = "gelu", dtype =, device =}): x + attention(norm(x)), then x + mlp(norm(x)). The MLP has its activation in the
+--- product: see yoke.linear.
 ---
---- Each addition is made in one pass with the norm behind it. block(x, mask, true) leaves the last one to what
---- follows: it gives a list of the two that are to be added up, which the next block takes for x, or a LayerNorm,
+--- Each addition runs in one pass with the following norm. block(x, mask, true) leaves the last addition to the next
+--- layer: it returns a list of the two summands. The next block takes the list for x, or a LayerNorm takes it,
 --- unpacked, at the end.
 attention.TransformerBlock = base.Module:extend("TransformerBlock")
 

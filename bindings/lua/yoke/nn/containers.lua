@@ -1,4 +1,4 @@
---- Modules that hold others in order. Members are named "0", "1" …: list[0] is the first, #list their number.
+--- Modules that hold other modules in order. Members are named "0", "1" …: list[0] is the first, #list their number.
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
 

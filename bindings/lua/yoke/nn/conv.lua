@@ -8,7 +8,7 @@ local conv = {}
 local Module, none = base.Module, base.none
 local MODES = { zeros = "constant", reflect = "reflect", replicate = "replicate", circular = "circular" }
 
--- A whole number of `least` or more for each axis, or one that stands for all; `default` where there is none.
+-- Returns a whole number of `least` or more for each axis; a single number stands for all; `default` if absent.
 local function sizes(call, name, value, least, axes, default)
     local list = {}
     if value == nil then value = default end
@@ -37,7 +37,7 @@ end
 
 local function shown(list) return "{" .. table.concat(list, ", ") .. "}" end
 
--- What convolutions share: their numbers, and a weight and a bias.
+-- Sets the numbers, the weight and the bias common to all convolutions.
 local function take(self, in_channels, out_channels, kernel_size, options)
     local call, groups = self.class_name, options.groups
     base.positive(call, { "in_channels", in_channels }, { "out_channels", out_channels }, { "groups", groups })
@@ -52,7 +52,7 @@ local function take(self, in_channels, out_channels, kernel_size, options)
     self.dilation = sizes(call, "dilation", options.dilation, 1, self.axes, 1)
 end
 
--- weight is [first, second, kernel_size]; fan_in is all of it but its first axis.
+-- Draws weight [first, second, kernel_size]; fan_in is the product of all lengths but the first.
 local function draw(self, first, second, options)
     local shape, fan_in = { first, second }, second
     for _, length in ipairs(self.kernel_size) do
@@ -66,7 +66,7 @@ local function draw(self, first, second, options)
     self:register_parameter("bias", options.bias ~= false and uniform { self.out_channels } or nil)
 end
 
--- What is not as it is without being asked for is told, too.
+-- Returns the text of the numbers; options with their default value are left out.
 local function extra(self)
     local text = { ("%d, %d, kernel_size=%s, stride=%s"):format(self.in_channels, self.out_channels, shown(self.kernel_size), shown(self.stride)) }
     local function tell(is_usual, name, value)

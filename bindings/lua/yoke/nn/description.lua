@@ -1,5 +1,5 @@
 --- The text of a module, as tostring gives it.
-local described = {} -- those whose text is being made
+local described = {} -- modules whose text is being made
 
 local function lines_of(self)
     local lines = {}
@@ -11,7 +11,7 @@ local function lines_of(self)
     return lines
 end
 
---- Returns the text of a module: its class, what extra() tells, and the modules in it.
+--- Returns the text of a module: class, result of extra(), and inner modules.
 return function(self)
     local whole, lines = pcall(lines_of, self)
     described[self] = nil

@@ -1,4 +1,4 @@
---- yoke.nn: layers in plain Lua. A class of one's own:
+--- yoke.nn: layers in plain Lua. A new class:
 ---
 ---     local Net = nn.Module:extend("Net")
 ---     function Net:init(width)
@@ -8,11 +8,10 @@
 ---     function Net:forward(x) return self.out(self.hidden(x):relu()) end
 ---     local net = Net(512)
 ---
---- A tensor that requires grad, or a module, becomes a member when it is assigned; members keep the order
---- of their first assignment. parameters() lists a module's own first, then those of the modules in it.
+--- A tensor that requires grad, or a module, becomes a member at its assignment; members keep the order of their
+--- first assignment. parameters() lists a module's own first, then the parameters of its inner modules.
 ---
---- Initial values are drawn in the order that the Python and C programs follow too; nn.init has other ways
---- to fill a tensor.
+--- Initial values are drawn in the same order in the Python and C programs; nn.init has other ways to fill a tensor.
 local base = require "yoke.nn.module"
 
 local nn = { Module = base.Module, Parameter = base.Parameter, init = require "yoke.nn.schemes" }

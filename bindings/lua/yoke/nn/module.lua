@@ -1,4 +1,4 @@
---- Module, the base of every layer and network, and Parameter, what it trains; yoke.nn says how to use them.
+--- Module, the base of every layer and network, and Parameter, its trained tensor; yoke.nn describes their use.
 local core = require "yoke.core"
 local options = require "yoke.options"
 
@@ -11,7 +11,7 @@ base.Module = Module
 -- absent field alone: a module that follows a plain value must become a member.
 local members = setmetatable({}, { __mode = "k" })
 
--- Tensors that have been parameters: one that is frozen is a parameter still.
+-- Tensors that have been parameters: a frozen parameter is still a parameter.
 local parameters = setmetatable({}, { __mode = "k" })
 
 function base.is_module(value) return type(value) == "table" and members[value] ~= nil end
@@ -32,7 +32,7 @@ local function add_member(self, kind, name, value, call)
     if kind == "parameter" and value ~= nil then parameters[value] = true end
 end
 
--- Instances look into their members and plain fields, then their class.
+-- Returns an index function: instances look into their members and plain fields, then their class.
 local function make_index(class)
     return function(self, name)
         local own = members[self]
@@ -124,15 +124,15 @@ function Module:register_buffer(name, tensor, options)
     members[self].transient[name] = not options.persistent
 end
 
---- A parameter, even one that does not require grad for now.
+--- Registers a parameter, even if it does not require grad for now.
 function Module:register_parameter(name, tensor)
     if tensor ~= nil then base.need_tensor("register_parameter", tensor) end
     add_member(self, "parameter", base.need_name("register_parameter", name), tensor, "register_parameter")
 end
 
--- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then
--- those of the modules below it, depth first. Each module is entered once; with again(full name), under every name that
--- it has, and again is called where it would be entered from within itself.
+-- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then the members
+-- of its inner modules, depth first. Each module is entered once. With again(full name), each module is entered under
+-- every name; again is called if a module would be entered from within itself.
 local function walk(module, kinds, prefix, visit, again, entered)
     local own = members[module]
     entered = entered or {}
@@ -199,7 +199,7 @@ function Module:named_buffers() return iterate(collect(self, { buffer = true }))
 --- for name, module in net:named_modules() do ... end; not the module itself.
 function Module:named_modules() return iterate(collect(self, { module = true })) end
 
---- for name, module in net:children() do ... end; those directly in it, in order.
+--- for name, module in net:children() do ... end; direct children, in order.
 function Module:children()
     local own, list = members[self], {}
     for _, name in ipairs(own.order) do
@@ -208,7 +208,8 @@ function Module:children()
     return iterate(list)
 end
 
--- `within` are those that are being applied to: a module that holds itself is not entered from within.
+-- Applies fn to inner modules first. `within` has the modules in progress: a module that holds itself is not entered
+-- again.
 local function apply(module, fn, within)
     within[module] = true
     for _, child in module:children() do
@@ -218,7 +219,7 @@ local function apply(module, fn, within)
     fn(module)
 end
 
---- Calls fn(module) for all modules in it and then for this one; returns it.
+--- Calls fn(module) for all inner modules and then for this module; returns the module.
 function Module:apply(fn)
     apply(self, fn, {})
     return self
@@ -243,7 +244,7 @@ end
 --- module. false: no longer.
 function Module:checkpoint_(policy, offload)
     local options = policy ~= false and { policy = policy ~= true and policy or nil, offload = offload } or nil
-    if options then core.checkpoint_scope(options):close() end -- what is wrong with it is said here, not later
+    if options then core.checkpoint_scope(options):close() end -- raises for wrong options now, not later
     members[self].checkpoint = options
     return self
 end
@@ -268,7 +269,7 @@ local function move(value, ...)
     return value:to_(there.device)
 end
 
--- Returns to()'s arguments as x:to_ takes them, which always waits.
+-- Returns to()'s arguments for x:to_, which always waits.
 local function waiting(...)
     local place = ...
     if type(place) ~= "table" or place.non_blocking == nil then return ... end
@@ -282,10 +283,10 @@ local function waiting(...)
     return rest
 end
 
---- Moves all parameters and buffers and casts those that are floating, by x:to_'s arguments; returns the module.
---- Parameters stay the same objects, with their gradients, so that an optimizer made before goes on with them; a buffer
---- that changes becomes a new tensor. What was recorded before cannot be walked back afterwards. non_blocking is for
---- buffers: the move of a parameter waits.
+--- Moves all parameters and buffers and casts the floating ones, by x:to_'s arguments; returns the module. Parameters
+--- stay the same objects, with their gradients, so an existing optimizer goes on with them; a changed buffer becomes
+--- a new tensor. Earlier records cannot be walked back afterwards. non_blocking is for buffers: the move of a
+--- parameter waits.
 function Module:to(...)
     local arguments, moved = table.pack(...), {}
     walk(self, { parameter = true }, "", function(_, _, _, value)
@@ -298,20 +299,20 @@ function Module:to(...)
     return self
 end
 
---- The same as to() of a floating dtype or of the CPU.
+--- Call to() with a floating dtype or the CPU.
 function Module:half() return self:to "float16" end
 function Module:bfloat16() return self:to "bfloat16" end
 function Module:float() return self:to "float32" end
 function Module:double() return self:to "float64" end
 function Module:cpu() return self:to "cpu" end
 
---- to() a CUDA device: the current one, or the first, or the one of an index.
+--- Calls to() with a CUDA device: the current, the first, or the device of an index.
 function Module:cuda(device)
     local there <close> = core.zeros({ 0 }, { device = "cpu" }):cuda(device)
     return self:to(there.device)
 end
 
--- The entries {name, value} of parameters and persistent buffers, under every name that they have.
+-- Returns the entries {name, value} of parameters and persistent buffers, under all their names.
 local function state(call, module)
     local list = {}
     local function again(name)
@@ -332,7 +333,7 @@ end
 
 local function shape_text(x) return "[" .. table.concat(x.shape, ", ") .. "]" end
 
--- What keeps `given` from becoming the value of `own`, or nil.
+-- Returns why `given` cannot become the value of `own`, or nil.
 local function misfit(name, given, own)
     if not core.is_tensor(given) then return ("%s is a %s and not a tensor"):format(name, type(given)) end
     if shape_text(given) ~= shape_text(own) then
@@ -340,8 +341,8 @@ local function misfit(name, given, own)
     end
 end
 
---- Copies the tensors of a state_dict into the module's own. Names must agree, unless {strict = false}.
---- Nothing is changed unless all of it fits. Returns lists of the names that were missing and unexpected.
+--- Copies the tensors of a state_dict into the module's own. Names must agree, unless {strict = false}. If any tensor
+--- does not fit, nothing is changed. Returns lists of the missing and unexpected names.
 function Module:load_state_dict(dict, options)
     local strict = base.options("load_state_dict", options, { strict = true }).strict
     base.entries("load_state_dict", "dict", dict, {})

@@ -1,4 +1,5 @@
---- Normalisation layers. Weights start as ones, biases as zeros. All take {dtype =, device =} beside their own options.
+--- Normalisation layers. Weights start as ones, biases as zeros. All take {dtype =, device =} besides their other
+--- options.
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
 
@@ -12,7 +13,7 @@ local function lengths(call, shape)
     return list
 end
 
--- A scale and a shift of one shape, as far as they are wanted.
+-- Registers a scale and a shift of the same shape, if requested.
 local function register(self, shape, weight, bias, options)
     local where = { dtype = options.dtype, device = options.device }
     self:register_parameter("weight", weight and base.Parameter(core.ones(shape, where)) or nil)

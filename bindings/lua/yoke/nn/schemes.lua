@@ -1,7 +1,8 @@
---- nn.init: ways to fill a tensor before training. Each changes the tensor in place, unrecorded, and returns it.
+--- nn.init: ways to fill a tensor before training. Each changes the tensor in place, unrecorded, and returns the
+--- tensor.
 ---
---- Draws are yoke.rand's and yoke.randn's of the tensor's shape and dtype, in row-major order, so that one seed
---- gives the same values in Python and Lua. What follows the tensor has defaults: {std = 0.02}, or in order.
+--- Draws are yoke.rand's and yoke.randn's of the tensor's shape and dtype, in row-major order, so the same seed gives
+--- the same values in Python and Lua. Arguments after the tensor have defaults: {std = 0.02}, or in order.
 local core = require "yoke.core"
 local options = require "yoke.options"
 local read = options.read
@@ -55,7 +56,7 @@ local function erfinv(x)
         polynomial(far, core.sqrt(core.maximum(w, 5.0)) - 3.0))
 end
 
---- Normal with a mean (0) and a standard deviation (1), of which only what lies in [a, b] is drawn, by default [-2, 2].
+--- Draws from a normal distribution with a mean (0) and a standard deviation (1), cut to [a, b], by default [-2, 2].
 function init.trunc_normal_(tensor, ...)
     local mean, std, a, b = read("trunc_normal_", { { "mean", 0.0 }, { "std", 1.0 }, { "a", -2.0 }, { "b", 2.0 } }, ...)
     options.tensor("trunc_normal_", tensor)
@@ -132,7 +133,7 @@ function init.kaiming_normal_(tensor, ...)
     return init.normal_(tensor, 0.0, kaiming_std("kaiming_normal_", tensor, ...))
 end
 
--- Rows of normal draws, each freed of those before it, twice (Gram and Schmidt), in float64.
+-- Returns rows of normal draws, each orthogonalized against earlier rows, twice (Gram and Schmidt), in float64.
 local function orthonormal_rows(count, width, device)
     local q = core.randn({ count, width }, { dtype = "float64", device = device })
     for i = 0, count - 1 do

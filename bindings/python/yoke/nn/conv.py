@@ -28,7 +28,7 @@ def sizes(call: str, name: str, value: Any, least: int, axes: int = 2) -> tuple[
 
 
 class _Conv(Module):
-    """What convolutions share: their numbers, and a weight and a bias."""
+    """Sets the numbers, the weight and the bias common to all convolutions."""
 
     weight: Parameter
     bias: Parameter | None

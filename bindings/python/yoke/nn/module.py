@@ -270,7 +270,7 @@ class Module(Named):
         return self
 
     def cuda(self: M, device: Device | str | int | None = None) -> M:
-        """to() a CUDA device: the current one, or the first, or the one of an index."""
+        """Calls to() with a CUDA device: the current, the first, or the device of an index."""
         return self.to(_yoke.zeros((0,), device="cpu").cuda(device).device)
 
     def cpu(self: M) -> M:
