@@ -1,4 +1,4 @@
-// checkpoints.cpp: managers of checkpoints; yoke/_checkpoints.py gives them their face.
+// checkpoints.cpp: managers of checkpoints; yoke/_checkpoints.py has the script's interface.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
@@ -10,7 +10,7 @@ namespace yoke_python {
 
 namespace {
 
-// A count; True is none, though it is an int to Python.
+// Returns a count; refuses True, although True is an int for Python.
 int64_t need_count(const py::object &value, const char *call, const char *argument)
 {
     if (is_bool(value.ptr()))

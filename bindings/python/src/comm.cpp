@@ -1,4 +1,4 @@
-// comm.cpp: groups of ranks; yoke/comm.py gives them their face.
+// comm.cpp: groups of ranks; yoke/comm.py has the script's interface.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/script.h"
@@ -35,7 +35,7 @@ double need_seconds(const py::object &value, const char *call, const char *argum
     return seconds;
 }
 
-// A call that may wait, or end what threads of the library let go of in Python's memory.
+// Runs a call without Python's lock. The call may wait, or end library threads that free Python memory.
 template <class Call>
 yoke_status released(Call &&call)
 {
@@ -54,7 +54,7 @@ struct Collective {
 
 enum class Takes { kNothing, kTensor, kTensorOrNone };
 
-// A kind of collective: the arguments that it takes, and the call that begins it.
+// Kind of a collective: arguments, and the C call.
 struct CollectiveKind {
     const char *name;
     Takes out, t;
@@ -128,8 +128,8 @@ bool may_connect(yoke_tensor *tensor)
     return tensor && strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0;
 }
 
-// Begins a collective by its name, which yoke/comm.py gives; `reduction` is one of YOKE_REDUCE_SUM and its like.
-// Returns the work. None if no work is wanted and the tensors are on a card: the current stream comes behind the call.
+// Begins a collective by its name, from yoke/comm.py; `reduction` is a YOKE_REDUCE_* number. Returns the work.
+// Returns None if no work is wanted and the tensors are on a card: the current stream is then ordered after the call.
 py::object run(const Group &group, const char *name, const py::object &t, const py::object &out,
                const py::object &peer, int32_t reduction, const py::object &reduce_dtype,
                bool wants_work)
@@ -226,8 +226,8 @@ void dump(const Group &group, const py::object &path)
 
 // ---- The beginning -----------------------------------------------------------------------------------------------
 
-// The host's store of one init: a HostStore of yoke/_host_store.py, whose calls give how they ended and a text, the
-// value or what is wrong.
+// Host program's store for an init: a HostStore of yoke/_host_store.py. Its calls return a status and a text, the
+// value or the problem.
 class StoreCalls {
 public:
     explicit StoreCalls(const py::object &store) : store_(store)

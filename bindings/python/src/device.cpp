@@ -1,4 +1,4 @@
-// device.cpp: the class Device and the functions that choose one, describe it and wait for it.
+// device.cpp: the class Device and the functions for choice, description and waits.
 #include "bindings/python/src/values/device.h"
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/parameters.h"
@@ -109,7 +109,7 @@ py::list devices(const py::object &kind)
     return found;
 }
 
-// The device of set_device: 0 means an accelerator, which to_device leaves to the kind that is current.
+// Returns the device of set_device: 0 means an accelerator, but to_device reads 0 as a device of the current kind.
 yoke_device *accelerator_or_device(const py::object &value)
 {
     sync_modes();
@@ -136,7 +136,7 @@ yoke_device *accelerator_or_device(const py::object &value)
 
 void bind_class(py::module_ &module)
 {
-    py::class_<Device>(  // whose copies are the device itself
+    py::class_<Device>(  // copies are the device itself
         module, "Device",
         "One device: yoke.device(spec) gives it. `with device:` makes it the current one of this thread, or task.")
         .def_property_readonly(
@@ -228,13 +228,13 @@ void bind_threads(py::module_ &module)
 
 }  // namespace
 
-// A spec that waits: _devices.py does, between looks, so that Ctrl-C ends it.
+// Returns whether the spec waits. Then _devices.py waits between attempts, so that Ctrl-C ends the wait.
 static bool does_wait(PyObject *spec)
 {
     if (!PyUnicode_Check(spec)) return false;
     Py_ssize_t length = 0;
     const char *text = PyUnicode_AsUTF8AndSize(spec, &length);
-    if (!text) PyErr_Clear();  // said in the terms of the argument by whoever reads it next
+    if (!text) PyErr_Clear();  // the next reader of the argument reports the problem
     return text && std::string_view(text, static_cast<size_t>(length)).find("wait") !=
                        std::string_view::npos;
 }

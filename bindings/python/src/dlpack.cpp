@@ -13,7 +13,7 @@
 namespace yoke_python {
 namespace {
 
-// The layouts of DLPack 1.x that a producer of capsules must know, to free one that nobody took.
+// Layouts of DLPack 1.x, with which a producer of capsules frees an unused capsule.
 struct DlTensor {
     void *data;
     int32_t device_type;
@@ -46,7 +46,7 @@ constexpr uint64_t kIsCopied = 2;
 constexpr int64_t kDlCpu = 1;
 constexpr int64_t kDlCuda = 2;
 
-// A capsule's name says what is in it, and whether its consumer has taken it.
+// Names of capsules: a name gives the content, and whether the consumer has taken it.
 struct Names {
     const char *fresh;
     const char *used;
@@ -106,7 +106,7 @@ bool read_stream(PyObject *value, yoke_tensor *tensor, Request *out)
             static_cast<long long>(stream));
         return false;
     }
-    if (stream == 1) out->stream = nullptr;  // what Yoke calls the default one
+    if (stream == 1) out->stream = nullptr;  // Yoke's default stream
     return true;
 }
 
@@ -162,7 +162,7 @@ PyObject *export_tensor(yoke_tensor *tensor, const Request &request)
     return nullptr;
 }
 
-// A new reference, null where there is none of that name; false for what else came of asking.
+// Reads an attribute: a new reference, null if the attribute does not exist. Returns false for any other error.
 bool optional_attribute(PyObject *object, const char *name, PyObject **out)
 {
     *out = PyObject_GetAttrString(object, name);
@@ -170,13 +170,14 @@ bool optional_attribute(PyObject *object, const char *name, PyObject **out)
     return *out || !PyErr_Occurred();
 }
 
-// Where the producer orders its work behind: our current stream of its device. None for the host's memory.
+// Returns the stream after which the producer orders its work: Yoke's current stream of the device. None for host
+// memory.
 PyObject *stream_for(PyObject *source)
 {
     sync_modes();
     PyObject *place = nullptr;
     if (!optional_attribute(source, "__dlpack_device__", &place)) return nullptr;
-    if (!place) return new_reference(Py_None);  // a producer without it is asked as one of the host
+    if (!place) return new_reference(Py_None);  // a producer without it is treated as a producer on the CPU
     Py_SETREF(place, PyObject_CallNoArgs(place));
     int type = 0, index = 0;
     const bool known = place && PyTuple_Check(place);
@@ -210,7 +211,7 @@ PyObject *call_producer(PyObject *method, PyObject *stream, bool versioned)
     return capsule;
 }
 
-// The capsule of a producer: a versioned one from those that know them.
+// Returns the capsule of a producer: versioned if the producer supports versions.
 PyObject *ask_for_capsule(PyObject *source)
 {
     PyObject *method = nullptr;
@@ -220,7 +221,7 @@ PyObject *ask_for_capsule(PyObject *source)
                           source);
     PyObject *stream = stream_for(source);
     PyObject *capsule = stream ? call_producer(method, stream, true) : nullptr;
-    if (stream && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // of before DLPack 1.0
+    if (stream && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // producer older than DLPack 1.0
         PyErr_Clear();
         capsule = call_producer(method, stream, false);
     }

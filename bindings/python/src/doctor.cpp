@@ -14,7 +14,7 @@ uint32_t flags_of(bool probe, bool redact)
     return (probe ? YOKE_DOCTOR_PROBE : 0) | (redact ? YOKE_DOCTOR_REDACT : 0);
 }
 
-// A report, let go at the end whatever happens.
+// Report, released at the end in any case.
 struct Report {
     yoke_report *handle = nullptr;
     Report() = default;

@@ -1,4 +1,4 @@
-// graph.cpp: captured steps; yoke/_graph.py gives them their face.
+// graph.cpp: captured steps; yoke/_graph.py has the script's interface.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/need.h"
 

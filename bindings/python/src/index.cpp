@@ -10,14 +10,14 @@
 namespace yoke_python {
 namespace {
 
-// The most items that can mean something: every axis named, every axis new, one ellipsis.
+// Maximum of meaningful items: every axis named, every axis new, and an ellipsis.
 constexpr Py_ssize_t kMaxItems = 2 * YOKE_MAX_NDIM + 1;
 
-// Index between the brackets. The tensors in it are held, since other code may run and close them.
+// Index between the brackets. Its tensors are held, since other code may run and close them.
 struct Key {
     yoke_index items[kMaxItems];
     int64_t count = 0;
-    int64_t bytes = 0;  // of the tensors
+    int64_t bytes = 0;  // size of the tensors
 
     Key() = default;
     ~Key()
@@ -157,7 +157,7 @@ PyObject *part_of(PyObject *self, const yoke_index *items, int64_t count, int64_
     return ok ? wrap_tensor(out) : nullptr;
 }
 
-// Returns the right side of x[…] = … as a tensor: itself if it is a tensor, else numbers in the dtype of x.
+// Returns the right side of x[…] = … as a tensor: a tensor unchanged, else numbers in the dtype of x.
 PyObject *value_tensor(PyObject *self, PyObject *value)
 {
     if (is_tensor(value)) return new_reference(value);

@@ -1,4 +1,4 @@
-// inventory.cpp: what is in the machine, as dicts; yoke/_inventory.py makes objects of them.
+// inventory.cpp: inventory of the machine, as dicts; yoke/_inventory.py makes objects of them.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/need.h"
 

@@ -1,4 +1,4 @@
-// jobs.cpp: jobs as a whole: their ranks started, variables of other libraries, and who keeps them from going on.
+// jobs.cpp: jobs: start of their ranks, variables of other libraries, and search for the ranks that block a job.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/values/need.h"
@@ -45,10 +45,10 @@ py::list variables()
     return all;
 }
 
-// Exit code, text and trace of the first that failed, as yoke_run_result has them. Each rank reads `input`.
+// Returns exit code, text and trace of the first failed rank, as in yoke_run_result. Each rank reads `input`.
 py::tuple run_ranks(const py::list &command, const py::object &ranks, const py::bytes &input)
 {
-    std::vector<const char *> words;  // which the list keeps
+    std::vector<const char *> words;  // held by the list
     for (const py::handle &word : command) words.push_back(need_text(word, "spawn", "command"));
     words.push_back(nullptr);
     yoke_run_options options{};
@@ -64,7 +64,7 @@ py::tuple run_ranks(const py::list &command, const py::object &ranks, const py::
     yoke_run_result result{};
     result.struct_size = sizeof result;
     wait_in([&] { return yoke_run(&options, &result); });
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();  // Ctrl-C, which has ended them
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();  // Ctrl-C has ended the ranks
     return py::make_tuple(result.exit_code, text_of(result.text), text_of(result.trace));
 }
 

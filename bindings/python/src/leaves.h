@@ -15,7 +15,7 @@ void add_index(TensorParts &parts);
 void add_buffer(TensorParts &parts);
 void add_dlpack(TensorParts &parts);
 
-// The functions yoke.device, plain so that a pickled Device can name it, and yoke.from_dlpack.
+// Functions yoke.device, plain so that a pickled Device can name it, and yoke.from_dlpack.
 PyObject *device_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
                           PyObject *keywords);
 PyObject *from_dlpack(PyObject *module, PyObject *source);

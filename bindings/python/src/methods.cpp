@@ -19,8 +19,8 @@ PyObject *wrap_or_raise(yoke_status status, yoke_tensor *out)
     return status ? raise_last_error() : wrap_tensor(out);
 }
 
-// Returns whether a text names a dtype. The spec of a device is told without a failed look-up, whose message nobody
-// would read.
+// Returns whether a text names a dtype. A device spec is excluded without a failed look-up, because the look-up would
+// build an unused message.
 bool names_dtype(PyObject *value, yoke_dtype *out)
 {
     const char *text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
@@ -142,7 +142,7 @@ PyObject *requires_grad(PyObject *self, PyObject *const *args, Py_ssize_t count,
     return new_reference(self);
 }
 
-// Other ranks wait for this one's backward, which the error that is set keeps from beginning.
+// Notifies other ranks that wait for this rank's backward: the pending error keeps the backward from starting.
 PyObject *tell_refused(yoke_tensor *tensor)
 {
     PyObject *kind = nullptr, *error = nullptr, *trace = nullptr;

@@ -35,8 +35,8 @@ PyMethodDef functions[] = {
     {},
 };
 
-// A process has a single free list and one set of types; an interpreter beside the main one would share
-// them without sharing its lock.
+// Refuses subinterpreters. A process has a single free list and set of types; a subinterpreter would share them
+// without sharing the lock.
 void require_main_interpreter()
 {
     if (PyInterpreterState_Get() != PyInterpreterState_Main())
@@ -44,8 +44,8 @@ void require_main_interpreter()
             "yoke serves the main interpreter of a process alone, not a subinterpreter");
 }
 
-// pybind11's base of all classes throws through Python's C code, which ends the process, where somebody makes one of
-// it: yoke.Stream.__base__().
+// pybind11's base of all classes throws through Python's C code, and so ends the process, if a script makes an
+// instance of the base: yoke.Stream.__base__().
 newfunc make_instance;
 
 PyObject *make_bound(PyTypeObject *type, PyObject *args, PyObject *keywords)

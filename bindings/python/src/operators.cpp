@@ -1,7 +1,7 @@
-// operators.cpp: what +, ==, &, in and their like mean between tensors and numbers.
+// operators.cpp: meaning of +, ==, &, in and similar operators between tensors and numbers.
 //
-// An operator is an op. A NumPy array is a tensor of its dtype (values/operands.h). Where one side is no tensor, number
-// or array, the other class is asked, as Python's rules say; == and != then fall back to identity.
+// An operator is an op. A NumPy array is a tensor of its dtype (values/operands.h). If a side is not a tensor, number
+// or array, the other class is asked, by Python's rules; == and != then fall back to identity.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/invoke.h"
@@ -23,7 +23,7 @@ PyObject *unary(PyObject *x)
     return invoke(kOp, x, nullptr, 0, nullptr);
 }
 
-// x += y, for a number, a tensor or an array y; anything else may know itself how to be added.
+// Computes x += y, for a number, a tensor or an array y. Any other class of y may define the addition itself.
 template <OpPlace kOp>
 PyObject *in_place(PyObject *x, PyObject *y)
 {

@@ -1,5 +1,5 @@
-// optimizer.cpp: the core's optimizers as one class, to which yoke.optim gives PyTorch's face, and the scaler of losses
-// that steps them. Options come as a dict with every option of the kind.
+// optimizer.cpp: the core's optimizers as one class (yoke.optim adds PyTorch's interface), and the loss scaler that
+// steps them. Options come as a dict with every option of the kind.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
@@ -212,7 +212,7 @@ public:
     }
 
 private:
-    // A second try would change again what the first one has changed, so relief comes amid the call.
+    // Runs the call once: a second try would repeat changes of the first, so relief runs within the call.
     template <class Call>
     static void run(const Call &call)
     {

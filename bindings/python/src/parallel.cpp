@@ -1,5 +1,5 @@
-// parallel.cpp: reducers of gradients and samplers, of yoke/parallel.h; yoke/_parallel.py and yoke/data.py give them
-// their face.
+// parallel.cpp: reducers of gradients and samplers, of yoke/parallel.h; yoke/_parallel.py and yoke/data.py have the
+// script's interface.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/script.h"
@@ -95,7 +95,7 @@ public:
         yoke_python::check(yoke_reducer_check(handle_, &forward));
         return forward;
     }
-    // For each of them what to go on with in its place, or None.
+    // Returns for each output its replacement, or None.
     py::list tie(uint64_t forward, const py::object &outputs) const
     {
         const TensorSequence given(outputs, "DistributedDataParallel", "outputs");
@@ -104,7 +104,8 @@ public:
             yoke_reducer_tie(handle_, forward, given.data(), given.size(), tied.data()));
         return wrap_all(tied);
     }
-    // Both may wait for another thread, which needs the interpreter for what it frees.
+    // Both calls may wait for another thread. The other thread needs the interpreter to free objects, so they release
+    // the lock.
     py::object state() const
     {
         return object_state(
@@ -227,7 +228,7 @@ py::object make_reducer(const Group &group, const ReducerArguments &given)
     return py::cast(new Reducer(reducer), py::return_value_policy::take_ownership);
 }
 
-// Calls what gives the state of another rank for the state of this rank, which is None or what the others may get.
+// Calls an exchange: gives this rank's state (or None) and returns the received state of another rank.
 template <class Call>
 py::object exchanged(const py::object &mine, const char *name, const Call &call)
 {
@@ -255,7 +256,7 @@ py::object regroup(const Group &group, const py::object &reducer, const py::obje
             return status = yoke_reducer_regroup(handle, group.handle(), given, told);
         });
     } catch (const std::exception
-                 &error) {  // what it raises itself ends the group, unless all raise it alike
+                 &error) {  // an error on this rank alone ends the group
         const std::string why = error.what();
         if (status == YOKE_OK) {
             const ReleaseGil released;

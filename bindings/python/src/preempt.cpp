@@ -1,5 +1,5 @@
-// preempt.cpp: what yoke/_preempt.py cannot do with Python's signal module: dispositions as the system has them, which
-// a host in C may have set, and the names of signals that serve.
+// preempt.cpp: functions missing in Python's signal module for yoke/_preempt.py: dispositions of the system, which a
+// host program in C may have set, and the names of watchable signals.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/need.h"
 
@@ -27,8 +27,8 @@ py::bytes disposition_of(int signal)
     return {reinterpret_cast<const char *>(&found), sizeof found};
 }
 
-// Whether a signal has the handler of a disposition. Their bytes may differ: a mask is larger than what the system
-// fills in.
+// Returns whether a signal has the handler of a disposition. The bytes of the two may differ, because the system
+// fills in only a part of the mask.
 bool has_disposition(int signal, const py::bytes &bytes)
 {
     const Disposition wanted = disposition_in(bytes);
@@ -43,8 +43,8 @@ void set_disposition(int signal, const py::bytes &bytes)
     sigaction(signal, &disposition, nullptr);
 }
 
-// Raises a signal, which this thread takes at once, and puts back what stood there. Returns what has become of the
-// disposition: its handler may have put another one there.
+// Raises a signal in this thread under a disposition, and puts the former disposition back. Returns the disposition
+// after the signal, because a handler may have installed another.
 py::bytes raise_under(int signal, const py::bytes &bytes)
 {
     const Disposition disposition = disposition_in(bytes);

@@ -1,4 +1,4 @@
-// relief.cpp: functions of the script that are asked to free memory; yoke/_memory.py gives them their face.
+// relief.cpp: functions of the script that may free memory; yoke/_memory.py has the script's interface.
 #include "bindings/python/src/runtime/relief.h"
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/device.h"

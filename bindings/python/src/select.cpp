@@ -1,5 +1,5 @@
-// select.cpp: choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself.
-// The keyword forms are made in _devices.py.
+// select.cpp: choice of devices by their properties, leases, switching kinds off, and the facts of a device.
+// _devices.py makes the keyword forms.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/device.h"
 #include "bindings/python/src/values/need.h"
@@ -34,7 +34,7 @@ yoke_card_info measured(yoke_device *device)
     return card;
 }
 
-// None for what is not known.
+// Returns None for an unknown value.
 py::object measure(double value)
 {
     return std::isnan(value) ? py::none() : py::object(py::float_(value));
@@ -104,7 +104,7 @@ py::list select(const py::object &spec, const py::object &n)
     return all;
 }
 
-// Let go at the end whatever happens.
+// Explanation, released at the end in any case.
 struct Explanation {
     yoke_explanation *handle = nullptr;
     Explanation() = default;
@@ -167,7 +167,7 @@ void disable(const py::object &kind)
     check(status);
 }
 
-// Attributes of Device, whose class device.cpp makes: what the inventory knows of its card.
+// Binds attributes of Device, a class of device.cpp: the inventory's facts of its card.
 void bind_card(const py::object &type)
 {
     const py::object property = py::module_::import("builtins").attr("property");
@@ -195,7 +195,7 @@ void bind_card(const py::object &type)
               "Its link to the host at its best, \"PCIe 5.0 x16\"; \"\" if it is not known.");
 }
 
-// Functions that give objects of classes of _devices.py, which is read when they are first used.
+// Binds functions that return objects of _devices.py's classes; _devices.py is read at their first use.
 void bind_objects(const py::object &type)
 {
     const auto from_devices = [](const char *function) {

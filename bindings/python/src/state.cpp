@@ -1,4 +1,4 @@
-// state.cpp: states in files, and work that goes on; yoke/_state.py gives them their faces.
+// state.cpp: states in files, and work that goes on; yoke/_state.py has the script's interfaces.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/values/need.h"

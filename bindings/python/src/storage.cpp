@@ -1,4 +1,4 @@
-// storage.cpp: what pickling needs of a storage: where a tensor begins in it, and other views of it.
+// storage.cpp: storage functions for pickling: the begin of a tensor in its storage, and other views of the storage.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/need.h"
 

@@ -16,7 +16,8 @@ namespace yoke_python {
 
 namespace py = pybind11;
 
-// Base of every class that pybind11 binds here. bound_class() makes it known, object_in() finds it in a Python object.
+// Base of every class bound here with pybind11. bound_class() registers the class, object_in() finds the base in a
+// Python object.
 struct Bound {};
 
 // Returns the record that pybind11 has of T's class.
@@ -27,8 +28,8 @@ const py::detail::type_info &bound_type()
     return type;
 }
 
-// The C++ object in an instance of T's class; null for any other object, whatever it says of its class, and for an
-// instance that __init__ never saw (T.__new__(T), a reconstruction by copyreg), in which there is none.
+// Returns the C++ object in an instance of T's class. Null for any other object, even with a false class. Null for an
+// instance without an object, because __init__ never ran (T.__new__(T), a reconstruction by copyreg).
 template <class T>
 T *object_in(PyObject *object)
 {
@@ -38,13 +39,13 @@ T *object_in(PyObject *object)
     return static_cast<T *>(instance->get_value_and_holder(&type).value_ptr());
 }
 
-// An instance without an object in it, for messages: what made it is at fault, not its type.
+// Raises for an instance without an object; the message blames the maker of the instance, not its type.
 [[noreturn]] void refuse_unmade(PyObject *object);
 
 // Refuses copy and pickle, of every protocol, by name: a copy would be an instance without an object in it.
 void refuse_copies(py::object &type);
 
-// py::class_ for one of our own.
+// Makes py::class_ for a class of Yoke.
 template <class T>
 py::class_<T> bound_class(
     py::module_ &module, const char *name, const char *doc = "",
@@ -62,7 +63,7 @@ inline void require(bool ok)
     if (!ok) throw py::error_already_set();
 }
 
-// Throws what a call left as the last error, after handing over what it logged.
+// Throws the last error of a call, after passing on its log lines.
 inline void check(yoke_status status)
 {
     if (status) raise_last_error();
@@ -76,15 +77,15 @@ inline py::object taken(PyObject *object)
     return py::reinterpret_steal<py::object>(object);
 }
 
-// A text of the host's: a process, a folder, a variable. It need not be UTF-8; what is not becomes U+FFFD, since such
-// texts are there to be shown, which surrogates would make fail.
+// Returns a text of the system: a process, a folder, a variable. Such a text need not be UTF-8. Invalid bytes become
+// U+FFFD, because the texts are for display and surrogates would make the display fail.
 inline py::object text_of(const char *text)
 {
     return taken(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
 }
 
-// Puts the arguments of a call into `values`, which hold the defaults before; TypeError names a keyword that is not
-// there and the nearest one, which pybind11's own error does not.
+// Puts the arguments of a call into `values`, set to the defaults before. TypeError names an unknown keyword and the
+// nearest name, unlike pybind11's error.
 void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,
                const py::kwargs &keywords, std::initializer_list<PyObject **> values);
 
@@ -92,8 +93,8 @@ void read_call(const char *call, std::initializer_list<const char *> names, cons
 
 namespace pybind11::detail {
 
-// pybind11 would make up memory for an instance that has no object, and hand it over with whatever is in it. A call on
-// an object of ours is also where the modes of the running context come into force.
+// Refuses instances without an object, because pybind11 would invent memory for them and pass it on uninitialized. A
+// call on an object of Yoke also puts the modes of the running context in force.
 template <class T>
 class type_caster<T, enable_if_t<std::is_base_of_v<yoke_python::Bound, T>>>
     : public type_caster_base<T> {

@@ -1,5 +1,5 @@
-// call.h: what stands around a call into the library: the modes of the running context come into force before it, other
-// threads of Python run during it, and Python code may free memory amid it.
+// call.h: frame around a call into the library. Before the call the modes of the running context come into force;
+// during the call other threads of Python run, and Python code may free memory.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -12,7 +12,7 @@
 
 namespace yoke_python {
 
-// Modes objects, and threads where one is in force; values/modes.h says what these are for.
+// Number of Modes objects, plus threads with a mode in force; values/modes.h describes them.
 extern std::atomic<int> modes_count;
 void sync_modes_now();
 // Puts the modes of the running context in force in this thread.
@@ -38,8 +38,8 @@ private:
     PyThreadState *state_;
 };
 
-// A mark on the calls of this thread in its scope: they hold their arguments. Only amid such calls does Python code run
-// when a device has no memory left (runtime/relief.h), since that code may close any tensor.
+// Mark on the calls of this thread in its scope: they hold their arguments. If a device has no memory left, Python
+// code runs only within such calls (runtime/relief.h), because the code may close any tensor.
 class Relieved {
 public:
     Relieved() { ++calls_; }

@@ -206,7 +206,7 @@ PyObject *raise_error(yoke_status status, const char *call, const char *format, 
     va_start(values, format);
     PyObject *text = PyUnicode_FromFormatV(format, values);
     va_end(values);
-    const bool is_operator = !std::isalpha(*call) && *call != '_';  // such as "&"
+    const bool is_operator = !std::isalpha(*call) && *call != '_';  // for example "&"
     PyObject *message =
         text ? PyUnicode_FromFormat(is_operator ? "%s: %U" : "%s(): %U", call, text) : nullptr;
     Py_XDECREF(text);

@@ -1,10 +1,10 @@
-// error.h: how a failure becomes a Python exception.
+// error.h: conversion of a failure to a Python exception.
 //
-// Each status code has one class, all of them yoke.Error and, where Python has a word for it, that
-// class too. An exception carries .code (the C number), .native_code, .device and .call.
+// Each status code has its class: a subclass of yoke.Error and, if Python has a matching exception, of this exception
+// too. An exception carries .code (the C number), .native_code, .device and .call.
 //
-// Functions here set the Python error and return null, as CPython's do. Code that pybind11 calls
-// wraps them in `check` and `require`, which throw py::error_already_set.
+// Functions here set the Python error and return null, as CPython's do. Code called by pybind11 wraps them in `check`
+// and `require`, which throw py::error_already_set.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -26,8 +26,8 @@ void raise_anew(PyObject *exception)
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(exception)), exception);
 }
 
-// Process whose signals Python handles, as Python says itself; 0: not known yet, and any thread asks. Python code, such
-// as threading's, would run a handler that is due.
+// Thread in which Python handles signals, reported by Python itself; 0: not known yet, so any thread asks. A call of
+// Python code, such as threading's, would run a due handler.
 std::atomic<unsigned long> main_thread{0};
 
 int note_main_thread(void *)
@@ -36,7 +36,7 @@ int note_main_thread(void *)
     return 0;
 }
 
-// A forked child's only thread is its main one.
+// In a forked child the only thread is the main thread.
 void note_after_fork()
 {
     note_main_thread(nullptr);
@@ -122,7 +122,7 @@ try {
     return kNoText;
 }
 
-// Keeps what is raised for the end of the call, which may run other code of Python's before.
+// Runs due handlers. An error is kept until the end of the call, as the call may run other Python code first.
 void Waiting::run_handlers()
 {
     PyEval_RestoreThread(state_);
@@ -153,7 +153,7 @@ bool init_interrupts()
     static const int guarded = pthread_atfork(nullptr, nullptr, note_after_fork);
     if (guarded) return PyErr_NoMemory() != nullptr;
     main_thread = 0;  // a host may have started Python anew, in another thread
-    Py_AddPendingCall(note_main_thread, nullptr);  // which the main thread makes; never, if full
+    Py_AddPendingCall(note_main_thread, nullptr);  // runs in the main thread; never, if the queue is full
     return yoke_set_interrupt_hook(Waiting::hear, nullptr, nullptr) == YOKE_OK ||
            raise_last_error() != nullptr;
 }

@@ -1,5 +1,5 @@
-// interrupt.h: calls that may wait for long, without Python's lock, and hear its signals all the same: Ctrl-C, and
-// whatever else has a handler.
+// interrupt.h: long waits without Python's lock that still run handlers of signals: Ctrl-C, and any other handled
+// signal.
 #pragma once
 
 #include "bindings/python/src/runtime/bind.h"
@@ -17,11 +17,11 @@ public:
     Waiting(const Waiting &) = delete;
     Waiting &operator=(const Waiting &) = delete;
 
-    // Raises what a handler has raised, else what the call failed with, because of what was kept.
+    // Raises the error of a handler, else the error of the call, with the kept error as its cause.
     void check(yoke_status status);
 
-    // Where a function of the script's has failed, which the call runs in its thread, with the lock: keeps what it has
-    // raised, which leaves the call as it is where it is no Exception, such as Ctrl-C. Gives "ValueError: its text".
+    // Keeps the error of a script's function that failed within the call, in the call's thread and with the lock. An
+    // error other than an Exception, such as Ctrl-C, leaves the call unchanged. Returns "ValueError: its text".
     static std::string keep(const std::exception &error) noexcept;
 
     // For the library, in its thread and without the lock: whether a handler has raised.
@@ -34,7 +34,7 @@ private:
 
     PyThreadState *const state_;
     Waiting *const outer_;
-    PyObject *kind_ = nullptr, *error_ = nullptr, *trace_ = nullptr;  // what it raised
+    PyObject *kind_ = nullptr, *error_ = nullptr, *trace_ = nullptr;  // error of a handler
     PyObject *kept_ = nullptr;
 };
 
@@ -62,8 +62,8 @@ try {
     return false;
 }
 
-// Where nobody can take what Python code has raised: Ctrl-C, and what else is no Exception, comes up in the main
-// thread's next step of Python's.
+// Keeps an error of Python code where it cannot be raised: Ctrl-C, or any other error outside Exception, is raised in
+// the main thread's next Python step.
 void raise_later(const py::error_already_set &error) noexcept;
 
 // Has the library ask. False with a Python error set on failure.

@@ -23,7 +23,7 @@ struct Line {
     std::string text;
 };
 
-// A host that never lets Python run must not fill its memory with what it says.
+// Limit of kept lines, so that the log cannot fill the memory of a host program that never runs Python.
 constexpr size_t kMostLines = 1000;
 
 // Never destroyed: the library may speak while the process ends.
@@ -32,9 +32,9 @@ struct Queue {
     std::deque<Line> lines;
 } &queue = *new Queue;
 
-// In the child of a fork. A thread that is not there may have held the mutex: it would never open, and
-// its lines may be half written, so a new queue stands in for both. Taking it before the fork instead
-// would deadlock with a thread that logs while it holds a lock of the library's.
+// Repairs the queue in the child of a fork. A thread missing in the child may have held the mutex: the mutex would
+// never open, and its lines may be half written. So a new queue replaces both. The fork cannot take the mutex first,
+// because of a deadlock with a thread that logs with a lock of the library held.
 void mend_after_fork()
 {
     if (queue.mutex.try_lock())
@@ -65,7 +65,7 @@ int drain_from_main_thread(void *)
 
 void receive(void *, int32_t level, const char *message)
 {
-    if (!Py_IsInitialized()) {  // what is said while the process ends
+    if (!Py_IsInitialized()) {  // logged while the process ends
         fprintf(stderr, "yoke: %s\n", message);
         return;
     }
@@ -96,7 +96,7 @@ bool emit(const Line &line)
 
 bool drain_log()
 {
-    // A call that failed keeps its own exception; the lines come with the next call.
+    // A failed call keeps its own exception; the lines come with the next call.
     if (PyErr_Occurred()) return true;
     Line line;
     while (take(&line))
@@ -107,7 +107,7 @@ bool drain_log()
 bool init_log()
 {
     static const int guarded = pthread_atfork(nullptr, nullptr, mend_after_fork);
-    static int64_t id = 0;  // one for the process, also where a host starts Python anew
+    static int64_t id = 0;  // once per process, even if a host program starts Python anew
     if (guarded) return PyErr_NoMemory() != nullptr;
     return id || yoke_log_add_callback(receive, nullptr, nullptr, &id) == YOKE_OK ||
            raise_last_error() != nullptr;

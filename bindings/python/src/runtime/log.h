@@ -1,8 +1,8 @@
-// log.h: what the library has to say reaches Python's warnings and logging.
+// log.h: passes the library's log to Python's warnings and logging.
 //
-// A line may come from any thread, with or without the GIL. It is put in a queue, and handed to
-// yoke._log.emit at the next safe point: after the call that caused it, or, where no call of Python
-// is under way, between two instructions of the main thread. No thread waits for the GIL for it.
+// A line may come from any thread, with or without the GIL. The line goes into a queue, and to yoke._log.emit at the
+// next safe point: after the call that logged, or, if no call of Python runs, between two instructions of the main
+// thread. No thread waits for the GIL to log.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -14,7 +14,7 @@ namespace yoke_python {
 
 extern std::atomic<bool> log_pending;
 
-// Whether drain_log has anything to do; costs one load.
+// Returns whether drain_log has lines to pass on; costs a load.
 inline bool log_waits()
 {
     return log_pending.load(std::memory_order_relaxed);

@@ -30,7 +30,7 @@ bool raise_keyword(const char *call, const char *const *names, int count, PyObje
 PyObject *unknown_keyword(PyObject *name, const char *const *names, int count, bool is_ours)
 {
     const char *text = PyUnicode_AsUTF8(name);
-    if (!text) PyErr_Clear();  // a lone surrogate, which is near to nothing
+    if (!text) PyErr_Clear();  // a lone surrogate is near to no name
     const char *meant = text ? yoke_meant_word(text, names, count) : nullptr;
     const bool is_beginning = meant && !std::strncmp(meant, text, std::strlen(text));
     if (const char *advice = text && is_ours && !is_beginning ? yoke_word_advice(text) : nullptr)

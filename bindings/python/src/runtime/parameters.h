@@ -1,12 +1,12 @@
-// parameters.h: hand-written functions as CPython's tables have them, and their positional and keyword parameters.
+// parameters.h: hand-written functions in CPython's tables, and their positional and keyword parameters.
 #pragma once
 
 #include "bindings/python/src/runtime/error.h"
 
 namespace yoke_python {
 
-// Entry of a method table for a function in CPython's vectorcall form with keywords, and that function as the table has
-// it.
+// Flags of a method table for a function in CPython's vectorcall form with keywords, and the function in the table's
+// type.
 constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
 template <class Function>
 PyCFunction keywords(Function *function)
@@ -27,8 +27,9 @@ bool read_parameters(const char *call, const char *const *names, int count, int 
                      PyObject *const *args, Py_ssize_t given, PyObject *keywords,
                      PyObject **values);
 
-// Returns "there is no argument 'dim'; did you mean 'axis'?", of the `count` names that there are: a new reference, or
-// null. Advice on words of other libraries holds for calls of Yoke alone: a class of the script means its own by them.
+// Returns "there is no argument 'dim'; did you mean 'axis'?", chosen from `count` names: a new reference, or null.
+// Advice on words of other libraries is only for calls of Yoke: a class of the script may give such words another
+// meaning.
 PyObject *unknown_keyword(PyObject *name, const char *const *names, int count, bool is_ours = true);
 
 }  // namespace yoke_python

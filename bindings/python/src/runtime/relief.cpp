@@ -24,7 +24,7 @@ static int32_t collect_garbage(void *, yoke_device *, int64_t) noexcept
 
 bool init_relief()
 {
-    static int64_t id = 0;  // one for the process, also where a host starts Python anew
+    static int64_t id = 0;  // once per process, even if a host program starts Python anew
     return id || yoke_add_garbage_collector(collect_garbage, nullptr, nullptr, &id) == YOKE_OK ||
            raise_last_error() != nullptr;
 }

@@ -21,8 +21,8 @@ private:
     const py::error_scope error_;
 };
 
-// Tells what Python code `from` has raised. Nobody can take an exception here: the call that needs memory has an
-// error of its own.
+// Reports an error of Python code `from`. No caller can take an exception here: the call that needs memory has its
+// own error.
 void tell_amid(py::error_already_set &error, const char *from) noexcept;
 
 // Runs `code`, which returns whether memory may have come free, unless the code could close an argument.

@@ -50,7 +50,7 @@ bool is_passed_over(PyCodeObject *code) noexcept
     return file && (strncmp(file, package.c_str(), package.size()) == 0 || file == contextlib);
 }
 
-// As its code names it, which is what frames have.
+// Reads the file name from contextlib's code, because frames have this name.
 bool find_contextlib()
 try {
     const py::object code =

@@ -1,12 +1,12 @@
-// script.h: the line of the script that makes a call, noted while Python's lock is held, and told without it.
+// script.h: line of the script that makes a call, noted with Python's lock held, and reported without the lock.
 #pragma once
 
 #include "bindings/python/src/runtime/error.h"
 
 namespace yoke_python {
 
-// While it lives, the calling thread tells the innermost line outside of the package yoke and of contextlib. The lock
-// is held where it is made; the frames stay where they are until the call has returned.
+// Scope in which the calling thread reports the innermost line outside the package yoke and contextlib. The
+// constructor needs the lock; the frames stay unchanged until the call has returned.
 class ScriptLine {
 public:
     ScriptLine() noexcept;

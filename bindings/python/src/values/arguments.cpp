@@ -32,7 +32,7 @@ bool raise_count(const OpSpec &spec, Py_ssize_t given)
                                    spec.arg_count == 1 ? "" : "s", given));
 }
 
-// A keyword that the op does not have, and the one that was probably meant.
+// Raises for a keyword unknown to the op, with the probable meaning.
 bool raise_keyword(const OpSpec &spec, PyObject *name)
 {
     const char *words[kMaxOpArgs + 1];
@@ -126,7 +126,7 @@ bool Arguments::convert(int i)
 {
     const ArgSpec &arg = spec_.args[i];
     PyObject *value = objects_[i];
-    yoke_arg *to = &values_[i];  // of kind NONE: the default
+    yoke_arg *to = &values_[i];  // kind NONE: the default
     const Place place{spec_.name, arg.text};
     if (!value && arg.required)
         return raise_call(spec_, PyUnicode_FromFormat("argument '%s' is missing", arg.text));

@@ -18,7 +18,7 @@ public:
     Arguments(const Arguments &) = delete;
     Arguments &operator=(const Arguments &) = delete;
 
-    // Sorts positional and keyword arguments into their places and converts them. Once only.
+    // Sorts positional and keyword arguments into their places and converts them. Call it only once.
     bool read(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
 
     const OpSpec &spec() const { return spec_; }
@@ -40,8 +40,8 @@ private:
 
     const OpSpec &spec_;
     PyObject *objects_[kMaxOpArgs] = {};  // borrowed from the caller
-    PyObject *const *spread_ = nullptr;   // the ints that stand one by one,
-    Py_ssize_t spread_count_ = 1;         // and how many they are
+    PyObject *const *spread_ = nullptr;   // the spread ints
+    Py_ssize_t spread_count_ = 1;         // number of spread ints
     yoke_arg values_[kMaxOpArgs] = {};
     std::vector<yoke_tensor *> lists_[kMaxOpLists];
     std::vector<int64_t> ints_[kMaxOpLists];
@@ -50,7 +50,7 @@ private:
     std::vector<yoke_tensor *> held_more_;
     yoke_tensor *held_[4] = {};
     int held_count_ = 0;
-    int64_t bytes_ = 0;  // of all tensors
+    int64_t bytes_ = 0;  // size of all tensors
     bool may_wait_ = false;
     int32_t requires_grad_ = 0;
 };

@@ -1,7 +1,7 @@
-// checkpoint.h: a scope whose activations are made again, as one `with` block has it (yoke/_checkpoint.py).
+// checkpoint.h: scope with recomputed activations, for a `with` block (yoke/_checkpoint.py).
 //
-// C puts a scope in force in a thread; here modes.cpp does, wherever the context runs that opened it. One that is made
-// is open and not yet in force.
+// C puts a scope in force in a thread; here modes.cpp does so, wherever the scope's context runs. A new scope is open
+// and not yet in force.
 #pragma once
 
 #include "bindings/python/src/runtime/bind.h"
@@ -31,28 +31,30 @@ private:
 
 class CheckpointScope : public Bound {
 public:
-    // `policy` is "full", "matmul", "ops" with their names, "function" with one that is told of an op and answers
-    // whether its results stay, or "budget" with a MemoryBudget. Within the scope of the running context.
+    // `policy` is "full", "matmul", "ops" with their names, "function" with a function that is called for an op and
+    // answers whether its results stay, or "budget" with a MemoryBudget. The new scope is nested in the running
+    // context's scope.
     CheckpointScope(const py::object &policy, const py::list &ops, const py::object &decide,
                     const py::object &budget, bool offload);
     ~CheckpointScope() { give_up(); }
     CheckpointScope(const CheckpointScope &) = delete;
     CheckpointScope &operator=(const CheckpointScope &) = delete;
 
-    // Closes it. Raises what its function did; then it is closed as well.
+    // Closes the scope, and raises the error of its function; after an error the scope is closed as well.
     void end();
     bool is_closed() const { return closed_; }
-    // Lets go of it, open or not; in another thread, of one that is open, nothing: its own does so later.
+    // Releases the scope, open or closed. In another thread does nothing for an open scope: its own thread releases
+    // it later.
     void abandon()
     {
         if (is_of_this_thread()) give_up();
     }
-    // Other threads log nothing into it.
+    // Returns whether this thread owns the scope; other threads record nothing in it.
     bool is_of_this_thread() const { return pthread_equal(thread_, pthread_self()) != 0; }
     // Null once it was given up.
     yoke_checkpoint *handle() const { return handle_; }
 
-    // A policy's function, and what it raised.
+    // Policy's function, and its error.
     struct Decider {
         py::object function;
         std::unique_ptr<py::error_already_set> error;

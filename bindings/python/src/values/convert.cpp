@@ -23,7 +23,7 @@ bool has_length(PyObject *value)
            (type->tp_as_mapping && type->tp_as_mapping->mp_length);
 }
 
-// NumPy's scalars that become a float by losing a part of them: the imaginary one, or what they are.
+// Returns whether a NumPy scalar would lose a part as a float: its imaginary part, or its unit.
 bool is_no_real(PyObject *value)
 {
     const char *name = Py_TYPE(value)->tp_name;
@@ -92,7 +92,7 @@ bool to_double(PyObject *value, const Place &place, double *out)
     if (!is_number(value)) return raise_type(place, "a number", value) != nullptr;
     *out = PyFloat_AsDouble(value);
     if (*out != -1.0 || !PyErr_Occurred()) return true;
-    // An int too large; what a __float__ of someone else raises comes out as it is.
+    // The int is too large; any other error, such as a foreign __float__'s, is raised unchanged.
     if (PyLong_Check(value) && PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
         raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R, which does not fit in a float",
@@ -190,7 +190,7 @@ bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out)
     if (!is_list(value) &&
         (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)))
         return raise_type(place, "an int or a sequence of ints", value) != nullptr;
-    PyObject *items = PySequence_Tuple(value);  // of our own: __index__ may change a list
+    PyObject *items = PySequence_Tuple(value);  // a copy: __index__ may change a list
     if (!items) return false;
     bool ok = true;
     for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(items); i++) {

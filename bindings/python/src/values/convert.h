@@ -1,4 +1,4 @@
-// convert.h: Python values to what the C API takes, with errors that name the call and the argument.
+// convert.h: conversion of Python values to arguments of the C API, with errors that name call and argument.
 #pragma once
 
 #include "bindings/python/src/runtime/error.h"
@@ -12,14 +12,15 @@ bool to_int64(PyObject *value, const Place &place, int64_t *out);
 bool to_double(PyObject *value, const Place &place, double *out);
 bool to_bool(PyObject *value, const Place &place, int32_t *out);
 bool to_text(PyObject *value, const Place &place, const char **out);  // lives as long as `value`
-bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out);  // None is YOKE_NONE
+bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out);  // for None YOKE_NONE
 bool to_scalar(PyObject *value, const Place &place, yoke_arg *out);
 
-// Whether a value is True or False, Python's or NumPy's, which has no __index__, and as a float would change what it
-// is.
+// Returns whether a value is True or False, of Python or NumPy. NumPy's has no __index__, and its meaning would
+// change as a float.
 bool is_bool(PyObject *value);
 
-// Whether a value is a number: Python's, or one that becomes one (NumPy's scalars) and is no array.
+// Returns whether a value is a number: Python's, or a value convertible to a number (NumPy's scalars) but not an
+// array.
 bool is_number(PyObject *value);
 
 // Whether a value is one int, and neither a tensor nor a list.

@@ -10,7 +10,7 @@ struct Device : Bound {
     yoke_device *handle;  // devices live as long as the library
 };
 
-// Returns the one Python object of a device, so that `is`, == and hash agree: a new reference, or null with a Python
+// Returns the only Python object of a device, so that `is`, == and hash agree: a new reference, or null with a Python
 // error set.
 PyObject *device_object(yoke_device *device);
 

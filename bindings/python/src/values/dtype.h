@@ -1,4 +1,4 @@
-// dtype.h: the Python objects yoke.float32 and its like: one object for each dtype, compared by identity.
+// dtype.h: Python objects such as yoke.float32: a single object for each dtype, compared by identity.
 #pragma once
 
 #include "bindings/python/src/runtime/error.h"

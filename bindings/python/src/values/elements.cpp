@@ -70,7 +70,7 @@ double float_at(const void *at, const DtypeFacts &facts)
                               : from_narrow(static_cast<unsigned>(bits_at(at, facts.bits)), facts);
 }
 
-// Letters of which two may mean one class on some platforms, where they differ in the size of their element.
+// Letters. On some platforms two letters mean the same class, with different sizes of the element.
 struct Format {
     char letter;
     char kind;  // as in the facts
@@ -132,7 +132,7 @@ const char *conversion_of(const char *format)
 
 yoke_dtype buffer_dtype(const char *format, int64_t itemsize)
 {
-    if (!format) format = "B";  // what the protocol says null means
+    if (!format) format = "B";  // the protocol's meaning of null
     if (*format == '@' || *format == '=' || *format == '<')
         format++;  // '<' is this machine's order
     if (!format[0] || format[1]) return YOKE_NONE;

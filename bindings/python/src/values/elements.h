@@ -15,16 +15,17 @@ PyObject *read_element(yoke_dtype dtype, const void *at);
 
 bool is_floating(yoke_dtype dtype);
 
-// The struct module's letter for a dtype, as the buffer protocol uses it; null if it has none.
+// Returns the struct module's letter for a dtype, as in the buffer protocol; null if there is no letter.
 const char *buffer_format(yoke_dtype dtype);
 
-// How CUDA's array interface writes a dtype, "<f4"; null if it has no word for it.
+// Returns the dtype's text in CUDA's array interface, "<f4"; null if there is no text.
 const char *array_type(yoke_dtype dtype);
 
-// Returns how a script converts an array whose elements have that format and are no dtype of Yoke, such as ".real".
+// Returns a script's conversion, such as ".real", for an array with elements of this format, which match no dtype of
+// Yoke.
 const char *conversion_of(const char *format);
 
-// Returns the dtype of a buffer's format and size of element; YOKE_NONE for one that Yoke has not.
+// Returns the dtype of a buffer's format and size of element; YOKE_NONE if Yoke has no such dtype.
 yoke_dtype buffer_dtype(const char *format, int64_t itemsize);
 
 }  // namespace yoke_python

@@ -12,7 +12,7 @@ public:
     explicit Group(yoke_group *handle) : handle_(handle) {}
     ~Group()
     {
-        const ReleaseGil release;  // it waits for what was begun
+        const ReleaseGil release;  // waits for begun calls
         yoke_group_release(handle_);
     }
     Group(const Group &) = delete;

@@ -49,8 +49,8 @@ bool read_simple(PyObject *object, bool scalars, yoke_arg *arg)
     return !overflow;
 }
 
-// Small tensors, and numbers beside them: nothing is held, the GIL kept. Null without an error set if
-// the call is not of that kind.
+// Calls an op with small tensors and numbers, without a hold on them, with the GIL. Returns null without an error set
+// for any other call.
 template <int kCount>
 PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
 {
@@ -64,11 +64,11 @@ PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
     if (bytes > kGilBytes) return nullptr;
     yoke_tensor *out = nullptr;
     const yoke_status status = yoke_op_invoke(spec.id, args, kCount, &out, 1);
-    // A collection may run finalizers that close x or y, so only the general path, which holds them,
-    // collects and tries again.
+    // A collection may run finalizers that close x or y. So only the general path, which holds x and y, collects and
+    // tries again.
     if (status == YOKE_E_OOM) [[unlikely]]
         return nullptr;
-    // Ops that change nothing hand their argument back: so does Python, as the very same object.
+    // If an op changes nothing, C returns the argument; Python then returns the same object.
     if (status == YOKE_OK && args[0].kind == YOKE_ARG_TENSOR && out == args[0].v.tensor) {
         yoke_tensor_release(out);
         return new_reference(x);
@@ -76,7 +76,7 @@ PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
     return finish_one(spec, status, out);
 }
 
-// A tuple of tensors; the handles are its own from now on, also where it could not be made.
+// Returns a tuple of tensors; it owns the handles from now on, even after a failure.
 PyObject *tuple_of(yoke_tensor **outs, int64_t count)
 {
     PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
@@ -203,7 +203,7 @@ PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
 
 namespace {
 
-// Makes a small function for each op, since a C function knows nothing but its arguments.
+// Small function for each op, because a C function gets only its arguments.
 template <OpPlace kOp>
 PyObject *call_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
@@ -247,7 +247,7 @@ void add_op_methods(TensorParts &parts)
     static std::string docs[kOpCount];  // a definition borrows its text for good
     for (int i = 0; i < kOpCount; i++) {
         if (!op_specs[i].method) continue;
-        // "relu(x)" becomes "relu($self)", which is how CPython marks the object itself.
+        // "relu(x)" becomes "relu($self)", CPython's mark for the object itself.
         docs[i] = op_method_table[i].ml_doc;
         docs[i].replace(docs[i].find('(') + 1, std::strlen(op_specs[i].args[0].text), "$self");
         parts.methods.push_back(op_method_table[i]);

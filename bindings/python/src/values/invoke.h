@@ -8,7 +8,7 @@
 
 namespace yoke_python {
 
-// Every op of ops.inc, by its place in it. Ids are looked up by name: they differ between versions.
+// Every op of ops.inc, by its place there. Ids are looked up by name, because they differ between versions.
 enum OpPlace : int {
 #define YOKE_PY_OP(name, id, doc) kOp_##name,
 #include "bindings/python/src/values/ops.inc"
@@ -31,7 +31,7 @@ PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t c
 
 const char *op_name(OpPlace op);
 
-// x + y and its like: Py_NotImplemented where one side is no tensor, number or array.
+// Returns x + y and similar; Py_NotImplemented if a side is not a tensor, number or array.
 PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y);
 
 }  // namespace yoke_python

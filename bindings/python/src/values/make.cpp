@@ -27,7 +27,7 @@ yoke_tensor *converted(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtyp
     return out;
 }
 
-// Memory of its own, whatever to() found unnecessary.
+// Returns a tensor with its own memory, even if to() needs no copy.
 yoke_tensor *from_tensor(PyObject *data, const MakeOptions &options)
 {
     yoke_tensor *source = tensor_argument(data, {options.call, "data"});

@@ -97,7 +97,7 @@ private:
     Path path_;
 };
 
-// The items of a sequence as a tuple or list of its own type where it is one.
+// Returns the items of a sequence as a tuple or list; a list or tuple is returned itself.
 PyObject *items_of(PyObject *data)
 {
     return PySequence_Fast(data, "a sequence of numbers is needed");
@@ -143,7 +143,7 @@ bool ListReader::measure_number(PyObject *data)
     return true;
 }
 
-// `first`: this way of first items is the one that sets the shape.
+// `first`: the path of first items, which sets the shape.
 bool ListReader::measure_nest(PyObject *data, bool first)
 {
     if (!is_nest(data)) return measure_number(data);
@@ -166,7 +166,8 @@ bool ListReader::measure(PyObject *data)
     return measure_nest(data, true);
 }
 
-// A number of Python as T; false where T cannot hold it, or with an error set where it cannot be read.
+// Reads a number of Python as T. Returns false if T cannot hold the number, or with an error set if it cannot be
+// read.
 template <class T>
 bool fits(PyObject *number, T *out)
 {
@@ -177,7 +178,7 @@ bool fits(PyObject *number, T *out)
         if (PyLong_Check(number) && PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Clear();
         return false;
     } else {
-        if (!PyIndex_Check(number)) {  // a float for an integer dtype is cut off, unless it is none
+        if (!PyIndex_Check(number)) {  // a float for an integer dtype is truncated; other types are refused
             const double value = PyFloat_AsDouble(number);
             if (value == -1 && PyErr_Occurred()) return false;
             if (!(value >= -9.2e18 && value <= 9.2e18)) return false;

@@ -19,7 +19,8 @@ std::atomic<int> modes_count{0};
 
 namespace {
 
-// An autocast region. Its casts are one thread's; where a context is handed to another, that makes a region like it.
+// Autocast region. Its casts belong to a thread; if the context goes to another thread, this thread makes a similar
+// region.
 class AutocastRegion : public Bound {
 public:
     // Nested in the one in force.
@@ -52,7 +53,7 @@ private:
     yoke_autocast *region_ = nullptr;
 };
 
-uint64_t last_id = 0;  // of a Modes object; under the GIL, as what follows
+uint64_t last_id = 0;  // id of a Modes object; under the GIL, as is `ended`
 uint64_t ended = 0;    // how often a block ended in another context than its own
 
 // Modes to which the blocks of a context come. Never changes.
@@ -104,25 +105,25 @@ public:
         return object_in<CheckpointScope>(checkpoint_.ptr());
     }
     yoke_device *device() const { return device_; }
-    // Blocks of its own in _modes.py: nobody closes them.
+    // Separate blocks in _modes.py, which no code closes.
     const py::tuple &streams() const { return streams_; }
 
 private:
     py::tuple entries_;
-    int32_t grad_ = -1;  // -1: none of the blocks sets it
+    int32_t grad_ = -1;  // -1: set by no block
     py::object region_;
     py::object checkpoint_;
     yoke_device *device_ = nullptr;
     py::tuple streams_;
 };
 
-// The id of what is in force in this thread; 0: none. Read without asking first whether in_force was made.
+// Id of the modes in force in this thread; 0: none. Read before any check whether in_force exists.
 constinit thread_local uint64_t id_in_force = 0;
 
 // Mode in force in a thread, and the mode that stood there before.
 class InForce {
 public:
-    // A thread that ends takes nothing along: regions hold casts.
+    // Leaves at the end of a thread, because regions hold casts.
     ~InForce() { leave(); }
 
     // The first failure; the rest is put in force all the same.
@@ -151,7 +152,7 @@ private:
         return status;
     }
 
-    // The thread's own device is kept, none too, so that the thread follows the process's default again.
+    // Keeps the thread's own device, or its absence, so that the thread later follows the process's default again.
     yoke_status enter_device(yoke_device *device)
     {
         device_ = yoke_device_swap(nullptr);
@@ -168,7 +169,7 @@ private:
         return YOKE_OK;
     }
 
-    // Not in a thread other than its own, nor once it was closed.
+    // Does nothing in a thread other than the scope's own, and for a closed scope.
     void enter_checkpoint(const CheckpointScope &scope)
     {
         if (!scope.handle() || !scope.is_of_this_thread()) return;
@@ -230,14 +231,14 @@ private:
     yoke_checkpoint *checkpoint_ = nullptr;  // in whose place another is in force
     bool has_device_ = false;
     yoke_device *device_ =
-        nullptr;  // the thread's own, in whose place another is in force; null: none
+        nullptr;  // the thread's own, while another is in force; null: none
     std::vector<yoke_stream *> streams_;
 };
 thread_local InForce in_force;
 
 PyObject *variable;  // contextvars.ContextVar: a Modes object, or None
 
-// Returns the blocks of the running context, which keeps them alive; null for none.
+// Returns the blocks of the running context, kept alive by the context; null for none.
 const Modes *modes_of_context()
 {
     PyObject *found = nullptr;
@@ -252,7 +253,7 @@ py::object call_modes(const char *function, const py::tuple &arguments)
     return py::module_::import("yoke._modes").attr(function)(*arguments);
 }
 
-thread_local bool pruning = false;  // whose own calls find the blocks as they are
+thread_local bool pruning = false;  // calls of the pruning see unchanged blocks
 
 // Returns the blocks of the running context, without blocks that ended elsewhere.
 const Modes *present_modes()
@@ -296,12 +297,12 @@ void sync_modes_now()
     const bool whole = !modes || modes->seen_ended == ended;
     if ((whole && (modes ? modes->id : 0) == id_in_force) || pruning) return;
     try {
-        // A mode that cannot be put in force fails again in the call that follows, which says why.
+        // If a mode cannot be put in force, the following call fails too, with the reason.
         in_force.change(present_modes());
     } catch (const py::error_already_set &error) {
         raise_later(error);
     } catch (
-        const std::exception &) {  // no memory for the list of blocks: the thread keeps what it has
+        const std::exception &) {  // no memory for the list of blocks: the thread keeps its modes
         PyErr_Clear();
     }
 }
@@ -330,7 +331,8 @@ void leave_block(const py::object &owner)
     call_modes("leave", py::make_tuple(owner));
 }
 
-// Collected as garbage: a block that nobody ends holds its context (by the token of its variable), and that its block.
+// Makes blocks visible to the garbage collector: a block never ended holds its context (by the token of its
+// variable), and the context holds the block.
 void collect_modes(PyHeapTypeObject *heap_type)
 {
     PyTypeObject &type = heap_type->ht_type;

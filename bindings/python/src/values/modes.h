@@ -1,17 +1,18 @@
-// modes.h: what `with` blocks put in force: grad mode, autocast, the current device and streams.
+// modes.h: modes put in force by `with` blocks: grad mode, autocast, the current device and streams.
 //
-// C knows these for each thread, Python for each context (contextvars): tasks of one thread have their own, and
-// hand them to the tasks that they make. yoke/_modes.py keeps the blocks of a context and says what they come to,
-// as a Modes object in a context variable. Whatever calls into C where they count says sync_modes() first, which
-// puts those of the running context in force in this thread, and what the thread had before where it has none.
+// C has modes for each thread, Python for each context (contextvars). Tasks of one thread have separate modes, and
+// pass them to their own new tasks. yoke/_modes.py keeps the blocks of a context and their sum, as a Modes object in
+// a context variable. Code that calls into C with a dependence on modes calls sync_modes() first. sync_modes() puts
+// the running context's modes in force in this thread; for a mode not set by the context it restores the thread's
+// own.
 #pragma once
 
 #include "bindings/python/src/runtime/bind.h"
 
 namespace yoke_python {
 
-// Ends, with a block, what a call inside the block has set: set_device and its like. False where no block of
-// this context sets a thing of that kind, "grad", "device" or "stream" of that device: it is the thread's then.
+// Ends, with a block, a setting made inside the block by a call such as set_device. False if no block of this context
+// sets this kind, "grad", "device" or "stream" of the device: the setting then belongs to the thread.
 bool override_mode(const char *kind, const py::object &value, yoke_device *device = nullptr);
 
 // Enter and leave a block that sets a single thing: __enter__ and __exit__.

@@ -1,5 +1,5 @@
-// need.h: arguments of functions that pybind11 calls. Each function returns the value, or throws Python's error that
-// names the call and the argument.
+// need.h: arguments of functions called by pybind11. Each function returns the value, or throws a Python error with
+// the call and the argument.
 #pragma once
 
 #include "bindings/python/src/runtime/bind.h"
@@ -53,7 +53,7 @@ inline const char *need_text(py::handle value, const char *call, const char *arg
     return text;
 }
 
-// A kind of devices. Raises TypeError for anything that is no text.
+// Returns a kind of devices. Raises TypeError for any value but a text.
 inline const char *need_kind(const py::object &kind, const char *call)
 {
     const char *text = need_text(kind, call, "kind");
@@ -79,7 +79,7 @@ private:
     std::vector<yoke_tensor *> tensors_;
 };
 
-// Returns a list of handles, whose references it takes, also where it throws; NULL becomes None.
+// Returns a list of handles and takes their references, even if it throws; NULL becomes None.
 py::list wrap_all(const std::vector<yoke_tensor *> &tensors);
 
 }  // namespace yoke_python

@@ -39,7 +39,7 @@ PyObject *one_number(PyObject *self, const char *call)
     return read_one(self, call, &dtype, bytes) ? read_element(dtype, bytes) : nullptr;
 }
 
-// Row-major elements with what is left of their shape.
+// Row-major elements and the rest of their shape.
 struct Elements {
     yoke_dtype dtype;
     int64_t itemsize;

@@ -102,7 +102,8 @@ int spread_of(const OpSpec &spec)
     return last + 1 < spec.arg_count && takes_number(spec.args[last + 1]) ? -1 : last;
 }
 
-// Whether the op reads elements of a device to size its result: it may wait long, however small its tensors are.
+// Returns whether the op reads elements of a device to size its result: the call may wait long, even for small
+// tensors.
 bool reads_back(const char *name)
 {
     return strcmp(name, "nonzero") == 0 || strcmp(name, "masked_select") == 0;

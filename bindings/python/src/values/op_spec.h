@@ -21,7 +21,7 @@ struct ArgSpec {
     PyObject *name;  // interned
     const char *text;
     ArgKind kind;
-    bool none;      // None is a value
+    bool none;      // accepts None
     bool required;  // has no default
 };
 
@@ -31,13 +31,13 @@ struct OpSpec {
     int places;        // how many of them may stand by place
     int result_count;  // -1 for a list
     int mut_arg;       // the argument that is returned, or -1
-    int spread;        // the list of ints that may stand one by one, or -1
+    int spread;        // list of ints that may be spread, or -1
     const char *name;
     const char *doc;    // begins with the signature as Python writes it
-    bool creates;       // makes its result from nothing: takes requires_grad, and may be large
+    bool creates;       // creates its result: takes requires_grad, and may be large
     bool takes_pair;    // two tensors are a whole call
     bool takes_scalar;  // the second of a pair may be a number, or the first
-    bool takes_one;     // one tensor is a whole call
+    bool takes_one;     // a single tensor is a whole call
     bool method;        // the first argument is a tensor
     ArgSpec args[kMaxOpArgs];
 };

@@ -16,7 +16,8 @@ PyObject *of_class(PyObject *value, const char *name)
     return found;
 }
 
-// A class whose __array_ufunc__ is None has operators of its own for arrays: NumPy leaves them to it, and so do we.
+// If a class has __array_ufunc__ = None, its own operators handle arrays: NumPy leaves them to the class, and so does
+// Yoke.
 bool is_array(PyObject *value)
 {
     if (value == Py_None || of_class(value, "__array_ufunc__") == Py_None) return false;
@@ -25,7 +26,8 @@ bool is_array(PyObject *value)
     return false;
 }
 
-// `value` as it computes beside `other`: a new reference, NotImplemented where its class may answer, null on error.
+// Returns `value` as an operand beside `other`: a new reference, NotImplemented if its class may answer, null on
+// error.
 PyObject *side(const char *call, PyObject *value, PyObject *other)
 {
     if (is_operand(value)) return new_reference(value);

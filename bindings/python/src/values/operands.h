@@ -1,4 +1,4 @@
-// operands.h: the two sides of an operator, where one of them may be an array of NumPy's.
+// operands.h: two sides of an operator, with possible arrays of NumPy.
 #pragma once
 
 #include "bindings/python/src/values/convert.h"
@@ -11,8 +11,8 @@ inline bool is_operand(PyObject *value)
     return is_tensor(value) || is_number(value);
 }
 
-// Both sides as tensors and numbers, for as long as this lives. A NumPy array beside a CPU tensor becomes a tensor of
-// its dtype. Any other array is a TypeError that says what to write.
+// Both sides as tensors and numbers, for the lifetime of this object. A NumPy array beside a CPU tensor becomes a
+// tensor of its dtype. Any other array is a TypeError with the right call.
 class Operands {
 public:
     Operands(const char *call, PyObject *x, PyObject *y);
@@ -21,7 +21,7 @@ public:
     Operands &operator=(const Operands &) = delete;
 
     bool ready() const { return is_ready(x_) && is_ready(y_); }
-    // Returns what the operator returns where they are not ready: NotImplemented, or null with an error set.
+    // Returns the operator's result if the sides are not ready: NotImplemented, or null with an error set.
     PyObject *instead() const { return new_reference_or_null(is_ready(x_) ? y_ : x_); }
     PyObject *x() const { return x_; }
     PyObject *y() const { return y_; }

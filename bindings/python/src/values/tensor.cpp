@@ -15,7 +15,7 @@ PyTypeObject *tensor_type;
 
 namespace {
 
-// Objects of the exact type that were freed, each still holding its reference to the type.
+// Freed objects of the exact type; each still holds its reference to the type.
 constexpr int kFreeListSize = 256;
 TensorObject *free_list[kFreeListSize];
 int free_count = 0;
@@ -50,7 +50,7 @@ int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-// Tensor(x): one more handle to x. It is how a subclass such as nn.Parameter takes a tensor over.
+// Tensor(x): a new handle to x. A subclass such as nn.Parameter takes a tensor over in this way.
 PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *source = nullptr;

@@ -21,7 +21,7 @@ struct TensorObject {
 
 extern PyTypeObject *tensor_type;
 
-// The tables that the type is put together from, one or more of each file that has a part of the type.
+// Tables of the type, one or more from each file with a part of the type.
 struct TensorParts {
     std::vector<PyMethodDef> methods;
     std::vector<PyGetSetDef> attributes;
@@ -47,7 +47,7 @@ struct TensorParts {
 // Makes the type and adds it to the module. False with a Python error set on failure.
 bool init_tensor(PyObject *module, const TensorParts &parts);
 
-// A Python object that owns `handle`, whose reference it takes, also on failure.
+// Returns a Python object that owns `handle`; takes the reference even on failure.
 PyObject *wrap_tensor(yoke_tensor *handle);
 
 inline bool is_tensor(PyObject *object)
@@ -66,7 +66,7 @@ PyObject *raise_closed(const Place &place);
 // The handle of an argument; null with a TypeError or ClosedError set.
 yoke_tensor *tensor_argument(PyObject *object, const Place &place);
 
-// Holds tensors for the length of a call in which other Python code may run and close them.
+// Hold on tensors for the length of a call, because other Python code may run and close them.
 class Hold {
 public:
     explicit Hold(yoke_tensor *tensor) : tensor_(yoke_tensor_retain(tensor)) {}
@@ -81,10 +81,10 @@ private:
 // Up to this many bytes a call is shorter than handing the GIL over and back is worth.
 constexpr int64_t kGilBytes = 64 * 1024;
 
-// Whether reading this tensor may take long: large, or on a device that runs on its own.
+// Returns whether a read of this tensor may take long: large, or on an asynchronous device.
 bool may_wait(yoke_tensor *tensor);
 
-// self.to(device, dtype), for null or NONE what it has; where nothing changes, the very same object.
+// Returns self.to(device, dtype); null or NONE: unchanged. If nothing changes, returns the same object.
 PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking);
 
 }  // namespace yoke_python

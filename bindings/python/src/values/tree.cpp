@@ -19,7 +19,7 @@ StateRef make_node()
     return StateRef(node);
 }
 
-// Goes through a value. What it has met is held until it ends, so that no address comes twice.
+// Walk through a value. Found objects are held until the end of the walk, so that no address is reused.
 class TreeReader {
 public:
     TreeReader(const char *call, const char *argument) : call_(call), path_(argument) {}
@@ -68,8 +68,7 @@ private:
 
     const char *const call_;
     std::string path_;
-    // Lists and dicts. The tree may let go of one: of two keys of a dict that are one key of a tree the last one
-    // stands.
+    // Lists and dicts. The tree may release a node: if two keys of a dict are the same key of a tree, the last stays.
     std::unordered_map<PyObject *, StateRef> met_;
     std::unordered_set<PyObject *> open_;
     std::vector<py::object> held_;
@@ -165,7 +164,7 @@ StateRef TreeReader::read_list(py::handle value, bool is_tuple)
         const Below below(*this, py::int_(i));
         const StateRef child = read(PyTuple_GET_ITEM(items.ptr(), i));
         if (yoke_state_append(node.get(), child.get()) != YOKE_OK)
-            refuse(YOKE_E_VALUE, kDeepest, value);  // one that stands higher up as well
+            refuse(YOKE_E_VALUE, kDeepest, value);  // child already placed at a higher level, too deep here
     }
     return node;
 }

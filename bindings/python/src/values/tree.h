@@ -17,7 +17,7 @@ using StateRef = std::unique_ptr<yoke_state, ReleaseState>;
 // The tree of a value: None, bools, ints, floats, strings, tensors, lists, tuples, dicts, and what has a state_dict()
 // for what that gives. TypeError and ValueError name the place in `value`: "save(): state['net'][0] is a set; …".
 StateRef state_of(py::handle value, const char *call, const char *argument);
-// The value of a tree; a tensor that stands in two places is one object.
+// Returns the value of a tree; a tensor at two places is a single object.
 py::object value_of(yoke_state *state);
 
 // An object's state_dict() and load_state_dict(), by the functions of its kind.

@@ -7,7 +7,7 @@
 
 namespace yoke_python {
 
-// Work that goes on after the call that began it.
+// Work that outlasts its call.
 class Work : public Bound {
 public:
     explicit Work(yoke_work *handle) : handle_(handle) {}
