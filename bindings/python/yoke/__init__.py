@@ -8,7 +8,7 @@ Names are PyTorch's, indexing and broadcasting NumPy's. Every op is a function h
 argument is a tensor, a method of it; all are listed in docs/ops.md. Errors are yoke.Error.
 """
 
-# The names include builtins (sum, bool, ValueError, …): nothing below may rely on those.
+# The names include builtins (sum, bool, ValueError, …): code below may not rely on them.
 from yoke import _log, _yoke  # noqa: F401 (a warning may come where no file can be opened)
 
 _yoke._require_main_interpreter()
@@ -17,7 +17,7 @@ from yoke._yoke import *  # noqa: E402
 from yoke._yoke import __version__  # noqa: E402
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what _later finds
+if TYPE_CHECKING:  # found by _later
     from yoke import comm, data, nn, optim
     from yoke._amp import autocast
     from yoke._backends import backends
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # what _later finds
     from yoke._stream import stream
     from yoke._timer import Measurement, Timer
     from yoke.optim import clip_grad_norm_
-else:  # which a type checker would take to have every name
+else:  # a type checker would take it to have every name
     from yoke._later import load as __getattr__, names as __dir__
 
     del TYPE_CHECKING

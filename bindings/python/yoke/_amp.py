@@ -11,13 +11,13 @@ from yoke._named import Named, refuse_device
 F = TypeVar("F", bound=Callable[..., Any])
 
 class autocast(Named):
-    """Ops run in the dtype that suits them: `with yoke.autocast():`, or `@yoke.autocast()` above a function.
+    """Ops run in a suitable dtype: `with yoke.autocast():`, or `@yoke.autocast()` above a function.
 
-    Matrix products run in `dtype` (float16 or bfloat16; None: float16 on cuda, bfloat16 on cpu), what needs range
-    or precision in float32; docs/ops.md tells which. float64 and integers are never cast. Casts of float32 weights
-    are kept until the outermost region ends, unless cache_enabled is False. Regions nest, and enabled=False inside
-    one switches it off. The region belongs to the context (contextvars): to the task that opens it and those that this one
-    makes; a thread begins without. Backward needs none.
+    Matrix products run in `dtype` (float16 or bfloat16; None: float16 on cuda, bfloat16 on cpu). Ops with a need for range or
+    precision run in float32; docs/ops.md has the list. float64 and integers are never cast. Casts of float32 weights are kept
+    until the outermost region ends, unless cache_enabled is False. Regions nest, and enabled=False inside a region switches it
+    off. The region belongs to the context (contextvars): to its task and the tasks made there; a thread begins without regions.
+    Backward needs no region.
     """
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
@@ -26,7 +26,7 @@ class autocast(Named):
 
     def __init__(self, dtype: Any = None, *, enabled: bool = True, cache_enabled: bool = True) -> None:
         self._options = (dtype, enabled, cache_enabled)
-        _yoke._AutocastRegion(*self._options)  # what is wrong with them is said here, not later
+        _yoke._AutocastRegion(*self._options)  # raises for wrong options now, not later
 
     def __enter__(self) -> None:
         _modes.enter(self, "autocast", _yoke._AutocastRegion(*self._options))

@@ -11,7 +11,7 @@ _T = TypeVar("_T", bool, int)
 
 
 class _Setting(Generic[_T]):
-    """One of cuDNN's, by its number in yoke/engines.h."""
+    """Setting of cuDNN, by its number in yoke/engines.h."""
 
     def __init__(self, number: int, kind: type[_T], doc: str) -> None:
         self._number, self._kind, self.__doc__ = number, kind, doc
@@ -27,10 +27,10 @@ class _Setting(Generic[_T]):
 
 
 class _Cudnn:
-    """What cuDNN may do for convolutions and attention on CUDA devices.
+    """Settings of cuDNN for convolutions and attention on CUDA devices.
 
-    A setting begins with what its variable says: YOKE_CUDNN_ENABLED, YOKE_CUDNN_BENCHMARK and so on. A graph keeps those
-    of its capture.
+    A setting begins with the value of its variable: YOKE_CUDNN_ENABLED, YOKE_CUDNN_BENCHMARK and so on. A graph keeps the
+    settings of its capture.
     """
 
     __slots__ = ()
@@ -45,11 +45,11 @@ class _Cudnn:
     workspace_limit = _Setting(4, int, "Bytes of memory that a call's plan may want beside its tensors. 256 MiB at first.")
 
     def version(self) -> int | None:
-        """91900 is 9.19.0; None where cuDNN cannot serve. Looks for it, unless it is not enabled."""
+        """Version, 91900 for 9.19.0; None if cuDNN cannot serve. Looks for cuDNN, unless it is not enabled."""
         return _yoke._cudnn_version() or None
 
     def why_unavailable(self) -> str | None:
-        """Why cuDNN cannot serve, with a remedy; None where it can. Looks for it, unless it is not enabled."""
+        """Why cuDNN cannot serve, with a remedy; None if cuDNN can serve. Looks for cuDNN, unless it is not enabled."""
         return _yoke._cudnn_why_unavailable() or None
 
     @contextlib.contextmanager
@@ -95,7 +95,7 @@ class _Backends:
 
     @property
     def cudnn(self) -> _Cudnn:
-        """What cuDNN may do."""
+        """Settings of cuDNN."""
         return _cudnn
 
     def __repr__(self) -> str:

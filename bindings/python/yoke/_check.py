@@ -1,7 +1,7 @@
-"""Arguments and saved states that the package itself looks at, with one wording for what is wrong with them.
+"""Checks of arguments and saved states in the package itself, with the same wording for all problems.
 
-Each function returns what it was given, and else raises an error that says the call, the argument, its value and what
-is needed instead.
+Each function returns the checked value. Otherwise it raises an error with the call, the argument, its value and the allowed
+values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def shown(value: object) -> str:
-    """A value as errors say it: what it is where its text would be long."""
+    """Returns a value's text for errors: its kind if the text would be long."""
     if isinstance(value, _yoke.Tensor):
         return f"a {value.dtype} tensor of shape {list(value.shape)}"
     if value is None or isinstance(value, (int, float, str)):
@@ -51,7 +51,7 @@ def whole(call: str, name: str, value: Any, least: int | None = None) -> int:
 
 
 def number(call: str, name: str, value: Any) -> float:
-    """A real number; one that is no int or float becomes a float."""
+    """Returns a real number; a number other than int or float becomes a float."""
     if isinstance(value, float):
         return value
     found: float | None
@@ -67,7 +67,7 @@ def number(call: str, name: str, value: Any) -> float:
 
 
 def listed(call: str, name: str, value: Any, of: str) -> list[Any]:
-    """The items of a sequence or another iterable; `of` says what they are."""
+    """Returns the items of a sequence or another iterable; `of` names the items."""
     if isinstance(value, Iterable) and not isinstance(value, (_yoke.Tensor, str, bytes, Mapping)):
         return list(value)
     instead = "; write [tensor]" if isinstance(value, _yoke.Tensor) else "; write net.parameters() of a module net" if hasattr(value, "parameters") else ""

@@ -12,8 +12,9 @@ from yoke._named import Named, named
 
 
 class CheckpointOp(NamedTuple):
-    """An op of a checkpoint scope, as a policy's function is told of it: shape and dtype are its first result's, `bytes` what
-    its results take, `work` the floating-point operations of a product, and bytes read and written of another op."""
+    """Op of a checkpoint scope, as passed to a policy's function: shape and dtype of the first result, `bytes` of all results, and
+    `work`: the floating-point operations of a product, or the bytes read and written by another op.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -23,10 +24,11 @@ class CheckpointOp(NamedTuple):
 
 
 class BudgetReport(NamedTuple):
-    """What a MemoryBudget has come to: `steps` that were walked, `forwards` that are known, and of the last of these the
-    rest. Bytes are those beside what was there when forward began and beside new gradients; `limit` and `plain_peak`, the
-    peak without a budget, are 0 until something is known. `held` waits from forward to backward, `seconds` go into making
-    values again; each is foreseen, and measured in the last step (`measured_seconds` on the CPU only)."""
+    """Figures of a MemoryBudget: `steps` with a backward, known `forwards`, and the other figures of the last forward. Bytes are
+    those beyond the memory at the start of forward and beyond new gradients; `limit` and `plain_peak`, the peak without a budget,
+    are 0 until measured. `held` waits from forward to backward, `seconds` is the time for recomputed values. Each figure is
+    planned, and measured in the last step (`measured_seconds` on the CPU only).
+    """
 
     steps: int
     forwards: int
@@ -42,13 +44,13 @@ class BudgetReport(NamedTuple):
 
 
 class MemoryBudget(Named):
-    """How much memory the activations of a step may take: MemoryBudget(0.5), a share of their peak without it, or
+    """Limit for the memory of a step's activations: MemoryBudget(0.5), a share of their peak without a budget, or
     MemoryBudget("2GiB"). A policy for checkpoint(), checkpoint_scope() and Module.checkpoint_() over a whole forward.
 
-    It finds where forward is cut into scopes, and what these hold. The first step takes little memory and is learned
-    from; later ones follow a plan of the least time whose peak fits, as long as ops and shapes are the same; up to 8
-    forwards have a plan each. Scopes inside it are its own; inside another scope it is "full". A budget out of reach
-    gets the least that is possible, and a warning in the log. No value depends on it.
+    The budget decides where forward is cut into scopes, and which results they hold. The first step takes little memory and
+    measures. Later steps follow a plan of the least time whose peak fits, as long as ops and shapes are the same; up to 8
+    forwards have a plan each. Scopes inside belong to the budget; inside another scope the budget is "full". If the budget cannot
+    be reached, the least possible memory is used, and the log has a warning. No value depends on the budget.
     """
 
     def __init__(self, amount: Union[float, str]) -> None:
@@ -59,7 +61,7 @@ class MemoryBudget(Named):
         self._budget = _yoke._MemoryBudget(f"{amount:.25f}" if isinstance(amount, float) and "e" in plain else plain)
 
     def report(self) -> BudgetReport:
-        """Raises nothing; where nothing is known yet its figures are 0."""
+        """Never raises; figures are 0 until measured."""
         return BudgetReport(*self._budget.figures())
 
     def __repr__(self) -> str:
@@ -88,7 +90,7 @@ def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., int]:
 
 
 def read_policy(call: str, policy: Policy, offload: bool) -> _Read:
-    """A policy as the library takes it; raises for one that is none."""
+    """Returns a policy in the library's form; raises for an invalid policy."""
     if not isinstance(offload, bool):
         raise _yoke.TypeError(f"{call}(): argument 'offload' is {shown(offload)}; True or False is needed")
     if isinstance(policy, str) and policy in ("ops", "function", "budget"):
@@ -108,7 +110,7 @@ def read_policy(call: str, policy: Policy, offload: bool) -> _Read:
 
 
 class _Block:
-    """One `with` block. A context holds this, not the checkpoint_scope: one that goes takes its blocks along."""
+    """Block of `with`. A context holds this block instead of the checkpoint_scope, so that the scope's end closes its blocks."""
 
     def __init__(self, policy: _Read) -> None:
         self.scope = _yoke._CheckpointScope(*policy)
@@ -127,15 +129,15 @@ class _Block:
 
 
 class checkpoint_scope(Named):
-    """What ops make in the block is not kept for backward, which runs those ops again that lead to what it needs, bit for
-    bit: `with yoke.checkpoint_scope():`.
+    """Results of ops in the block are not kept for backward: `with yoke.checkpoint_scope():`. Backward runs the necessary ops again,
+    bit for bit.
 
-    No code of the script runs twice. `policy` says whose results are kept all the same: "full" or None: nobody's;
-    "matmul": those of matrix products and attention; a list of op names as docs/ops.md has them; a function, which is told
-    of each CheckpointOp as the scope closes and answers "keep", "recompute" or "offload"; a MemoryBudget. `offload`: what is
-    kept, and what scopes read from each other, waits in pinned host memory and comes back one scope ahead of backward; on
-    the CPU nothing moves. Scopes nest; a model has
-    one for each of its blocks. The scope belongs to the context (contextvars) and to the thread that opened it.
+    No code of the script runs twice. `policy` selects results that are kept nevertheless: "full" or None: no results; "matmul":
+    results of matrix products and attention; a list of op names in docs/ops.md; a function, called with each CheckpointOp as the
+    scope closes, with the answer "keep", "recompute" or "offload"; a MemoryBudget. `offload`: kept tensors, and tensors that
+    scopes read from each other, wait in pinned host memory and come back one scope ahead of backward; no effect on the CPU.
+    Scopes nest; a model has a scope for each of its blocks. The scope belongs to the context (contextvars) and to the thread that
+    opened it.
     """
 
     def __init__(self, policy: Policy = None, offload: bool = False) -> None:
@@ -143,7 +145,7 @@ class checkpoint_scope(Named):
         self._given, self._policy = (policy, offload), read_policy(type(self).__name__, policy, offload)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._given  # without the blocks, which are their contexts'
+        return type(self), self._given  # without the blocks: they belong to their contexts
 
     def __enter__(self) -> None:
         self._blocks.append(_Block(self._policy))
@@ -166,7 +168,7 @@ class checkpoint_scope(Named):
         return self._blocks[-1]
 
     def __del__(self) -> None:
-        for block in reversed(getattr(self, "_blocks", ())):  # which nobody has closed
+        for block in reversed(getattr(self, "_blocks", ())):  # blocks never closed
             block.abandon()
 
 

@@ -1,4 +1,4 @@
-"""The newest states of a run in a folder, of which one is whole whenever the machine stops."""
+"""Newest states of a run in a folder. At any stop of the machine one of the states is whole."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class CheckpointManager(Named):
         …
         manager.save(step, {"net": net, "optimizer": optimizer, "epoch": epoch})
 
-    folder/step-N has state.safetensors, as yoke.save() writes it, and MANIFEST.json with the bytes and the hash of each
-    file. A step's folder comes to its name last, when all of it is on the disk. The newest step is the one that was
-    saved last, whatever its number: a run may go back. One manager at a time writes to a folder, from its first save on;
-    any number may load from it meanwhile.
+    folder/step-N has state.safetensors, as yoke.save() writes it, and MANIFEST.json with the bytes and the hash of each file. A
+    step's folder gets its name last, when all its data is on the disk. The newest step is the step saved last, whatever its
+    number: a run may go back. One manager at a time writes to a folder, from its first save on; meanwhile any number may load
+    from the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], keep: int = 3) -> None:
@@ -37,20 +37,19 @@ class CheckpointManager(Named):
         self._core = _yoke._CheckpointManager(folder, keep)
 
     def save(self, step: int, state: Any, metadata: dict[str, str] | None = None, blocking: bool = False) -> Work:
-        """Saves a state, as yoke.save() takes it, as a step; one of that number is replaced. Then the oldest steps go.
+        """Saves a state (as in yoke.save()) as a step and replaces a step of the same number. Then the oldest steps are removed.
 
-        The state is that of this moment, also where it is written later: wait() of what is returned ends when the step
-        is there, with blocking=True this does. StateError where another process writes to the folder, with its number;
-        ValueError and TypeError name the place in the state of what cannot be saved, IOError has the path and what the
-        system says.
+        The state is that of the call, even if written later: wait() of the returned work ends when the step is there; with
+        blocking=True save() waits itself. StateError if another process writes to the folder, with its number. ValueError and
+        TypeError name the place in the state of a value that cannot be saved, IOError has the path and the system's error.
         """
         return _state.kept_to_exit(self._core.save(step, state, metadata, bool(blocking)))
 
     def latest(self) -> int | None:
-        """The newest step, which load() tries first, if there is any.
+        """Returns the newest step, which load() tries first; None if there is no step.
 
-        Hashes are not read, but one that a load of this manager found damaged is left out. IOError with errno where the
-        system refuses to read what may be the newest.
+        Hashes are not read, but a step that a load of this manager found damaged does not count. IOError with errno if the system
+        refuses to read a possibly newest step.
         """
         return self._core.latest()
 
@@ -60,17 +59,17 @@ class CheckpointManager(Named):
 
     def load(self, step: int | None = None, into: dict[str, Any] | None = None, device: Device | str | int | None = None,
              verify: bool = True) -> Any:
-        """The state of a step; without one, of the newest that is whole, with a warning where others are damaged.
+        """Loads the state of a step; without `step`, of the newest whole step, with a warning about damaged steps.
 
-        `into` says what goes on from the state: {"net": net, "optimizer": optimizer}. Each of its objects, tensors and
-        what has a load_state_dict() or a set_state(), takes what was saved under its name. Names, shapes and dtypes that
-        do not fit are a ValueError that lists all of them, and then nothing is changed. The whole state is returned in
-        any case, on the CPU or `device`; on the CPU its tensors are pages of the file, read when they are touched.
+        `into` has the objects that continue from the state: {"net": net, "optimizer": optimizer}. Each object, a tensor or an
+        object with load_state_dict() or set_state(), takes the state saved under its name. Names, shapes and dtypes that do not
+        fit are a ValueError with all misfits, and then nothing is changed. The whole state is returned in any case, on the CPU or
+        `device`; on the CPU its tensors are pages of the file, read at the first access.
 
-        CheckpointError where no step is whole, with what was found, where the one asked for is not, and for one that
-        a newer version has written; its native_code is errno.ENOENT where nothing at all is there, no damaged one
-        either. Only broken content is damage: where the system refuses to read the newest step, this is an IOError with
-        errno, or OutOfMemoryError, and no older step stands in for it. verify=False does not read the files to see whether they have their hashes.
+        CheckpointError if no step is whole, with the findings; if the requested step is not whole; and for a step of a newer
+        version. Its native_code is errno.ENOENT if there is no step at all, not even a damaged step. Only broken content is
+        damage: if the system refuses to read the newest step, this is an IOError with errno, or OutOfMemoryError, and no older
+        step is loaded in its place. verify=False skips the check of the files' hashes.
         """
         if into is None:
             return self._core.load(step, device, bool(verify))
@@ -99,7 +98,7 @@ def _setter(target: Any) -> Callable[[Any], Any] | None:
 
 
 def _tensors_of(target: Any) -> Any:
-    """The tensors that are the whole of a target, in a tree; None where a function of its own takes the state."""
+    """Returns a target's tensors as a tree if the target has only tensors; None if a function of the target takes the state."""
     from yoke.nn import Module
     if isinstance(target, Tensor):
         return target
@@ -122,7 +121,7 @@ def _former(target: Any) -> Any:
     from yoke.optim.optimizer import Optimizer
     getter = _getter(target)
     assert getter is not None
-    # These take copies in place of their tensors, which so stay as they were.
+    # Both replace their tensors by copies, so the old tensors stay unchanged.
     return getter() if isinstance(target, (Optimizer, EMA)) else _kept(getter())
 
 

@@ -12,7 +12,7 @@ from yoke._yoke import Tensor
 
 
 def deepcopy(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
-    """A leaf with memory, gradient and attributes of its own, of the same class. One storage is copied once for each memo."""
+    """Returns a leaf of the same class with its own memory, gradient and attributes. For each memo a storage is copied once."""
     if not tensor.is_leaf:
         raise _yoke.StateError("deepcopy(): the tensor was computed while the tape records, and a copy would be cut off from what it came from; copy tensor.detach()")
     result = _view_of(_copied_storage(tensor, memo), type(tensor), *_layout_of(tensor))
@@ -26,7 +26,9 @@ def deepcopy(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
 
 
 def _copied_storage(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
-    """The copy, as bytes, of the memory behind `tensor`. The memo keeps the tensors that it has met, and so their storages' numbers."""
+    """Returns the copy, as bytes, of the memory behind `tensor`. The memo keeps copied tensors alive, so storages keep their
+    numbers.
+    """
     key = ("yoke storage", tensor.storage_id())
     if key not in memo:
         with no_grad():
@@ -51,7 +53,7 @@ def _view_of(memory: Tensor, kind: type[Tensor], dtype: Any, offset: int, shape:
 
 
 class _Storage:
-    """The memory behind tensors, as one object while somebody pickles them: pickle writes one object once."""
+    """Memory behind tensors, as a single object while a pickler runs, because pickle writes an object once."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.bytes = _bytes_of(tensor)
@@ -60,7 +62,7 @@ class _Storage:
         return _read_storage, (str(self.bytes.device), memoryview(self.bytes.cpu()).tobytes())  # type: ignore[arg-type]
 
 
-# By the storage's number, which no other has while this one lives. A pickler keeps what it has written until it ends.
+# Storages by number; a number is unique while its storage lives. A pickler keeps written objects until its end.
 _storages: weakref.WeakValueDictionary[int, _Storage] = weakref.WeakValueDictionary()
 
 
@@ -72,7 +74,7 @@ def _storage_of(tensor: Tensor) -> _Storage:
 
 
 def reduce(tensor: Tensor) -> tuple[Any, ...]:
-    """What pickle and copy.copy make it of again. As in PyTorch the gradient stays behind, and the record of gradients too."""
+    """Returns the parts from which pickle and copy.copy rebuild a tensor. As in PyTorch the gradient and the tape stay behind."""
     parts = (_rebuild, (type(tensor), _storage_of(tensor), *_layout_of(tensor), tensor.requires_grad))
     state = getattr(tensor, "__dict__", None)
     return (*parts, state) if state else parts
@@ -89,6 +91,6 @@ def _read_storage(spec: str, data: bytes) -> Tensor:
 
 def _rebuild(kind: type[Tensor], storage: Any, dtype: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...],
              requires_grad: bool) -> Tensor:
-    memory = storage.bytes if isinstance(storage, _Storage) else storage  # of copy.copy, which shares it
+    memory = storage.bytes if isinstance(storage, _Storage) else storage  # from copy.copy, which shares the memory
     result = _view_of(memory, kind, dtype, offset, shape, strides)
     return result.requires_grad_(True) if requires_grad else result

@@ -1,4 +1,4 @@
-"""Choosing devices by what they must be, leases, and switching kinds off."""
+"""Choice of devices by their properties, leases, and switching kinds off."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Lease:
 
 
 class Verdict(NamedTuple):
-    """What explain() says of one device."""
+    """explain()'s result for a device."""
 
     device: str
     accepted: builtins.bool
@@ -67,7 +67,7 @@ class Explanation(list[Verdict]):
 
 
 def _value(key: str, value: Any) -> str:
-    """One constraint as the spec has it."""
+    """Returns a constraint in the spec's form."""
     if value is True:
         return key
     if isinstance(value, (builtins.list, builtins.tuple, builtins.set)) and key == "min_cc":
@@ -91,7 +91,7 @@ def _spec(constraints: dict[str, Any]) -> str:
 
 
 def _seconds(wait: Any) -> float | None:
-    """How long to wait, None if there is nothing to wait for or the library must say what is wrong with it."""
+    """Returns how long to wait; None for no wait or an invalid value, for which the library raises."""
     seconds = 0.0
     if isinstance(wait, (builtins.int, builtins.float)) and not isinstance(wait, builtins.bool):
         seconds = builtins.float(wait)
@@ -101,11 +101,11 @@ def _seconds(wait: Any) -> float | None:
 
 
 def select(n: int | None = None, **constraints: Any) -> list[Device]:
-    """The best n devices, in order: select(2, min_free="8GiB", same="nvlink", homogeneous=True, wait=60, lease=True).
+    """Chooses the best n devices, in order: select(2, min_free="8GiB", same="nvlink", homogeneous=True, wait=60, lease=True).
 
-    Without n it is one: for one of several ranks of a machine its own, as "auto" gives it.
-    The keys are those of a spec (docs/devices.md); numbers are bytes and seconds where a spec wants a unit.
-    DeviceUnavailableError names each rejected device with its reason; TimeoutError comes after wait.
+    Without n, chooses a single device: for a rank among several on a machine its own, as "auto" does. The keys are those of a
+    spec (docs/devices.md); numbers are bytes and seconds if a spec has a unit. DeviceUnavailableError names each rejected device
+    with its reason; TimeoutError comes after wait.
     """
     if isinstance(n, str):
         raise _yoke.TypeError(f"select(): argument 'n' is {n!r}; it takes how many devices, and constraints by name: "
@@ -117,8 +117,8 @@ def select(n: int | None = None, **constraints: Any) -> list[Device]:
 
 
 def _waiting(wait: float, spec: str, choose: Callable[[str], _T]) -> _T:
-    """choose(spec) as soon as something fits, within so many seconds: waited for here, so that Ctrl-C ends it."""
-    _explain(spec)  # what is wrong with the spec is told at once
+    """Returns choose(spec) as soon as a device fits, within `wait` seconds. Waits here, so that Ctrl-C ends the wait."""
+    _explain(spec)  # raises for an invalid spec at once
     end, pause, in_time = time.monotonic() + wait, 0.1, True
     while in_time:
         try:
@@ -141,7 +141,7 @@ def _waiting(wait: float, spec: str, choose: Callable[[str], _T]) -> _T:
 
 
 def _changed(spec: str, **changes: str | None) -> str:
-    """A spec of constraints with others in place of these; None leaves one out."""
+    """Returns a spec of constraints with replaced values; None removes a constraint."""
     items = [item.strip() for item in spec.partition(":")[2].split(",")]
     items = [item for item in items if item.partition("=")[0].strip() not in changes]
     items += [f"{key}={value}" for key, value in changes.items() if value is not None]
@@ -156,9 +156,9 @@ def _device(spec: str) -> Device:
 
 
 def explain(spec: str = "auto") -> Explanation:
-    """What select would do, without doing it: (device, accepted, reason) for every device, the chosen first.
+    """Explains select's result without a selection: (device, accepted, reason) for every device, the chosen first.
 
-    .problem says why nothing fits, .visible is a value for CUDA_VISIBLE_DEVICES. No device is opened.
+    .problem says why no device fits, .visible is a value for CUDA_VISIBLE_DEVICES. No device is opened.
     """
     verdicts, problem, visible = _explain(spec)
     explanation = Explanation(Verdict(*verdict) for verdict in verdicts)
@@ -176,7 +176,8 @@ def disabled(kind: str) -> Iterator[None]:
         _yoke.enable(kind)
 
 
-# ---- What the attributes lease, take_lease and sample of Device give -------------------------------------------------
+# ---- Attributes lease, take_lease and sample of Device
+# ---------------------------------------------------------------
 
 def _lease_of(device: Device) -> Lease | None:
     return Lease(device) if _yoke._device_is_leased(device) else None

@@ -1,11 +1,11 @@
-"""What is wrong with this machine's GPUs, and what to do about it: doctor()."""
+"""Problems of this machine's GPUs, and their remedies: doctor()."""
 from typing import NamedTuple
 
 from yoke import _yoke
 
 
 class Check(NamedTuple):
-    """One question and its answer. `status` is "ok", "warn", "fail" or "skip" (it does not apply here)."""
+    """Check with its result. `status` is "ok", "warn", "fail" or "skip" (does not apply here)."""
     id: str
     status: str
     evidence: str
@@ -17,7 +17,7 @@ class Check(NamedTuple):
 
 
 class Report:
-    """All checks, always in one order. `exit_code` is 0 when none failed, 1 when one did, 2 when one could not run."""
+    """All checks, always in the same order. `exit_code` is 0 if no check failed, 1 if a check failed, 2 if a check could not run."""
 
     def __init__(self, checks, exit_code):
         self.checks = checks
@@ -43,10 +43,10 @@ class Report:
 
 
 def doctor(probe=False, redact=False, deadline=0.):
-    """Examines the machine and gives a Report; never raises for what is wrong with it.
+    """Examines the machine and returns a Report; a problem of the machine is no error.
 
-    With `probe`, checks that run work on a device are made too, each in a child process that is ended after `deadline`
-    seconds (0: 10). With `redact`, no text holds names of hosts, users and processes, or UUIDs.
+    With `probe`, also checks that run work on a device, each in a child process that is ended after `deadline` seconds (0: 10).
+    With `redact`, no text has names of machines, users and processes, or UUIDs.
     """
     checks, exit_code = _yoke._doctor(probe, redact, deadline)
     return Report([Check(*check) for check in checks], exit_code)

@@ -1,4 +1,4 @@
-"""How a tensor is written: NumPy's layout with dtype and device, long ones by their edges."""
+"""Text of a tensor: NumPy's layout with dtype and device, long tensors by their edges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _leaves(nest: Any) -> list[Any]:
 
 
 class _Float:
-    """One style for all floats of a tensor: short decimals, or exponents where they differ widely."""
+    """Style for all floats of a tensor: short decimals, or exponents if they differ widely."""
 
     def __init__(self, values: list[float]) -> None:
         finite = [abs(v) for v in values if math.isfinite(v)]

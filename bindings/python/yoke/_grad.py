@@ -12,15 +12,15 @@ from yoke._yoke import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Code flags of functions whose body does not run when they are called.
+# Code flags of functions whose body does not run at the call.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
 class _GradMode:
-    """A mode for the length of a `with` block or of a function's calls; may be nested and used again.
+    """Mode for the length of a `with` block or of a function's calls; may be nested and used again.
 
-    It belongs to the context (contextvars): a task that opens a block switches nothing off for another, and hands it to the
-    tasks that it makes. A thread begins without blocks.
+    The mode belongs to the context (contextvars): a task's block has no effect on other tasks, except the tasks made inside. A
+    thread begins without blocks.
     """
 
     def __init__(self, enabled: bool) -> None:
@@ -49,7 +49,7 @@ class Scope:
 
 
 def need_plain_function(function: Callable[..., Any], name: str) -> None:
-    """Raises for one whose body would run outside the scope of that name."""
+    """Raises for a function whose body would run outside the scope `name`."""
     code = getattr(function, "__code__", None)
     if code is not None and code.co_flags & (_GENERATOR | _COROUTINE | _ASYNC_GENERATOR):
         raise _yoke.TypeError(f"{name}: '{function.__name__}' is a generator or coroutine, whose body runs after the call; write `with yoke.{name}():` inside it")
@@ -91,12 +91,13 @@ class enable_grad(_GradMode):
 
 
 class set_grad_enabled(_GradMode):
-    """Turns recording on or off at once, for this thread, or until the grad mode's block around it ends; as a `with` block it
-    restores the mode at its end."""
+    """Turns recording on or off at once, for this thread, or until the end of the enclosing grad mode block; as a `with` block it
+    restores the mode at its end.
+    """
 
     def __init__(self, enabled: bool) -> None:
         super().__init__(enabled)
-        self._before: bool | None = _yoke._set_grad_enabled(enabled)  # None: what it did at once was taken back
+        self._before: bool | None = _yoke._set_grad_enabled(enabled)  # if None, the immediate change was taken back
 
     def _take_back(self) -> None:
         if self._before is not None:
@@ -113,7 +114,7 @@ class set_grad_enabled(_GradMode):
 
 
 class Saved(NamedTuple):
-    """One tensor that the tape keeps for the gradient of an op: in memory, or, `recomputed`, so that it is made again."""
+    """Tensor that the tape keeps for the gradient of an op: in memory, or, if `recomputed`, to be recomputed."""
     op: str
     argument: str
     dtype: Any
@@ -123,17 +124,16 @@ class Saved(NamedTuple):
 
 
 def saved_tensors(tensor: Tensor) -> list[Saved]:
-    """What the tape keeps for the gradient of the op that made `tensor`; empty for a leaf and after backward."""
+    """Lists the tensors kept by the tape for the gradient of the op that made `tensor`; empty for a leaf and after backward."""
     return [Saved(*saved) for saved in _yoke._saved_tensors(tensor)]
 
 
 @named
 def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor],
          grad_outputs: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool = False) -> list[Tensor]:
-    """Gradients of `outputs` with respect to `inputs`, a list as long as inputs; .grad of leaves stays as it is.
+    """Computes the gradients of `outputs` with respect to `inputs`, a list as long as inputs; .grad of leaves does not change.
 
-    grad_outputs weigh the elements of the outputs, and may be left out where an output has one element.
-    ValueError for an input that no output depends on, StateError for a second time through a record that was
-    not retained.
+    grad_outputs weigh the elements of the outputs; None is allowed if an output has a single element. ValueError for an input on
+    which no output depends, StateError for a second walk through a graph that was not retained.
     """
     return _yoke._grad(outputs, inputs, grad_outputs, retain_graph)

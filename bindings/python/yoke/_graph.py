@@ -22,10 +22,10 @@ class Graph(Named):
             x.copy_(batch.images); target.copy_(batch.labels)
             graph.replay()  # loss holds the new value
 
-    Within the capture nothing runs. Replays use the same memory: inputs are tensors from before the capture, results
-    those that it made. What would wait for the device (item, tolist, printing), bring bytes of the host or work on
-    another device raises StateError. Numbers that the host computes, a learning rate among them, stay as they were;
-    random numbers are drawn anew. A graph is captured once; an exception in the capture leaves it empty.
+    Within the capture nothing runs. Replays use the same memory: inputs are tensors from before the capture, results are tensors
+    made in the capture. Waits for the device (item, tolist, printing), copies of host memory and work on another device raise
+    StateError. Numbers computed by the host program, such as a learning rate, keep their values of the capture; random numbers
+    are drawn anew. A graph is captured once; an exception in the capture leaves the graph empty.
     """
 
     def __init__(self, device: Any = None) -> None:
@@ -43,5 +43,5 @@ class Graph(Named):
         self._graph.end()
 
     def replay(self) -> None:
-        """Runs what was captured; does not wait for it."""
+        """Runs the captured work; does not wait for it."""
         self._graph.replay()

@@ -1,4 +1,4 @@
-# Of yoke._yoke: groups of ranks, for yoke/comm.py.
+# Groups of ranks in yoke._yoke, for yoke/comm.py.
 import os
 from collections.abc import Sequence
 from typing import Any

@@ -1,11 +1,11 @@
-# Of yoke._yoke: methods of tensors whose names are those of types.
+# Methods of tensors in yoke._yoke with names of types.
 import builtins
 from typing import Self, overload
 
 from yoke._yoke import Device
 
 class _Habits:
-    """PyTorch's spellings; apart from Tensor, as their names are those of types."""
+    """PyTorch's spellings; separate from Tensor, because they have names of types."""
 
     def half(self) -> Self: ...
     def bfloat16(self) -> Self: ...

@@ -11,7 +11,7 @@ from yoke._check import noun, shown
 
 
 class HostStore:
-    """What comm.init() asks of a store of the program's. Each call gives how it ended, and the value or what is wrong."""
+    """Calls of comm.init() on a store of the program. Each call returns a status, and the value or the problem."""
 
     _OK, _LATE, _FAILED = range(3)
     _EARLY = 0.01  # seconds by which a store's wait may end too early: PyTorch's count whole milliseconds
@@ -45,7 +45,7 @@ class HostStore:
         return self._failed(wrong, self._FAILED) if value is not None else (self._LATE, "nobody set it in time")
 
     def _awaited(self, key: str, until: float) -> object:
-        """Once it is there. A store whose get() does not wait gives None until then."""
+        """Returns the value once it is there. If a store's get() does not wait, it returns None until then."""
         if callable(getattr(self._store, "wait", None)):
             self._store.wait([key], datetime.timedelta(seconds=max(until - time.monotonic(), 0.001)))
         while True:

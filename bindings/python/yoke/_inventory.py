@@ -1,4 +1,4 @@
-"""What is in the machine: cards, their links, the network, and the models that Yoke knows."""
+"""Inventory of the machine: cards, their links, the network, and the models known to Yoke."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class Record:
 
 
 class Card(Record):
-    """One GPU, usable or not, or a MIG instance (`parent` is its card's index). The fields are those of yoke_card_info in
-    yoke/inventory.h: bytes, hertz, watts, degrees Celsius; `usable`, and `reason` why not; `processes`, who uses it."""
+    """GPU, usable or not, or MIG instance (`parent` is its card's index). The fields are those of yoke_card_info in
+    yoke/inventory.h: bytes, hertz, watts, degrees Celsius; `usable`, and `reason` if not; `processes` on the card.
+    """
 
 
 class Process(Record):
-    """A process that uses a card; `visible` is False where its pid is another container's."""
+    """Process on a card; `visible` is False if its pid belongs to another container."""
 
 
 class Link(Record):
@@ -71,9 +72,9 @@ class Inventory:
 
 
 def inventory() -> Inventory:
-    """Every GPU in the machine with its state, from the PCI bus, NVML and /proc; no CUDA context is made.
+    """Returns every GPU of the machine with its state, from the PCI bus, NVML and /proc; no CUDA context is made.
 
-    Takes some milliseconds; a driver that does not answer is left behind after its deadline (`facts["nvml_problem"]`).
+    Takes some milliseconds; the call does not wait for a driver beyond its deadline (`facts["nvml_problem"]`).
     """
     return Inventory()
 
@@ -84,7 +85,7 @@ def topology() -> Topology:
 
 
 def catalog() -> list[Record]:
-    """The models that Yoke knows with their makers' figures: bytes, bytes per second, dense operations per second, watts."""
+    """Lists the models known to Yoke with their makers' figures: bytes, bytes per second, dense operations per second, watts."""
     return [Record(entry) for entry in _yoke._catalog()]
 
 

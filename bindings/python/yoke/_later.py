@@ -1,6 +1,6 @@
-"""Names of the package that are read when a script first uses them: one that looks for devices pays for no layers.
+"""Names of the package that are read at their first use: a script that looks for devices does not load layers.
 
-The modules of the standard library that they bring cost several times what the library itself does.
+The imported modules of the standard library cost several times the load of the library itself.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _IN = {
 MODULES = {name: f"yoke.{module}" for module, names in _IN.items() for name in names}
 MODULES.update({name: f"yoke.{name}" for name in _IN if name[0] != "_"})
 
-# A fork waits until what another thread reads has been read: the child would find it half done for ever.
+# A fork waits until another thread has finished a read; else the child would find it half done for ever.
 _reading = RLock()
 os.register_at_fork(before=_reading.acquire, after_in_parent=_reading.release, after_in_child=_reading.release)
 
 
 def load(name: str) -> object:
-    """The package's attribute of that name, from its first use on; AttributeError if there is none."""
+    """Returns the package's attribute of this name, from its first use on; AttributeError if there is no such name."""
     if name not in MODULES:
         raise AttributeError(f"module 'yoke' has no attribute '{name}'")
     with _reading:
@@ -53,5 +53,5 @@ def load(name: str) -> object:
 
 
 def names() -> list[str]:
-    """What dir() tells of the package."""
+    """Returns the package's names for dir()."""
     return sorted({*vars(sys.modules["yoke"]), *MODULES})

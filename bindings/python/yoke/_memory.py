@@ -9,7 +9,7 @@ from yoke import _yoke
 
 
 class OutOfMemoryHandle:
-    """What on_out_of_memory() returns: a registration, also for a `with` block, at the end of which it is removed."""
+    """Registration from on_out_of_memory(), also for a `with` block; the block's end removes the registration."""
 
     def __init__(self, fn: Callable[[_yoke.Device, int], Any]) -> None:
         self._id = _yoke._add_on_out_of_memory(fn)
@@ -30,16 +30,16 @@ class OutOfMemoryHandle:
 
 
 def on_out_of_memory(fn: Callable[[_yoke.Device, int], Any]) -> OutOfMemoryHandle:
-    """Asks fn(device, bytes) before a request of so many bytes fails with OutOfMemoryError.
+    """Calls fn(device, bytes) before a request of this size fails with OutOfMemoryError.
 
         handle = yoke.on_out_of_memory(lambda device, bytes: cache.drop(bytes))
 
-    By then all that is cached was given back, and garbage was collected. If fn returns a true value, the request tries
-    again; it asks three times at most. Several functions are asked in the order in which they were added. The function
-    stays until remove() of what this returns.
+    By then all cached memory was given back, and garbage was collected. If fn returns a true value, the request tries again, at
+    most three times. Several functions are called in the order of their addition. The function stays until remove() of the
+    result.
 
-    fn runs in the thread that asks for memory, amid the call that needs it, such as an op, backward() or step(). It may
-    let go of tensors and call the library. If fn raises an Exception, sys.unraisablehook tells of it, and fn counts as
-    having returned False. KeyboardInterrupt and SystemExit leave the call. TypeError for what is not callable.
+    fn runs in the thread of the request, within the call that needs the memory, such as an op, backward() or step(). It may
+    release tensors and call the library. If fn raises an Exception, sys.unraisablehook reports it, and fn counts as False.
+    KeyboardInterrupt and SystemExit leave the call. TypeError for an object that is not callable.
     """
     return OutOfMemoryHandle(fn)

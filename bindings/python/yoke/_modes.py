@@ -1,8 +1,8 @@
-"""What `with` blocks put in force: grad mode, autocast, checkpoint scopes, devices and streams, each for its own context.
+"""Modes put in force by `with` blocks: grad mode, autocast, checkpoint scopes, devices and streams, each for its own context.
 
-A context variable holds what the open blocks of a context come to, a _Modes object of the binding, which has them as
-`entries`, innermost last. Tasks start with the blocks of those that made them and open their own; a generator shares the
-context of whoever runs it, so its blocks may end in another order than they began, which takes out just the one.
+A context variable holds the sum of the open blocks of a context, a _Modes object of the binding. Its `entries` are the blocks,
+innermost last. Tasks start with the blocks of their maker and open separate blocks. A generator shares the context of its caller,
+so its blocks may end in an order other than their begin; then only the ended block is taken out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _variable = _yoke._modes
 
 
 class _Entry:
-    """An open block. Without an owner: what was set inside the block `below`, until that ends."""
+    """Open block. Without an owner: a setting made inside the block `below`, until its end."""
 
     __slots__ = ("below", "device", "ended", "kind", "owner", "token", "value")
 
@@ -26,7 +26,7 @@ class _Entry:
         self.token: Any = None
 
     def has_kind(self, kind: str, device: Any) -> bool:
-        """Whether it sets what an entry of that kind (and device, of a stream) sets too."""
+        """Returns whether the block sets the same mode as an entry of this kind (and device, for a stream)."""
         if kind == "stream":
             return self.device is device
         return self.kind == kind or kind == "device" and self.kind == "stream" and self.owner is not None
@@ -36,8 +36,9 @@ _open_of_devices: dict[str, list[_Entry]] = {}
 
 
 def _open(owner: object) -> list[_Entry]:
-    """The open blocks of an owner, which has them itself: one may end in a context where it never began, and what nobody
-    ends goes with its context and its owner. A Device has no attributes, and lives as long as the library."""
+    """Returns the open blocks of an owner. The owner holds them itself, because a block may end in a context other than its own; a
+    block never ended goes with its context and its owner. A Device has no attributes, and lives as long as the library.
+    """
     if isinstance(owner, _yoke.Device):
         return _open_of_devices.setdefault(str(owner), [])
     return owner.__dict__.setdefault("_open_blocks", [])  # type: ignore[no-any-return]
@@ -69,7 +70,7 @@ def enter(owner: object, kind: str, value: Any) -> None:
     """Opens a block: `kind` is grad (a bool), autocast (a region), checkpoint (a scope), device or stream, which is a device
     too."""
     if kind == "stream":
-        value = _yoke._stream_again(value)  # which nobody else can close
+        value = _yoke._stream_again(value)  # no other code can close this object
     entry = _Entry(owner, kind, value)
     entry.token = _put((*_yoke._modes_entries(), entry))
     try:
@@ -82,7 +83,7 @@ def enter(owner: object, kind: str, value: Any) -> None:
 
 
 def leave(owner: object) -> None:
-    """Ends the owner's innermost block of this context, or one that it opened in another."""
+    """Ends the owner's innermost block of this context, or a block that it opened in another context."""
     entries = _yoke._modes_entries()
     entry = next((each for each in reversed(entries) if each.owner is owner), None)
     opened = _open(owner)
@@ -94,7 +95,7 @@ def leave(owner: object) -> None:
         opened.remove(entry)
     try:
         _variable.reset(entry.token)
-    except ValueError:  # it began in another context, which has it still: so have those that were made there
+    except ValueError:  # the block began in another context; this context and contexts made there still have it
         entry.ended = True
         _yoke._modes_ended()
     rest = tuple(each for each in entries if each is not entry and each.below is not entry)
@@ -105,7 +106,7 @@ def leave(owner: object) -> None:
 
 
 def override(kind: str, value: Any) -> None:
-    """Sets one thing until the innermost block of its kind ends."""
+    """Sets a mode until the innermost block of its kind ends."""
     device = value.device if kind == "stream" else None
     entries = _yoke._modes_entries()
     below = next(each for each in reversed(entries) if each.owner is not None and each.has_kind(kind, device))

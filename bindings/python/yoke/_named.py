@@ -1,4 +1,4 @@
-"""Classes and functions of Python that say of an argument that they lack which one is near, as the library's functions do."""
+"""Python classes and functions whose errors about an unknown argument name the nearest argument, as the library's functions do."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from yoke import _yoke
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_TAKES_MORE, _TAKES_ANY = 0x04, 0x08  # of a code object: it has *arguments, **keywords
+_TAKES_MORE, _TAKES_ANY = 0x04, 0x08  # flags of a code object: it has *arguments, **keywords
 
 
 class Named:
-    """Looks at the arguments before __init__ does: its own errors name neither the nearest keyword nor the others, and a class
-    without an __init__ takes whatever there is."""
+    """Checks the arguments before __init__: Python's errors name neither the nearest keyword nor the other keywords, and a class
+    without __init__ takes any arguments.
+    """
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
         if args or keywords:
@@ -24,8 +25,9 @@ class Named:
 
 
 def check_arguments(cls: type, given: int, keywords: dict[str, Any]) -> None:
-    """Raises TypeError for a keyword that cls.__init__ lacks, or that one of the `given` positional arguments has filled, and
-    for a positional argument that it takes by name alone, or not at all."""
+    """Raises TypeError for a keyword unknown to cls.__init__ or already filled by one of the `given` positional arguments, and for a
+    positional argument that is only allowed by name, or not at all.
+    """
     init = cls.__init__  # type: ignore[misc]
     code = getattr(init, "__code__", None)
     if code is not None or init is object.__init__:
@@ -34,7 +36,7 @@ def check_arguments(cls: type, given: int, keywords: dict[str, Any]) -> None:
 
 
 def named(function: F) -> F:
-    """Decorates a function so that it looks at arguments in the same way."""
+    """Decorates a function with the same check of arguments."""
     code = function.__code__  # type: ignore[attr-defined]
     own = int(code.co_varnames[:1] == ("self",))
 
@@ -59,9 +61,9 @@ def refuse_device(call: str, args: tuple[Any, ...], keywords: dict[str, Any]) ->
 
 
 def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: dict[str, Any], is_ours: bool) -> None:
-    """Checks arguments beside the code of a function; its first `own` parameters are not the caller's.
+    """Checks arguments against the code of a function; its first `own` parameters are not the caller's.
 
-    What is known of PyTorch is told of functions of Yoke alone: those of a script mean their own by such words.
+    Advice about PyTorch is only for functions of Yoke: a script's function may give such words another meaning.
     """
     names = code.co_varnames[own:code.co_argcount + code.co_kwonlyargcount] if code else ()
     places, flags = (code.co_argcount - own, code.co_flags) if code else (0, 0)

@@ -33,7 +33,7 @@ def array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> numpy.
 
 
 def masked_data(tensor: Tensor) -> Any:
-    """Raises TypeError for numpy.ma, whose operators ask the other side for `_data`, and AttributeError for anybody else."""
+    """Raises TypeError for numpy.ma, whose operators ask the other side for `_data`, and AttributeError for any other caller."""
     if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.ma"):
         raise _yoke.TypeError("numpy.ma: a masked array computes by rules of its own; write yoke.tensor(numpy.asarray(x)), which makes a tensor of its elements")
     raise AttributeError(f"'{type(tensor).__name__}' object has no attribute '_data'")
@@ -41,14 +41,15 @@ def masked_data(tensor: Tensor) -> Any:
 
 # ---- Arrays beside tensors -------------------------------------------------------------------------------------------
 
-# Ways to write an array whose dtype Yoke lacks, by NumPy's letter of its kind.
+# Conversions for an array with a dtype unknown to Yoke, by NumPy's letter of its kind.
 _INSTEAD = {"f": 'x.astype("float64")', "i": 'x.astype("int64")', "u": 'x.astype("int64")', "c": "x.real", "m": 'x.astype("int64")',
             "M": 'x.astype("int64")', "V": 'x["field"]'}
 
 
 def plain(name: str, value: Any) -> Any:
-    """A NumPy scalar as Python's number, which has no dtype beside a tensor; any other value as it is. NumPy's comparisons
-    make arrays without axes of their scalars."""
+    """Returns a NumPy scalar as Python's number, which has no dtype beside a tensor; any other value unchanged. NumPy's comparisons
+    make arrays without axes of their scalars.
+    """
     numpy = sys.modules["numpy"]
     kinds = (numpy.generic, numpy.ndarray) if name in _COMPARISONS else numpy.generic
     return value.item() if isinstance(value, kinds) and value.ndim == 0 and value.dtype.kind in "biuf" and value.dtype.itemsize <= 8 else value
@@ -56,7 +57,7 @@ def plain(name: str, value: Any) -> Any:
 
 def operand(call: str, value: Any, other: Tensor) -> Tensor:
     """`value`, a NumPy array, as the tensor that an operator computes with beside `other`; TypeError for any other array."""
-    numpy = sys.modules.get("numpy")  # of an array, the module is there
+    numpy = sys.modules.get("numpy")  # if an array exists, the module is there
     place = f"{call}()" if call[0].isalpha() else call
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if numpy is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
@@ -85,7 +86,7 @@ _COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_
 
 
 def ufunc(function: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
-    """An operator of NumPy's of which one side is a tensor, with `out` also in place; TypeError for another function."""
+    """Runs a NumPy operator with a tensor on a side, with `out` also in place; TypeError for another function."""
     name = function.__name__
     if name not in _OPERATORS or method != "__call__" or options or not any(isinstance(x, Tensor) for x in inputs):
         ours = f"yoke.{name}, or " if hasattr(_yoke, name) else ""

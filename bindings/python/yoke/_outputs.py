@@ -19,12 +19,12 @@ _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
 def _field(value: Any, name: str) -> Any:
     try:
         return getattr(value, name)
-    except Exception:  # none yet, or what the class makes of that
+    except Exception:  # missing, or an error of the class
         return None
 
 
 def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Of a container: places and what is there."""
+    """Returns places and values of a container."""
     if isinstance(value, dict):
         return value.items()
     if isinstance(value, (tuple, list)):
@@ -35,7 +35,7 @@ def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """Each once, without those that are closed."""
+    """Lists the open tensors in a value, each once."""
     found: list[Tensor] = []
     held, seen = [value], set()
     while held:
@@ -51,10 +51,10 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def replaced(value: Any, by: dict[int, Any]) -> Any:
-    """`value` with by[id(each)] in the place of each: containers that hold one are copied, others are the same."""
+    """Returns `value` with by[id(each)] in place of each: containers of a replaced value are copied, others stay the same."""
     if id(value) in by:
         return by[id(value)]
-    by[id(value)] = value  # where it holds itself
+    by[id(value)] = value  # for a value that holds itself
     changed = {}
     for place, part in _parts(value):
         other = part if type(part) in _PLAIN else replaced(part, by)

@@ -21,7 +21,7 @@ def _refuse(kind: type[Exception], call: str, name: str, given: Any, problem: st
 
 
 def _only(call: str, given: Any) -> Any:
-    """Returns the one device of `device_ids`, None for none."""
+    """Returns the only device of `device_ids`, None without devices."""
     if given is None:
         return None
     if not isinstance(given, (list, tuple)):
@@ -32,7 +32,7 @@ def _only(call: str, given: Any) -> Any:
 
 
 def _spec(given: Any, kind: str) -> Device | str | None:
-    """Returns what names a device, None for what does not; an index counts the devices of a kind."""
+    """Returns the name of a device, None for other values; an index counts the devices of a kind."""
     if isinstance(given, (str, Device)):
         return given
     try:
@@ -42,7 +42,7 @@ def _spec(given: Any, kind: str) -> Device | str | None:
 
 
 def _check_one(call: str, name: str, given: Any, device: Any, homes: dict[str, Device]) -> None:
-    """Raises unless `device`, which stands in the argument `given`, is the only one of `homes`."""
+    """Raises unless `device`, from the argument `given`, is the only entry of `homes`."""
     if len(homes) > 1:
         _refuse(_yoke.ValueError, call, name, given, f", and the module is on {' and '.join(homes)}; leave it out: a module on several devices says itself what runs where")
     (where, home), = homes.items()
@@ -57,7 +57,7 @@ def _check_one(call: str, name: str, given: Any, device: Any, homes: dict[str, D
 
 
 def own_card(call: str, device_ids: Any, output_device: Any, parameters: list[Tensor]) -> Device | None:
-    """Returns the card that `device_ids` names, None where nothing is named. Raises unless parameters lie on all that is named."""
+    """Returns the card of `device_ids`, None without a card. Raises unless parameters lie on all named devices."""
     device = _only(call, device_ids)
     homes = {str(each.device): each.device for each in parameters}
     if not homes:  # refused elsewhere for its own reason
@@ -70,7 +70,7 @@ def own_card(call: str, device_ids: Any, output_device: Any, parameters: list[Te
 
 
 def brought(value: Any, device: Device) -> Any:
-    """Returns `value` with its tensors on a device, also those in tuples, lists, dicts and dataclasses."""
+    """Returns `value` with its tensors on a device, also in tuples, lists, dicts and dataclasses."""
     there = str(device)
     by = {id(each): each.to(device) for each in _outputs.tensors_in(value) if str(each.device) != there}
     return _outputs.replaced(value, by) if by else value

@@ -1,4 +1,4 @@
-"""One model on all ranks of a group: gradients are reduced while backward runs."""
+"""Model on all ranks of a group: gradients are reduced while backward runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Bucket", "DistributedDataParallel"]
 
 _NAME = "DistributedDataParallel"
 _PREFIX = "module."
-_REMEDIES = {  # of what others' scripts give
+_REMEDIES = {  # for arguments of other libraries' scripts
     "find_unused_parameters": "leave it out, as parameters that a rank does not use are always found", "process_group": "it is called 'group'", "bucket_cap_mb": "it is called 'bucket_mb'"}
 
 
@@ -51,7 +51,7 @@ def _hook(function: Hook, groups: list[Group]) -> Callable[[Tensor, int, bool], 
 
 
 def _weakly(run: Callable[[Tensor, int, bool], Work | None]) -> Callable[[Tensor, int, bool], Work | None]:
-    """For the core, whose references no garbage collection sees: a hook may hold the object that has it."""
+    """Wraps a hook for the core, whose references the garbage collector does not see: a hook may hold the object with the hook."""
     held = weakref.ref(run)
 
     def call(tensor: Tensor, index: int, is_last: bool) -> Work | None:
@@ -70,20 +70,20 @@ def _check_group(group: Any, call: str) -> None:
 class DistributedDataParallel(Module):
     """`module` on each rank of `group`, with the mean of all ranks in its gradients after each backward.
 
-    group: that of yoke.comm.init() where it is None. bucket_mb: MiB of gradients that are reduced together.
-    compression: "fp16" or "bf16" send 16-bit floats; "powersgd:rank=4,start=10,rate=2" sends matrices as thin products;
-    a function (bucket, group) does it itself, and gives a Work, a tensor like the bucket's, or None. device_ids=[d]: d is
-    the card of all parameters, a device, an index or a text, and tensors in what module(...) gets are copied there;
-    without it they are given as they are. output_device is that card, too. reduce_dtype=yoke.float32 has NCCL add up 16-bit
-    gradients in float32, as the host's engine does.
+    group: if None, the group of yoke.comm.init(). bucket_mb: MiB of gradients reduced together. compression: "fp16" or "bf16"
+    send 16-bit floats; "powersgd:rank=4,start=10,rate=2" sends matrices as thin products; a function (bucket, group) reduces
+    itself, and returns a Work, a tensor like the bucket's, or None. device_ids=[d]: d is the card of all parameters, a device, an
+    index or a text, and tensors in the arguments of module(...) are copied there; without it they are passed unchanged.
+    output_device is the same card. reduce_dtype=yoke.float32: NCCL adds up 16-bit gradients in float32, as the host's engine
+    does.
 
-    All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
-    parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A backward that
-    leads to what module(...) gives, also in tuples, lists, dicts and dataclasses, is one of all ranks, even where a rank
-    used no parameter at all. Where nothing of it requires a gradient, its floats do from then on. A rank whose
-    backward fails ends the group, on all ranks with its reason; `module` then goes on alone. To wrap `module` anew `del ddp`
-    first: while the old one lives a new one in its group is a StateError, also where it would take the old one's name.
-    ValueError where the ranks have unlike modules, with the first parameter that differs.
+    All ranks make the same call. If values differ, all ranks take rank 0's values, and rank 0's buffers after each backward. A
+    parameter used on some ranks counts as 0 on the other ranks; a parameter used on no rank keeps no gradient. A backward from
+    results of module(...), also in tuples, lists, dicts and dataclasses, is a backward of all ranks, even if a rank used no
+    parameter at all. If no result requires a gradient, its floating tensors do from then on. If a rank's backward fails, the
+    group ends on all ranks with its reason; `module` then goes on alone. To wrap `module` anew `del ddp` first. While the old
+    wrapper lives, a new wrapper in its group is a StateError, also if it would take the old wrapper's name. ValueError if the
+    ranks' modules differ, with the first different parameter.
     """
 
     module: Module
@@ -104,7 +104,7 @@ class DistributedDataParallel(Module):
         named = list(module.named_parameters())
         card = made(held._core, _NAME, lambda: _own_card.own_card(_NAME, device_ids, output_device, [each for _, each in named]))
         buffers = list(module.named_buffers())
-        groups = [held]  # which a hook sees change
+        groups = [held]  # a hook sees later changes
         hook = None if compression is None or isinstance(compression, str) else _hook(compression, groups)
         text = compression if isinstance(compression, str) else None
         object.__setattr__(self, "_card", card)
@@ -119,19 +119,19 @@ class DistributedDataParallel(Module):
 
     @property
     def group(self) -> Group:
-        """Whose ranks it is on."""
+        """Group of the module's ranks."""
         group: Group = self._groups[0]
         return group
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What module(…) gives."""
+        """Returns the results of module(…)."""
         forward = self._reducer.check()
         is_recorded = _yoke.is_grad_enabled()
         if self._card is not None:
             args, kwargs = _own_card.brought((args, kwargs), self._card)
         try:
             given = self.module(*args, **kwargs)
-        finally:  # the module itself may assign what backward would not reduce, and may fail for what is gone
+        finally:  # the module may assign parameters that backward would not reduce, and may fail because of missing parameters
             if is_recorded:
                 self._check_module()
         tied = self._tied(forward, given) if is_recorded and self.group.size > 1 else given
@@ -139,16 +139,16 @@ class DistributedDataParallel(Module):
         return tied
 
     def _tied(self, forward: int, given: Any) -> Any:
-        """A backward that leads to it is one of all ranks, also where it leads to no parameter."""
+        """Ties outputs to the reducer: a backward from them is a backward of all ranks, even if it reaches no parameter."""
         try:
             found = _outputs.tensors_in(given)
-        except Exception:  # of a class that cannot be looked into
+        except Exception:  # the class does not allow a look inside
             return given
         tied = zip(found, self._reducer.tie(forward, found), strict=True) if found else ()
         by = {id(each): other for each, other in tied if other is not None}
         try:
             return _outputs.replaced(given, by) if by else given
-        except Exception:  # of a class that cannot be built anew: it is given as the module gave it
+        except Exception:  # the class cannot be rebuilt: the module's object is returned
             return given
 
     def _check_module(self) -> None:
@@ -196,24 +196,23 @@ class DistributedDataParallel(Module):
             self._reducer.sync = before
 
     def set_weight(self, n: float) -> None:
-        """How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
+        """Sets this rank's weight n from the next backward on: gradients are the sum of n times gradient, divided by the sum of n.
 
-        The number of its tokens or examples makes the mean that of all. For all that no_sync has added up counts what holds
-        at the backward that reduces. ValueError unless above 0 and finite.
+        With n as the number of its tokens or examples, the gradient is the mean over all of them. For gradients added up in
+        no_sync, the weight at the reducing backward counts. ValueError unless above 0 and finite.
         """
         made(self.group._core, "set_weight", lambda: self._reducer.set_weight(n))
 
     def regroup(self, group: Group, *objects: Any) -> None:
-        """From now on it is on the ranks of `group`, as of Group.shrink(), which all call it.
+        """Moves the module to the ranks of `group`, such as a group of Group.shrink(); all its ranks call it.
 
             group = group.shrink(); ddp.regroup(group, optimizer, scaler, sampler)
 
-        Where they have stopped at different steps all take parameters, buffers, the compression's state and those of the
-        objects, which have state_dict() and load_state_dict(), from the rank that is furthest. Gradients are gone: begin the
-        step that failed anew. A DistributedSampler deals what is left of its epoch among the ranks that there are.
-        Where it fails `module` has the values that it had, and goes on alone; it may be called again with another group.
-        StateError on all ranks where all have stepped behind reductions that their cards did not end: load the last saved
-        state, and call it again with this group.
+        If the ranks have stopped at different steps, all take parameters, buffers, the compression's state and the objects'
+        states from the furthest rank; objects have state_dict() and load_state_dict(). Gradients are removed: run the failed step
+        again. A DistributedSampler deals the rest of its epoch among the present ranks. After a failure `module` has its former
+        values and goes on alone; another call with another group is allowed. StateError on all ranks if all have stepped after
+        reductions that their cards did not finish: load the last saved state, and call again with this group.
         """
         made(self.group._core, "regroup", lambda: _check_group(group, "regroup"))  # there is no other group to notify
         made(group._core, "regroup", lambda: _carried.check(objects, "regroup"))
@@ -229,7 +228,7 @@ class DistributedDataParallel(Module):
             _carried.load(objects, told, "regroup")
 
     def comm_state(self) -> dict[str, Any]:
-        """What the compression of this rank goes on with: {"steps": …, "tensors": {…}}. StateError while a backward runs."""
+        """Returns the state of this rank's compression: {"steps": …, "tensors": {…}}. StateError while a backward runs."""
         state: dict[str, Any] = self._reducer.state()
         return state
 
@@ -238,7 +237,7 @@ class DistributedDataParallel(Module):
         asked(self.group._core, "load_comm_state", lambda: self._reducer.load_state(state))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """That of `module`, under its names."""
+        """Returns the state of `module`, under its names."""
         return self.module.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:

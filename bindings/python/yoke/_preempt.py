@@ -1,4 +1,4 @@
-"""What a script does when a signal asks the process to end, before the signal has its former effect."""
+"""Functions of a script that run when a signal asks the process to end, before the signal has its former effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from yoke._check import listed, shown
 
 
 class Preemption:
-    """What on_preempt() gives back: a registration, also for a `with` block, at the end of which it is removed."""
+    """Registration from on_preempt(), also for a `with` block; the block's end removes the registration."""
 
     def __init__(self, fn: Callable[[], Any], numbers: set[int]) -> None:
         self._fn = fn
@@ -25,13 +25,13 @@ class Preemption:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """A block amid which no function runs: a signal waits for its end, and then does all that it does.
+        """Block within which no function runs: a signal waits for the block's end, and then has its full effect.
 
             with preemption.held():
                 train_step()
 
-        So fn finds no step half done. Where an exception ends the block, a signal that waits passes fn over, which would
-        save what is not whole. StateError in any thread but the main one.
+        So fn never sees a half-done step. If an exception ends the block, a waiting signal skips fn, because fn would save an
+        incomplete state. StateError in any thread but the main thread.
         """
         _need_main_thread("held")
         _holds.append(self)
@@ -77,7 +77,7 @@ class Preemption:
 
 
 class _Former:
-    """What had a signal before: Python's handler, and the disposition below it, which a host may have set in C."""
+    """Former handling of a signal: Python's handler, and the disposition below, which a host program may have set in C."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -96,13 +96,15 @@ class _Former:
 
     def put_back(self) -> None:
         if self.is_covered():
-            return  # that one stays, and may call ours
+            return  # the other handler stays, and may call this handler
         signal.signal(self.number, signal.SIG_DFL if self.handler is None else self.handler)
         if not callable(self.handler):
             _yoke._set_disposition(self.number, self.disposition)
 
     def take_turn(self, frame: FrameType | None) -> None:
-        """It gets the signal. What raises has the signal from then on, so that another one cannot run all of it again."""
+        """Passes the signal to the former handler. If this raises, the former handler has the signal from then on, so that a second
+        signal cannot run all again.
+        """
         if not callable(self.handler):
             self.disposition = _yoke._raise_under(self.number, self.disposition)
             return
@@ -117,9 +119,9 @@ class _Former:
 
 
 _registered: list[Preemption] = []  # newest last
-_formers: dict[int, _Former] = {}  # of all signals that ever were watched: somebody may have kept our handler and call it
+_formers: dict[int, _Former] = {}  # all signals ever watched: other code may have kept this handler and call it
 _served = 0  # the signal whose functions run
-_holds: list[Preemption] = []  # blocks amid which none may run, by who entered them
+_holds: list[Preemption] = []  # blocks within which no function may run, in order of entry
 _held: list[int] = []  # signals that came meanwhile
 
 
@@ -128,7 +130,7 @@ def _registered_for(number: int) -> list[Preemption]:
 
 
 def _call_all(functions: Sequence[Callable[[], Any]]) -> None:
-    """The last one first, and all of them, whatever one raises."""
+    """Calls all functions, the last first, even if a function raises."""
     if functions:
         try:
             functions[-1]()
@@ -138,7 +140,7 @@ def _call_all(functions: Sequence[Callable[[], Any]]) -> None:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     global _served
-    if _served or _holds:  # whoever saves is not disturbed; the same signal is not another one
+    if _served or _holds:  # a save is not disturbed; a repeat of the same signal does not count
         if number != _served and number not in _held:
             _held.append(number)
         return
@@ -163,7 +165,7 @@ def _raise_held() -> None:
 _forking = threading.local()
 
 
-# A signal that comes to a child which was just made waits until the former handler is there: Python would forget it.
+# A signal to a new child waits until the former handler is there: Python would forget the signal.
 def _before_fork() -> None:
     _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _formers)
 
@@ -201,26 +203,25 @@ def _number(name: Any) -> int:
 
 
 def on_preempt(fn: Callable[[], Any], signals: str | signal.Signals | Iterable[str | signal.Signals] = ("TERM",)) -> Preemption:
-    """Runs fn() when a signal asks the process to end, and then what the signal did before.
+    """Runs fn() when a signal asks the process to end, and then lets the signal have its former effect.
 
         yoke.on_preempt(lambda: manager.save(step, state, blocking=True))
 
-    fn runs in the main thread, between two lines of the script, or while it waits for the work of a save; a call that
-    computes ends first. held() of what this returns keeps it out of a block. Then the signal has its former effect: a
-    handler of Python's is called, one in C gets the signal, an ignored signal is ignored, and TERM by default ends the
-    process with the status of its signal. Where the process goes on, so does the registration, until remove(); `with`
-    does that at the end of a block.
+    fn runs in the main thread, between two lines of the script, or while the script waits for the work of a save; a computing
+    call ends first. held() of the result keeps fn out of a block. Then the signal has its former effect: a Python handler is
+    called, a C handler gets the signal, an ignored signal is ignored, and TERM by default ends the process with the status of its
+    signal. If the process goes on, the registration goes on too, until remove(); with `with` until the end of the block.
 
-    What fn raises comes out in the main thread in place of the former effect, so that fn may end the script its own way
-    by SystemExit; this registration is at an end then. Of several, the newest function runs first, and all run. The
-    same signal counts once until it has had its former effect, and other watched ones wait, so that nothing disturbs a
-    save. A forked child has the former handlers and no registration.
+    An error of fn is raised in the main thread and replaces the former effect, so that fn may end the script by SystemExit; this
+    registration then ends. With several registrations, the newest function runs first, and all run. The same signal counts once
+    until its former effect, and other watched signals wait, so that a save is not disturbed. A forked child has the former
+    handlers and no registration.
 
-    `signals` are "TERM" or "SIGTERM", INT, HUP, QUIT, USR1, USR2, ALRM, XCPU, TSTP and PWR. One that is ignored, as HUP
-    under nohup, runs fn all the same.
+    `signals` are "TERM" or "SIGTERM", INT, HUP, QUIT, USR1, USR2, ALRM, XCPU, TSTP and PWR. For an ignored signal, as HUP under
+    nohup, fn runs too.
 
-    TypeError for what is not callable or no name; ValueError, with those that serve, for a name that does not serve;
-    StateError in any thread but the main one.
+    TypeError for an object that is not callable or a value that is no name; ValueError, with the valid names, for an invalid
+    name; StateError in any thread but the main thread.
     """
     if not callable(fn):
         raise _yoke.TypeError(f"on_preempt(): argument 'fn' is {shown(fn)}; a function without arguments is needed")

@@ -27,15 +27,15 @@ def set_rng_state(state):
 
 
 class Generator(Named):
-    """A stream of random numbers of its own.
+    """Separate stream of random numbers.
 
         g = yoke.Generator(seed=7)
         with g:
             x = yoke.randn(3)
 
-    Inside the block all random numbers of this thread come from g, on every device; behind it the thread's own
-    stream goes on where it was. A generator may be entered again, but not while it is in use. The first numbers are
-    those that follow manual_seed(seed).
+    Inside the block all random numbers of this thread come from g, on every device; afterwards the thread's own stream goes on
+    where it was. A generator may be entered again, but not during its use. The first numbers are the numbers after
+    manual_seed(seed).
     """
 
     def __init__(self, device=None, seed=0):
@@ -57,7 +57,7 @@ class Generator(Named):
         return self._put(_unpack(state, "set_state"))
 
     def state_dict(self):
-        """What a state keeps of it: get_state()."""
+        """Returns the generator's state: get_state()."""
         return self.get_state()
 
     def load_state_dict(self, state):

@@ -1,4 +1,4 @@
-"""Calls of a group that are refused on one rank: whoever waits for them elsewhere is told why."""
+"""Calls of a group that are refused on a rank: other ranks that wait for the call get the reason."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from yoke import _yoke
 
 
 def text_of(error: BaseException) -> str:
-    """As far as it has one that others can be told."""
+    """Returns the text of an error, if other ranks can receive it."""
     try:
         text = str(error)
-    except Exception:  # of a class of the script's
+    except Exception:  # a class of the script
         text = "its text cannot be made"
     return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
 def made(core: Any, call: str, make: Callable[[], Any]) -> Any:
-    """What `make` gives; what it raises was wrong with this rank's call."""
+    """Returns the result of `make`; an error is a defect of this rank's call, and other ranks are notified."""
     try:
         return make()
     except Exception as error:
@@ -28,7 +28,7 @@ def made(core: Any, call: str, make: Callable[[], Any]) -> Any:
 
 
 def asked(core: Any, call: str, ask: Callable[[], Any]) -> Any:
-    """So, of one that may fail and leaves the group as it is: then nothing was wrong with it."""
+    """Does so for a call that may fail without a defect: only TypeError and ValueError are reported."""
     try:
         return ask()
     except (_yoke.TypeError, _yoke.ValueError) as error:
@@ -37,13 +37,13 @@ def asked(core: Any, call: str, ask: Callable[[], Any]) -> Any:
 
 
 def heard(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of groups whose refusal by Python itself is told, too: arguments are missing, or nobody knows them."""
+    """Wraps a method of groups so that Python's refusal of arguments (missing or unknown) is reported too."""
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
         try:
             return method(self, *arguments, **named)
         except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # it was not entered
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the method was not entered
                 self._core.note_refused(method.__name__, text_of(error))
             raise
 

@@ -37,7 +37,7 @@ class GradScaler(Named):
         self._rule = (growth_factor, backoff_factor, growth_interval)
 
     def scale(self, outputs: Any) -> Any:
-        """The outputs times the scale: a tensor, or lists and tuples of them, nested as they are."""
+        """Returns the outputs times the scale: a tensor, or lists and tuples of tensors, nested as given."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -60,9 +60,9 @@ class GradScaler(Named):
             self._core.unscale(core)
 
     def step(self, optimizer: Optimizer) -> None:
-        """Unscales, unless that was done, and steps unless a gradient is not finite.
+        """Unscales, if the gradients are not yet unscaled, and steps unless a gradient is not finite.
 
-        One that raised OutOfMemoryError may be made again; to go on with other gradients call update() before.
+        After an OutOfMemoryError the step may be repeated; for other gradients call update() first.
         """
         core = self._core_of(optimizer, "step")
         if self._enabled:
@@ -120,12 +120,14 @@ class GradScaler(Named):
         self._rule = values[1:4]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that load_state_dict() needs, after update(); {} if disabled."""
+        """Returns the state for load_state_dict(), after update(); {} if disabled."""
         state: dict[str, Any] = self._core.state() if self._enabled else {}
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on from what state_dict() gave, with a new iteration; does nothing if disabled. ValueError or TypeError where it does not fit."""
+        """Continues from state_dict()'s result, with a new iteration; does nothing if disabled. ValueError or TypeError if the state
+        does not fit.
+        """
         if not self._enabled:
             return
         self._core.load_state(state_dict)

@@ -27,15 +27,15 @@ def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
         if __name__ == "__main__":
             yoke.spawn(train, 4, (10,))
 
-    `fn` is a function that the processes can import: one of a module, or of the script, which they run under another
-    name than "__main__"; `args` are pickled. Lines that they print have their rank in front; their input is empty. If one
-    fails the others are ended, and CollectiveError names it, with its traceback. Ctrl-C ends all.
+    `fn` is a function that the processes can import: from a module, or from the script, which they run under a name other than
+    "__main__"; `args` are pickled. Printed lines have their rank in front; the input is empty. If a process fails, the others are
+    ended, and CollectiveError has the rank and its traceback. Ctrl-C ends all.
     """
     _check_function(fn)
     values = tuple(listed("spawn", "args", args, "values; write (value,) for one"))
     try:
         call = pickle.dumps((fn, values))
-    except Exception as error:  # what classes raise in their __reduce__
+    except Exception as error:  # any error of a __reduce__
         raise _yoke.TypeError(f"spawn(): argument 'args' cannot be pickled: {type(error).__name__}: {error}") from error
     about = multiprocessing.spawn.get_preparation_data("yoke.spawn")  # how modules are found, and the script
     about.pop("authkey", None)
@@ -49,7 +49,7 @@ def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
 
 
 def _check_function(fn: object) -> None:
-    """Raises where a fresh process would not find it by its name."""
+    """Raises if a fresh process would not find the function by its name."""
     name, module = getattr(fn, "__qualname__", None), getattr(fn, "__module__", None)
     if not callable(fn) or name is None or module is None:
         raise _yoke.TypeError(f"spawn(): argument 'fn' is {shown(fn)}; it takes a function of a module or a script")
@@ -66,7 +66,7 @@ def _check_function(fn: object) -> None:
 
 
 def _be_rank() -> None:
-    """What a rank does from its start to its end. It finds its call in its input, of which nothing is left then."""
+    """Runs a rank from start to end. The rank reads its call from the input and leaves the input empty."""
     process = multiprocessing.process.current_process()
     about, call = pickle.load(sys.stdin.buffer)
     try:
@@ -86,7 +86,7 @@ def _be_rank() -> None:
 
 
 def _cause(error: BaseException) -> str:
-    """Returns what the caller is told of a rank's end: a traceback, the text of sys.exit(text), or nothing."""
+    """Returns the reason of a rank's end for the caller: a traceback, the text of sys.exit(text), or ""."""
     if isinstance(error, SystemExit):
         return "" if error.code is None or isinstance(error.code, int) else str(error.code)
     return traceback.format_exc().replace("\0", "\\x00")  # the text becomes a string of C

@@ -1,4 +1,4 @@
-"""States in files: safetensors, which are whole whenever the machine stops, and which all tools read."""
+"""States in files: safetensors, whole at any stop of the machine, and readable by all tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from yoke._yoke import Device, Work, dtype as dtype_
 _begun: Work | None = None  # the last save that did not block
 
 
-# Before the interpreter goes, which may own memory that is being saved; then the library waits too, and logs a failure.
+# Waits before the interpreter ends, because it may own memory of a running save; then the library waits too, and logs
+# a failure.
 def _wait_at_exit() -> None:
     while _begun and not _begun.done():
         time.sleep(0.01)
@@ -38,28 +39,28 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
 
         yoke.save("run.safetensors", {"net": net, "optimizer": optimizer, "epoch": 3})
 
-    A state is made of None, bools, ints, floats, strings, tensors, lists, tuples, dicts with strings or ints as keys,
-    and objects, which stand for their state_dict(). load() gives it back as it was: 3 stays an int, a tuple a tuple,
-    and a tensor in two places is one. A dict of tensors is a file as any other writer's; of anything else the plain
-    values are kept in the file's metadata, and a tensor's name is its path, "net.0.weight".
+    A state consists of None, bools, ints, floats, strings, tensors, lists, tuples, dicts with strings or ints as keys, and
+    objects, represented by their state_dict(). load() returns an equal state: 3 stays an int, a tuple a tuple, and a tensor at
+    two places a single object. A dict of tensors gives the same file as other writers. For any other state the plain values are
+    kept in the file's metadata, and a tensor's name is its path, "net.0.weight".
 
-    The file at `path` is the former or the new one, whole, whenever the process or the machine stops, and once this
-    has returned, the new one. `metadata` are strings to keep beside the state.
+    At any stop of the process or the machine the file at `path` is whole: the former or the new file; after the return it is the
+    new file. `metadata` are strings to keep beside the state.
 
-    blocking=False returns at once, and a thread of the library writes the state as it was at the call, whatever Yoke
-    changes from then on; NumPy views of its memory must be left alone until the work is done. wait() of the work raises
-    what it failed with; where nobody waits, the next such save does, and one that blocks logs it. That save waits for this one, and so does the end of
-    the process. Beside the tensors there must be room for their copies; else it blocks, and a warning says so.
+    blocking=False returns at once, and a thread of the library writes the state of the call, whatever Yoke changes later; NumPy
+    views of its memory must be left alone until the work is done. wait() of the work raises the error of the save. Without a
+    wait, the next such save raises the error, and a blocking save logs it. The next save and the end of the process wait for this
+    save. There must be memory for copies of the tensors; else the call blocks, and a warning says so.
 
-    With max_shard, such as "5GiB" or 5_000_000_000 bytes, a state with more bytes of tensors is a set of files, as
-    HuggingFace's libraries have it: for "model.safetensors" an index, "model.safetensors.index.json", and beside it
-    "model-0123abcd-00001-of-00002.safetensors" and so on, under names that no other set has. A larger tensor has a file
-    of its own. The index comes last, in one step; then the file or set that was there before goes. load() takes the same
-    `path`, whichever it has become.
+    With max_shard, such as "5GiB" or 5_000_000_000 bytes, a state with more bytes of tensors is a set of files, as in
+    HuggingFace's libraries. The set of "model.safetensors" is an index, "model.safetensors.index.json", and files beside it,
+    "model-0123abcd-00001-of-00002.safetensors" and so on, with names that no other set has. A tensor larger than max_shard has
+    its own file. The index comes last, in one step; then the former file or set is removed. load() takes the same `path` in both
+    cases.
 
-    ValueError and TypeError name the place in the state of what cannot be saved; StateError while a graph is
-    captured; IOError has the path and what the system says. Calls that a file system lacks are none: one warning says
-    what is not promised there.
+    ValueError and TypeError name the place in the state of a value that cannot be saved; StateError while a graph is captured;
+    IOError has the path and the system's error. Calls that a file system does not support are no error: a warning has the missing
+    guarantee.
     """
     if isinstance(state, (str, os.PathLike)) and not isinstance(path, (str, bytes, os.PathLike)):
         raise _yoke.TypeError(f"save(): argument 'path' is a {type(path).__name__} and 'state' a path; the path comes first: save(path, state)")
@@ -69,32 +70,30 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
 @named
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,
          dtype: dtype_ | None = None, names: str | Callable[[str], Any] | None = None) -> Any:
-    """The state in a safetensors file or a set of them, whoever wrote it.
+    """Loads the state in a safetensors file or a set of files, from any writer.
 
-    `path` is a file; or the index of a set, *.index.json, which loads as one file of all its tensors would; or a file
-    in the place of which a set stands; or a folder with one of these. Content says which, not the name.
+    `path` is a file; the index of a set, *.index.json, which loads as a single file of all its tensors; a file replaced by a set;
+    or a folder with one of these. Content decides, not the name.
 
-    On the CPU, where no other `device` is given, tensors are pages of the file: read when they are touched, private to
-    this process once they are written; the file may be saved anew meanwhile. mmap=False, and any other device, makes
-    copies. `dtype` casts what floats. `names`, a prefix or a function of a name, says which tensors to load; they come
-    as a dict by their names in the file.
+    On the CPU, if no other `device` is given, tensors are pages of the file: read at the first access, private to this process
+    after a write; meanwhile the file may be saved anew. With mmap=False, or on another device, tensors are copies. `dtype` casts
+    floating tensors. `names`, a prefix or a function of a name, selects tensors; they come as a dict by their names in the file.
 
-    CheckpointError for a file that breaks a rule of the format, for a tensor of a dtype that Yoke has not, for a set
-    that lacks a file or whose index leads out of its folder, and for a folder with no state or several; its native_code
-    is errno.EINVAL for what is no state at all, or no single one, and 0 for one that is damaged. A file of PyTorch,
-    NumPy, HDF5 or another known format is named as that, with what makes a state of it. IOError has the path
-    and what the system says.
+    CheckpointError for a file that breaks a rule of the format, for a tensor with a dtype unknown to Yoke, for a set with a
+    missing file or with an index that leads out of its folder, and for a folder with no state or several. Its native_code is
+    errno.EINVAL if the path has no state at all, or no single state, and 0 if the state is damaged. A file of PyTorch, NumPy,
+    HDF5 or another known format is named as such, with its conversion. IOError has the path and the system's error.
     """
     return _yoke._load(path, device, mmap, dtype, names)
 
 
 @named
 def load_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a safetensors file or a set of them holds, without the data.
+    """Describes a safetensors file or a set of files, without the data.
 
-    A dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes", "header_bytes", "files" (the bytes of
-    each by its name), "has_tree" (whether save() kept a tree in it), "metadata" (strings) and "tensors": for each name a
-    dict of "dtype" (a name, the format's own where Yoke has none), "shape", "bytes", "offset" in the file, and of a set
-    "file". `path` and errors are those of load().
+    A dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes", "header_bytes", "files" (the bytes of each by
+    its name), "has_tree" (whether save() kept a tree in it), "metadata" (strings) and "tensors". "tensors" has for each name a
+    dict of "dtype" (a name, the format's own if Yoke has none), "shape", "bytes", "offset" in the file, and for a set "file".
+    `path` and errors are those of load().
     """
     return _yoke._load_info(path)

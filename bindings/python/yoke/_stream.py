@@ -7,11 +7,11 @@ from yoke._yoke import Stream
 
 
 class stream:
-    """Gives this thread's work to a stream, and makes its device the current one: `with yoke.stream(s):`. A block belongs
-    to the context (contextvars), as no_grad's does.
+    """Gives this thread's work to a stream, and makes its device current: `with yoke.stream(s):`. A block belongs to the context
+    (contextvars), as no_grad's does.
 
-    The block only sets what is current, as PyTorch's does: what the stream reads must have been written on
-    it, or be ordered by an event or s.wait_stream(other).
+    The block only sets the current stream, as PyTorch's does: memory read by the stream must have been written on the stream, or
+    be ordered by an event or s.wait_stream(other).
     """
 
     def __init__(self, stream: Stream) -> None:

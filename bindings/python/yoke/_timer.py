@@ -8,7 +8,7 @@ from yoke._named import Named
 
 
 class Measurement(NamedTuple):
-    """Seconds a call: the median of all runs, the distance of their quartiles, and how many they were."""
+    """Seconds per call: the median of all runs, the distance of their quartiles, and the number of runs."""
     median: float
     iqr: float
     runs: int
@@ -24,9 +24,9 @@ def _quantile(ordered, part):
 class Timer(Named):
     """Measures a function without arguments: `median, iqr, runs = Timer(fn).run()`.
 
-    It is called `warmup` times unmeasured, then in runs until `seconds` have passed, at least five. The device is
-    waited for before and after each run, so that its work counts. A run is as many calls as take a tenth of a
-    millisecond, so that the clock and the waiting do not.
+    The function is called `warmup` times unmeasured, then in runs until `seconds` have passed, at least five. The timer waits for
+    the device before and after each run, so that its work counts. A run has enough calls to take a tenth of a millisecond, so
+    that the clock and the waits do not count.
     """
 
     def __init__(self, fn, device=None, seconds=0.5, warmup=3):

@@ -1,4 +1,4 @@
-# Of yoke._yoke: optimizers, schedules, scaling and averages, for yoke/optim and yoke/_scaler.py.
+# Optimizers, schedules, scaling and averages in yoke._yoke, for yoke/optim and yoke/_scaler.py.
 import builtins
 from collections.abc import Sequence
 from typing import Any

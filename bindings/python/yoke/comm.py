@@ -1,13 +1,13 @@
-"""Groups of ranks that work on one thing together, and their collectives.
+"""Groups of ranks that work together, and their collectives.
 
     group = yoke.comm.init()                     # torchrun, mpirun, srun, … tell which rank this is
     group.all_reduce(gradient, op="avg")
     work = group.all_gather(out, part, async_op=True); …; work.wait()
 
-Ranks are processes, or threads of one (init_all). All ranks of a group make the same calls in the same order. Where they
-do not, where one has died, or does not come in time, every rank gets the same yoke.CollectiveError (or TimeoutError),
-which names the culprit: its rank, host and process, and what it called. Nothing hangs, and nothing wrong is returned. A
-group that has failed stays so; init() makes another one in the same process.
+Ranks are processes, or threads of a process (init_all). All ranks of a group make the same calls in the same order. If calls
+differ, or a rank has died or does not arrive in time, every rank gets the same yoke.CollectiveError (or TimeoutError) with the
+culprit: its rank, host and process, and its call. No rank hangs, and no result is wrong. A failed group stays failed; init()
+makes a new group in the same process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
 __all__ = ["Group", "Variable", "coalesce", "env", "finalize", "hang", "init", "init_all", "measure_shares"]
 
-_yoke._comm_tell_lines(__file__)  # that of the script which calls what is here
+_yoke._comm_tell_lines(__file__)  # reports the script's line, not this file's
 
 _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 
@@ -42,7 +42,7 @@ def _reduction(op: str, call: str) -> int:
 
 
 class _Scopes(threading.local):
-    """Of the calling thread: how many coalesce() it is in, and what the outermost one waits for."""
+    """State of the calling thread: the number of open coalesce() scopes, and the works of the outermost scope."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -67,7 +67,7 @@ def _run(core: Any, call: str, async_op: bool, t: Any = None, out: Any = None, p
         raise
     if async_op or work is None:
         return work
-    if _scopes.depth:  # whose end waits
+    if _scopes.depth:  # the scope's end waits
         _scopes.works.append(work)
         return None
     work.wait()
@@ -80,12 +80,12 @@ def _reason_of(error: BaseException) -> str:
 
 
 def _tell_raised() -> None:
-    """When the script has ended: what ended it, which Python has kept; not what a prompt has shown, and went on."""
+    """Notes the error that ended the script, kept by Python; ignores errors that an interactive prompt has shown."""
     error = getattr(sys, "last_exc", getattr(sys, "last_value", None))
     if not isinstance(error, BaseException) or hasattr(sys, "ps1") or sys.flags.interactive:
         return
     _yoke._comm_note_raised(_reason_of(error))
-    if isinstance(error, KeyboardInterrupt):  # Python ends by the signal, so that nothing of C comes behind
+    if isinstance(error, KeyboardInterrupt):  # Python ends by the signal, so no later C code runs
         _yoke._comm_finalize()
 
 
@@ -93,13 +93,13 @@ atexit.register(_tell_raised)
 
 
 class Group:
-    """Ranks that make the same calls in the same order; init(), init_all() and split() give them.
+    """Ranks that make the same calls in the same order; made by init(), init_all() and split().
 
-    Every collective returns None when its tensors are written; with async_op=True it returns a Work at once, wait() of
-    which ends then, and until then nobody writes the tensors. They may have any strides. Of tensors of a GPU the current
-    stream waits, not the host, unless wait() is given a time. `op` is "sum", "avg", "prod",
-    "min" or "max"; float16 and bfloat16 add up in float32 on the host, and as reduce_dtype says by NCCL. avg is for what
-    floats, min and max for every dtype, sum and prod for all but bool and float8.
+    Every collective returns None when its tensors are written. With async_op=True a collective returns a Work at once; wait() of
+    the work ends when the tensors are written, and until then no other code may write them. Tensors may have any strides. For
+    tensors of a GPU the current stream waits, not the caller, unless wait() has a time. `op` is "sum", "avg", "prod", "min" or
+    "max"; float16 and bfloat16 add up in float32 on the host, and by reduce_dtype in NCCL. avg is for floating dtypes, min and
+    max for every dtype, sum and prod for all but bool and float8.
     """
 
     def __init__(self, core: Any) -> None:
@@ -117,7 +117,7 @@ class Group:
 
     @property
     def local_rank(self) -> int:
-        """Its number among those on its host."""
+        """Number among the ranks on its machine."""
         return self._core.local_rank()
 
     def all_reduce(self, t: Tensor, op: str = "sum", async_op: bool = False, reduce_dtype: dtype_ | None = None) -> Work | None:
@@ -140,7 +140,7 @@ class Group:
         return _run(self._core, "all_gather", async_op, t, out)
 
     def gather(self, out: Tensor | None, t: Tensor, root: int, async_op: bool = False) -> Work | None:
-        """`out` of rank `root` has `t` of all ranks; it is None on the others."""
+        """Fills `out` of rank `root` with `t` of all ranks; `out` is None on the other ranks."""
         return _run(self._core, "gather", async_op, t, out, root)
 
     def scatter(self, out: Tensor, t: Tensor | None, root: int, async_op: bool = False) -> Work | None:
@@ -168,26 +168,26 @@ class Group:
         return _run(self._core, "barrier", async_op)
 
     def monitored_barrier(self, timeout: float) -> None:
-        """The same within `timeout` seconds; TimeoutError lists all ranks that did not come, and the group goes on.
+        """Waits as barrier does, at most `timeout` seconds; TimeoutError lists all ranks that did not arrive, and the group goes on.
 
-        Where a rank has died it ends at once: CollectiveError lists those, and who is not there yet.
+        If a rank has died, the call ends at once: CollectiveError lists dead ranks and ranks that are not there yet.
         """
         asked(self._core, "monitored_barrier", lambda: self._core.monitored_barrier(timeout))
 
     def split(self, color: int | None, key: int = 0) -> Group | None:
-        """The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it.
+        """Makes groups of the ranks with the same color, in the order of their keys; all ranks call it.
 
-        None for a color of None, or one below 0: that rank is in none of them.
+        Returns None for a color of None, or below 0: the rank is in no new group.
         """
         part = made(self._core, "split", lambda: self._core.split(-1 if color is None else color, key))
         return None if part is None else Group(part)
 
     def shrink(self, timeout: float = 5.) -> Group:
-        """The ranks that call it within `timeout` seconds, in their order, are a new group, and this one ends.
+        """Makes a new group of the ranks that call within `timeout` seconds, in their order; this group ends.
 
-        Whatever has become of the others, of rank 0, and of whoever launched them. It returns early where each rank has
-        come, or its process has ended; the last quarter of the time is for the making. A rank that comes when the others have gone on gets CollectiveError, and makes no
-        group of its own. Where this was the default group the new one is.
+        The call works whatever has happened to the other ranks, to rank 0, or to the launcher. It returns early if each rank has
+        joined or its process has ended; the last quarter of the time is for making the group. A rank that calls after the new
+        group was made gets CollectiveError, and makes no group. If this was the default group, the new group becomes the default.
         """
         return Group(asked(self._core, "shrink", lambda: self._core.shrink(timeout)))
 
@@ -199,25 +199,27 @@ class Group:
         return made(self._core, "empty", lambda: self._core.empty(shape, dtype, device))
 
     def abort(self, reason: str | None = None) -> None:
-        """Ends the group on all ranks: what is under way, and what is called later, is a CancelledError."""
+        """Ends the group on all ranks: running and later calls are a CancelledError."""
         self._core.abort(reason)
 
     def dump(self, path: str | os.PathLike[str]) -> None:
-        """Writes what this rank knows of the group: its ranks, the last 2,000 calls with lines of the script, why it failed.
+        """Writes this rank's knowledge of the group: its ranks, the last 2,000 calls with lines of the script, the reason of a
+        failure.
 
-        As JSON, for hang() and `yoke hang`. Any thread may call it while another one hangs in a call, and so may a handler
-        of signal.signal(): signal.signal(signal.SIGUSR1, lambda *_: group.dump(path)). Also of a group that has failed.
+        The file is JSON, for hang() and `yoke hang`. Any thread may call it while another thread hangs in a call, and so may a
+        handler of signal.signal(): signal.signal(signal.SIGUSR1, lambda *_: group.dump(path)). A failed group may be dumped too.
         """
         self._core.dump(path)
 
     @contextmanager
     def join(self, *objects: Any) -> Iterator[None]:
-        """Around the loops of ranks with unlike numbers of batches: with group.join(optimizer): for x in batches: ddp(x)…
+        """Encloses the loops of ranks with different numbers of batches: with group.join(optimizer): for x in batches: ddp(x)…
 
-        A rank that has come to the end answers the others' backwards with weight 0 until all are there. Then all have the
-        parameters, buffers and gradients of one that came last, and of its `objects`, which have made more steps, the states. Each rank
-        has such a block, or each backward is a StateError on all; so is the end where none had a backward, and a group that not
-        one DistributedDataParallel has. An exception that leaves the block ends the group, on all ranks with its reason.
+        A finished rank answers the other ranks' backward passes with weight 0 until all have finished. Then all have the
+        parameters, buffers and gradients of a rank that finished last, and the states of its `objects`, because these have made
+        more steps. Each rank has such a block; else each backward is a StateError on all ranks. The end of the block is a
+        StateError if no rank had a backward, or if the group does not have exactly one DistributedDataParallel. An exception that
+        leaves the block ends the group, on all ranks with its reason.
         """
         made(self._core, "join", lambda: _carried.check(objects, "join"))
         self._core.join_begin()
@@ -250,23 +252,23 @@ for _name in ("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scat
 
 def init(backend: str | None = None, init_method: str = "env://", rank: int | None = None, world_size: int | None = None,
          timeout: float = 600., init_timeout: float = 300., store: Any = None, device: Device | str | None = None) -> Group:
-    """The group of all ranks; each of them calls it. The first one of a process is its default group.
+    """Makes the group of all ranks; each rank calls it. The first group of a process is its default group.
 
-    Which rank this is, of how many, and where rank 0 is, is told by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-    (torchrun, Kubeflow), by mpirun, srun or an indexed Job; or by `init_method` "tcp://HOST:PORT" or "file:///PATH" with
-    `rank` and `world_size`. `timeout` is the seconds that a call may take, `init_timeout` those until all must be there.
+    Rank, number of ranks and rank 0's address come from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun, Kubeflow), from
+    mpirun, srun or an indexed Job; or from `init_method` "tcp://HOST:PORT" or "file:///PATH" with `rank` and `world_size`.
+    `timeout` is the seconds of a call, `init_timeout` the seconds until all ranks must be there.
 
-    `backend` None: the host's engine, and NCCL for tensors of GPUs if it can serve all ranks; if not they pass through the
-    host's memory, and a warning says why. "nccl": an error if not. "cpu" (also called "gloo") or "mpi": for all tensors. NCCL's communicator is made at the first
-    collective with a tensor of a GPU, on that GPU, so that set_device may come behind init(); with `device`, on all ranks,
-    at once.
+    `backend` None: the host's engine, and NCCL for tensors of GPUs if NCCL can serve all ranks; else these tensors pass through
+    host memory, and a warning says why. "nccl": an error if NCCL cannot serve. "cpu" (also called "gloo") or "mpi": for all
+    tensors. NCCL's communicator is made at the first collective with a tensor of a GPU, on this GPU, so set_device may come after
+    init(); with `device`, on all ranks, at once.
 
-    `store` stands for rank 0's address: an object with set(key, value), get(key), and wait([key], timeout) if get() does
-    not wait, such as a TCPStore, FileStore or PrefixStore of torch.distributed. init() calls it in this thread, and nobody
-    does after it. Several jobs on one store want a prefix each.
+    `store` replaces rank 0's address: an object with set(key, value), get(key), and wait([key], timeout) if get() does not wait,
+    such as a TCPStore, FileStore or PrefixStore of torch.distributed. Only init() calls the store, in this thread. If several
+    jobs share a store, each needs a prefix.
 
-    ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come;
-    CollectiveError from what the store raised; DeviceUnavailableError where the backend's module is missing.
+    ValueError for missing or contradicting settings; TimeoutError with the ranks that did not arrive; CollectiveError from an
+    error of the store; DeviceUnavailableError if the backend's module is missing.
     """
     calls = None if store is None else HostStore(store)
     try:
@@ -278,12 +280,12 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
 
 
 class coalesce:
-    """Collectives of this thread that are issued together, at the end of `with yoke.comm.coalesce():`.
+    """Issues collectives of this thread together, at the end of `with yoke.comm.coalesce():`.
 
-    No send or receive among them waits for another one, so that two ranks may send to each other. The calls return at
-    once, and their tensors are written behind the scope; works are waited for behind it. What gives more than that, as
-    split(), empty(), measure_shares() or a backward of data parallel, is a StateError inside. With an error inside nothing is
-    issued, of the outermost scope neither, whose end is a StateError where the error has not left it.
+    No send or receive among them waits for another, so two ranks may send to each other. The calls return at once, and their
+    tensors are written after the scope; wait for works after the scope. Calls with other results (split(), empty(),
+    measure_shares() or a backward of data parallel) are a StateError inside. After an error inside nothing is issued, in the
+    outermost scope neither; if the error did not leave the outermost scope, its end is a StateError.
     """
 
     def __enter__(self) -> None:
@@ -307,30 +309,30 @@ class coalesce:
 
 
 def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
-    """Who keeps groups from going on, by what some or all ranks have dumped: files, or folders of files "*.json".
+    """Finds the ranks that block groups, from dumps of some or all ranks: files, or folders of files "*.json".
 
-    A dict of "hangs"; "groups", each with "group" (its number), "size", "hangs", "blamed" (ranks), "finished" (calls that
-    all have finished), "findings" (each of "kind", "ranks" and "text"), "ranks" and "older" (dumps with newer ones);
-    "problems", of "path" and "text". IOError where no file is a dump.
+    A dict of "hangs"; "groups", each with "group" (its number), "size", "hangs", "blamed" (ranks), "finished" (calls finished by
+    all), "findings" (each of "kind", "ranks" and "text"), "ranks" and "older" (dumps replaced by newer dumps); "problems", of
+    "path" and "text". IOError if no file is a dump.
     """
     return _yoke._comm_hang(list(paths))
 
 
 def measure_shares(step_fn: Callable[[], object], group: Group | None = None) -> list[float]:
-    """How much of the work each rank should have, 1 in all, so that all need equally long: by the time of step_fn().
+    """Measures each rank's share of the work, with the sum 1, so that all ranks need the same time: by the time of step_fn().
 
-    All ranks call it; step_fn does the same work on each, and synchronizes what it gives to a device. It calls nothing of a
-    group, in which each would wait for the slowest: it steps the plain module, not the DistributedDataParallel. It is called four
-    times, of which the first does not count, and the quickest does. For DistributedSampler(shares=…), batches of a size
-    by share, and DistributedDataParallel.set_weight. `group` is the default group where it is None. What step_fn raises
-    ends the group, on all ranks with its reason.
+    All ranks call it; step_fn does the same work on each, and synchronizes work on a device. step_fn calls no group, because each
+    rank would then wait for the slowest: it steps the plain module, not the DistributedDataParallel. step_fn is called four
+    times; the first call does not count, and the quickest counts. For DistributedSampler(shares=…), batches of a size by share,
+    and DistributedDataParallel.set_weight. `group` None: the default group. An error of step_fn ends the group, on all ranks with
+    its reason.
     """
     if not callable(step_fn):
         raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it is a function without arguments")
     if _scopes.depth:
         raise _yoke.StateError("measure_shares(): this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind")
     held = Group(_yoke._comm_group()) if group is None else group
-    with held:  # which the others wait in
+    with held:  # the other ranks wait in this group
         step_fn()
         held.barrier()  # an early rank would have the processors alone
         seconds = timeit.repeat(step_fn, number=1, repeat=3)
@@ -345,11 +347,12 @@ def finalize() -> None:
 
 
 class Variable(NamedTuple):
-    """A variable of NCCL, Gloo or PyTorch that is set, and what it does here; env() gives them.
+    """Variable of NCCL, Gloo or PyTorch in the environment, with its effect here; from env().
 
-    `effect` is "sets": it decides `setting`, "YOKE_COMM_SHM=0"; "overruled": another variable or the program decides it;
-    "always": what it asks for is so in any case; "passed": NCCL reads it, where NCCL serves tensors of GPUs; "nothing";
-    "unknown"; or "unreadable", an error at its first use. `text` says it for people, and of what does nothing what does.
+    `effect` is "sets": decides `setting`, "YOKE_COMM_SHM=0"; "overruled": another variable or the program decides `setting`;
+    "always": the requested behaviour always holds; "passed": NCCL reads the variable, if NCCL serves tensors of GPUs; "nothing";
+    "unknown"; or "unreadable", an error at its first use. `text` is for people; for a variable without effect it names the
+    effective setting.
     """
     name: str
     value: str
@@ -359,16 +362,16 @@ class Variable(NamedTuple):
 
 
 def env() -> list[Variable]:
-    """The variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, and what each does here, by their names."""
+    """Lists the variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, with their effect here, by their names."""
     return [Variable(*each) for each in _yoke._comm_variables()]
 
 
 def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: float = 600.) -> list[Group]:
-    """Groups of one process, a rank each: init_all(["cuda:0", "cuda:1"]), or init_all(["cpu"], size=4) whose ranks are threads.
+    """Makes groups of one process, a rank each: init_all(["cuda:0", "cuda:1"]), or init_all(["cpu"], size=4) with threads as ranks.
 
-    Of GPUs one thread may call for all ranks, so calls stand in `with yoke.comm.coalesce():`, which begins those of all groups
-    before any is waited for; one outside is a StateError. split(), shrink() and what else waits for all ranks by itself is
-    called by a thread for each group. Groups of ["cpu"] are used by a thread each, and take tensors of any device.
+    For GPUs a single thread may call for all ranks, so calls stand in `with yoke.comm.coalesce():`, which begins the calls of all
+    groups before any wait; a call outside is a StateError. A thread for each group calls split(), shrink() and other calls that
+    wait for all ranks. Groups of ["cpu"] are used by a thread each, and take tensors of any device.
     """
     if isinstance(devices, str) or not isinstance(devices, Iterable):
         raise _yoke.TypeError(f"init_all(): argument 'devices' is {shown(devices)}; it is a list of devices, such as ['cuda:0', 'cuda:1'] or ['cpu']")

@@ -25,17 +25,17 @@ def read_idx(path: str | os.PathLike[str], device: Device | str | int | None = "
 
 
 class DistributedSampler(Named):
-    """The indices of a data set of `n` examples that one rank takes in an epoch; an iteration is a pass.
+    """Indices of a data set of `n` examples for a rank in an epoch; an iteration is a pass.
 
         for epoch in range(10):
             sampler.set_epoch(epoch)
             for index in sampler: …
 
-    rank, world_size: those of the default group, where there is one, else one rank alone. shuffle: each epoch has an
-    order of its own, which `seed` decides, alike on all ranks. So that all ranks have equally many the order goes on with
-    its beginning, or with drop_last its rest is left out; pad=False gives each example to exactly one rank, as an
-    evaluation wants. shares: of each rank, 1 in all, so that each whole step of all ranks takes its part of the order.
-    ValueError, with the argument and both values.
+    rank, world_size: the default group's, if there is a default group, else a single rank's. shuffle: each epoch has a different
+    order, decided by `seed`, the same on all ranks. For equal numbers on all ranks the order continues with its beginning, or
+    with drop_last its rest is left out; pad=False gives each example to exactly one rank, for an evaluation. shares: each rank's
+    share, with the sum 1; in each step of all ranks a rank takes its part of the order. ValueError, with the argument and both
+    values.
     """
 
     def __init__(self, n: int, *, rank: int | None = None, world_size: int | None = None, shuffle: bool = True, seed: int = 0,
@@ -54,7 +54,7 @@ class DistributedSampler(Named):
             shares = [float(number("DistributedSampler", "shares", each)) for each in listed("DistributedSampler", "shares", shares, "numbers")]
             if len(shares) != world_size:
                 raise _yoke.ValueError(f"DistributedSampler(): argument 'shares' has {len(shares)} numbers for {world_size} ranks; give one for each")
-        self._pass: object = None  # that which the state tells of
+        self._pass: object = None  # pass described by the state
         self._core = _yoke._Sampler(n, rank, world_size, bool(shuffle), seed, bool(drop_last), bool(pad), shares)
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class DistributedSampler(Named):
         return self._core.length()
 
     def __iter__(self) -> Iterator[int]:
-        """A pass, which the state tells of: StateError from one that goes on when another was begun, or the state was set."""
+        """Begins a pass, described by the state. StateError if a pass goes on after another was begun, or after the state was set."""
         self._core.begin()
         own = self._pass = object()
         index = self._core.next()
@@ -94,7 +94,7 @@ class DistributedSampler(Named):
         self._pass = None
 
     def regroup(self, group: Group) -> None:
-        """The next pass deals what is left of the epoch, to the rank that has come furthest, among those of `group`, which all call it."""
+        """Deals the rest of the furthest rank's epoch among the ranks of `group`, from the next pass on; all its ranks call it."""
         if not isinstance(group, Group):
             raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
         group._core.regroup_sampler(self._core)

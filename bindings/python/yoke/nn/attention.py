@@ -12,7 +12,7 @@ from yoke.nn.layers import Dropout, Linear
 from yoke.nn.module import Module
 from yoke.nn.norm import LayerNorm
 
-Pair = tuple[Tensor, Tensor]  # what is to be added up
+Pair = tuple[Tensor, Tensor]  # two summands
 
 
 def _check_places(x: Tensor, width: int, call: str, name: str) -> None:
@@ -23,9 +23,9 @@ def _check_places(x: Tensor, width: int, call: str, name: str) -> None:
 class MultiheadAttention(Module):
     """Self-attention over x [N, length, embed_dim] (A. Vaswani et al., "Attention Is All You Need").
 
-    Queries, keys and values come of one product with `qkv`, heads of queries first. num_kv_heads below num_heads
-    shares each head of keys and values among several of queries (J. Ainslie et al., "GQA"). A causal layer lets
-    each place see itself and what stands before it.
+    One product with `qkv` gives queries, keys and values, heads of queries first. With num_kv_heads below num_heads several heads
+    of queries share a head of keys and values (J. Ainslie et al., "GQA"). In a causal layer each place sees itself and earlier
+    places.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, *, num_kv_heads: int | None = None, bias: bool = True,
@@ -62,11 +62,11 @@ class MultiheadAttention(Module):
 class TransformerBlock(Module):
     """x + attention(norm(x)), then x + mlp(norm(x)), on x [N, length, width].
 
-    Each addition is made in one pass with the norm behind it. With hand_on=True the last one is left to what follows:
-    the result is the pair of what is to be added up, which the next block takes for x, or a LayerNorm at the end.
+    Each addition runs in one pass with the following norm. With hand_on=True the last addition is left to the next layer: the
+    result is the pair of summands. The next block takes the pair for x, or a LayerNorm does at the end.
 
-    The MLP is `hidden` wide (4 · width if not given), with its activation in the product: see yoke.linear. (Norms
-    come first: R. Xiong et al., "On Layer Normalization in the Transformer Architecture".)
+    The MLP is `hidden` wide (4 · width if not given), with its activation in the product: see yoke.linear. (Norms come first: R.
+    Xiong et al., "On Layer Normalization in the Transformer Architecture".)
     """
 
     def __init__(self, width: int, num_heads: int, num_kv_heads: int | None = None, hidden: int | None = None,

@@ -1,4 +1,4 @@
-"""Modules that hold others in order."""
+"""Modules that hold other modules in order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Ordered(Module):
     def __getitem__(self: C, index: slice) -> C: ...
 
     def __getitem__(self: C, index: int | slice) -> Module | C:
-        """One module, or a container of this kind with those of a slice, which both then share."""
+        """Returns a module, or a container of this kind with the modules of a slice, shared by both."""
         modules = list(self._modules.values())
         if isinstance(index, slice):
             part: C = type(self).__new__(type(self))
@@ -56,7 +56,7 @@ class _Ordered(Module):
 
 
 class Sequential(_Ordered):
-    """Modules one after the other: each one's result is the next one's argument."""
+    """Modules in sequence: the result of each is the argument of the next."""
 
     def __init__(self, *modules: Module) -> None:
         self.extend(modules)
@@ -68,7 +68,7 @@ class Sequential(_Ordered):
 
 
 class ModuleList(_Ordered):
-    """A list of modules, which a forward() of one's own goes through."""
+    """List of modules for the forward() of an outer module."""
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self.extend(modules)

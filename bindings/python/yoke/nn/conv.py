@@ -20,7 +20,7 @@ _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "
 
 
 def sizes(call: str, name: str, value: Any, least: int, axes: int = 2) -> tuple[int, ...]:
-    """A whole number for each axis, or one that stands for all."""
+    """Returns a whole number for each axis; a single number stands for all."""
     listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value] * axes
     if len(listed) != axes:
         raise _yoke.ValueError(f"{call}(): argument '{name}' has {len(listed)} numbers; give one, or {axes}")
@@ -47,7 +47,7 @@ class _Conv(Module):
         self.dilation = sizes(call, "dilation", dilation, 1, self._axes)
 
     def _draw(self, channels: tuple[int, int], bias: bool, device: Device | str | int | None, dtype: DType | None) -> None:
-        """weight is [*channels, *kernel_size]; fan_in is all of it but its first axis."""
+        """Draws weight [*channels, *kernel_size]; fan_in is the product of all lengths but the first."""
         fan_in = channels[1]
         for length in self.kernel_size:
             fan_in *= length
@@ -131,11 +131,11 @@ class Conv2d(_Forward):
 
 
 class ConvTranspose2d(_Conv):
-    """The gradient of Conv2d by its input, as a layer: x [N, in_channels, H, W], or without N, grows by stride.
+    """Gradient of Conv2d by its input, as a layer: x [N, in_channels, H, W], or without N, grows by stride.
 
-    weight is [in_channels, out_channels / groups, height, width]; it and bias start uniform in
-    ±1/√(out_channels / groups · height · width). output_padding, below stride or dilation, is added to the result's size, which is
-    (H - 1) · stride - 2 · padding + dilation · (height - 1) + 1 without it.
+    weight is [in_channels, out_channels / groups, height, width]; weight and bias start uniform in ±1/√(out_channels / groups ·
+    height · width). output_padding, below stride or dilation, is added to the result's size, which is (H - 1) · stride - 2 ·
+    padding + dilation · (height - 1) + 1 without it.
     """
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Size, stride: Size = 1, padding: Size = 0,

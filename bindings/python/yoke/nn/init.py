@@ -78,7 +78,7 @@ def _erfinv(x: Tensor) -> Tensor:
 
 
 def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> T:
-    """Normal with a mean and a standard deviation, of which only what lies in [a, b] is drawn."""
+    """Draws from a normal distribution with a mean and a standard deviation, cut to [a, b]."""
     need_tensor("trunc_normal_", "tensor", tensor)
     given = {"mean": mean, "std": std, "a": a, "b": b}
     mean, std, a, b = (number("trunc_normal_", name, value) for name, value in given.items())
@@ -143,9 +143,9 @@ def kaiming_normal_(tensor: T, a: float = 0.0, mode: str = "fan_in", nonlinearit
 
 
 def orthogonal_(tensor: T, gain: float = 1.0) -> T:
-    """Orthonormal rows, or columns where those are fewer, times gain (A. Saxe et al.); axes from 1 on are joined.
+    """Orthonormal rows, or columns if there are fewer columns, times gain (A. Saxe et al.); axes from 1 on are joined.
 
-    Rows of normal draws, each freed of those before it, twice (Gram and Schmidt), in float64.
+    Rows of normal draws, each orthogonalized against earlier rows, twice (Gram and Schmidt), in float64.
     """
     columns, rows = _fans(tensor, "orthogonal_")[0], tensor.shape[0]
     gain = number("orthogonal_", "gain", gain)

@@ -1,4 +1,4 @@
-"""Module, the base of every layer and network, and Parameter, the tensors that it trains."""
+"""Module, the base of every layer and network, and Parameter, its trained tensors."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ M = TypeVar("M", bound="Module")
 
 
 class Parameter(Tensor):
-    """A tensor that a Module lists among its parameters. It shares the memory of `data` and is a leaf."""
+    """Tensor that a Module lists among its parameters. It shares the memory of `data` and is a leaf."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
         """`data` is a tensor; a floating one where requires_grad is True."""
         return super().__new__(cls, need_tensor("Parameter", "data", data).detach()).requires_grad_(requires_grad)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "data":  # which scripts for PyTorch assign to; an attribute of that name would change no weight
+        if name == "data":  # scripts for PyTorch assign to `data`; a plain attribute would change no weight
             raise AttributeError("a Parameter has no 'data' to assign to; with yoke.no_grad(): parameter.copy_(tensor) changes its values")
         super().__setattr__(name, value)
 
 
 class LoadResult(NamedTuple):
-    """What load_state_dict(strict=False) passed over: names without values, and values without names."""
+    """Names skipped by load_state_dict(strict=False): names without values, and values without names."""
 
     missing: list[str]
     unexpected: list[str]
@@ -55,7 +55,7 @@ class Module(Named):
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What a call computes; every subclass has its own."""
+        """Computes the result of a call; every subclass defines it."""
         raise _yoke.UnsupportedError(f"{type(self).__name__} has no forward(); a Module must define one")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -72,13 +72,13 @@ class Module(Named):
             self._forget(name)
             object.__setattr__(self, name, value)
         elif name in table:
-            table[name] = value  # in its place among the others
+            table[name] = value  # keeps its place in the order
         else:
             self._forget(name)
             table[name] = value
 
     def _table_for(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Returns the table that keeps the value under that name, or None; TypeError where checkpoints and optimizers would lose it."""
+        """Returns the table for a value under a name, or None; TypeError if checkpoints and optimizers would lose the value."""
         if isinstance(value, Parameter):
             return self._parameters
         if value is not None and name in self._parameters:
@@ -95,7 +95,7 @@ class Module(Named):
 
     def __getattr__(self, name: str) -> Any:
         # Reached where ordinary look-up fails.
-        own = vars(self)  # which has no tables yet where pickle makes an object bare
+        own = vars(self)  # no tables yet if pickle makes a bare object
         for table in (own.get("_parameters", {}), own.get("_buffers", {}), own.get("_modules", {})):
             if name in table:
                 return table[name]
@@ -117,7 +117,7 @@ class Module(Named):
                 raise _yoke.ValueError(f"{call}(): '{name}' is a {kind} of this {type(self).__name__}; del module.{name} first, or choose another name")
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
-        """Adds a parameter, or None for one that this module goes without, such as a bias."""
+        """Adds a parameter, or None for a missing parameter, such as a bias."""
         if parameter is not None and not isinstance(parameter, Parameter):
             raise _yoke.TypeError(f"register_parameter(): argument 'parameter' is {shown(parameter)}; a Parameter or None is needed")
         self._check_free("register_parameter", text("register_parameter", "name", name), self._parameters)
@@ -127,7 +127,7 @@ class Module(Named):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that moves with the module but is not trained, such as a running mean.
 
-        It is part of state_dict() if it is persistent.
+        A persistent buffer is part of state_dict().
         """
         if tensor is not None and not isinstance(tensor, Tensor):
             raise _yoke.TypeError(f"register_buffer(): argument 'tensor' must be a tensor or None, not {type(tensor).__name__}")
@@ -137,7 +137,7 @@ class Module(Named):
         if not persistent:
             self._transient.add(name)
 
-    # ---- What there is below ---------------------------------------------------------------------------------
+    # ---- Members below ---------------------------------------------------------------------------------------
 
     def named_modules(self, *, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """This module and all below it, each once, with dotted names."""
@@ -151,9 +151,9 @@ class Module(Named):
                 stack += [(_joined(name, child), below) for child, below in reversed(module._modules.items())]
 
     def _every_module(self, call: str) -> Iterator[tuple[str, Module]]:
-        """As named_modules(), under every name that a module has; ValueError for one that holds itself."""
+        """Yields as named_modules(), under every name of a module; ValueError for a module that holds itself."""
         within: set[int] = set()  # the ids of those on the way to where the walk is
-        stack: list[tuple[str, Module | None, int]] = [("", self, id(self))]  # no module: it has left that of this id
+        stack: list[tuple[str, Module | None, int]] = [("", self, id(self))]  # no module: marks the end of the module with this id
         while stack:
             name, module, number = stack.pop()
             if module is None:
@@ -201,8 +201,9 @@ class Module(Named):
     # ---- Changing all of it ----------------------------------------------------------------------------------
 
     def apply(self: M, fn: Callable[[Module], Any]) -> M:
-        """Calls fn(module) for all modules below and then for this one; returns it. One that holds itself is not entered
-        again from within."""
+        """Calls fn(module) for all modules below and then for this module; returns the module. A module that holds itself is not
+        entered again from within.
+        """
         within: set[int] = set()
 
         def walk(module: Module) -> None:
@@ -217,7 +218,7 @@ class Module(Named):
         return self
 
     def train(self: M, mode: bool = True) -> M:
-        """Training mode, in which Dropout works, for this module and all below; returns it."""
+        """Sets the training mode, in which Dropout works, for this module and all below; returns the module."""
         for module in self.modules():
             module.training = mode
         return self
@@ -250,11 +251,11 @@ class Module(Named):
 
     @named
     def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None, non_blocking: bool = False) -> M:
-        """Moves all parameters and buffers below and casts those that are floating; returns the module.
+        """Moves all parameters and buffers below and casts the floating ones; returns the module.
 
-        Parameters stay the same objects, with their gradients, so that an optimizer made before goes on with them; a buffer
-        that changes becomes a new tensor. What was recorded before cannot be walked back afterwards. non_blocking is for
-        buffers: the move of a parameter waits.
+        Parameters stay the same objects, with their gradients, so an existing optimizer goes on with them; a changed buffer
+        becomes a new tensor. Earlier records cannot be walked back afterwards. non_blocking is for buffers: the move of a
+        parameter waits.
         """
         if dtype is None and (isinstance(device, DType) or isinstance(getattr(_yoke, str(device), None), DType)):
             device, dtype = None, device  # type: ignore[assignment]
@@ -291,7 +292,7 @@ class Module(Named):
     # ---- State -----------------------------------------------------------------------------------------------
 
     def _state(self, call: str) -> dict[str, Tensor]:
-        """Parameters and persistent buffers under every name that they have, as PyTorch lists them."""
+        """Returns parameters and persistent buffers under all their names, as PyTorch lists them."""
         own: dict[str, Tensor] = {}
         for prefix, module in self._every_module(call):
             kept = {name: value for name, value in module._buffers.items() if name not in module._transient}
@@ -306,10 +307,10 @@ class Module(Named):
         return {name: value.detach() for name, value in self._state("state_dict").items()}
 
     def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
-        """Copies values into parameters and buffers. Nothing is changed unless all of it fits.
+        """Copies values into parameters and buffers. If any value does not fit, nothing is changed.
 
-        ValueError for names that are missing or left over (unless strict is False, when they are returned) and
-        for shapes that differ; TypeError for what is no tensor, or no dict.
+        ValueError for missing or extra names (if strict is False they are returned instead) and for different shapes; TypeError
+        for a value that is no tensor, or an argument that is no dict.
         """
         entries("load_state_dict", "state_dict", state_dict, ())
         own = self._state("load_state_dict")
@@ -333,7 +334,7 @@ class Module(Named):
     # ---- Text ------------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of repr()."""
+        """Text between the parentheses of repr()."""
         return ""
 
     @recursive_repr("(holds itself)")
@@ -350,6 +351,6 @@ def _joined(prefix: str, name: str) -> str:
 
 
 def _moved(buffer: Tensor, device: Any, dtype: Any, non_blocking: bool) -> Tensor:
-    """A buffer on another device, with another dtype if it is floating; itself if nothing changes."""
+    """Returns a buffer on another device, with another dtype if floating; the same buffer if nothing changes."""
     there = buffer.detach().to(device, dtype if buffer.dtype.is_floating_point else None, non_blocking)
     return buffer if there.dtype is buffer.dtype and yoke.shares_memory(there, buffer) else there

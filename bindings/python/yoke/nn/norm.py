@@ -25,7 +25,7 @@ def _is_half(x: Tensor) -> bool:
 
 
 class _Affine(Module):
-    """A scale and a shift of one shape, or neither of them."""
+    """Scale and shift of the same shape, or neither."""
 
     weight: Parameter | None
     bias: Parameter | None
@@ -53,8 +53,9 @@ class LayerNorm(_Affine):
     def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]: ...
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
-        """With a residual: x + residual, and the norm of that, in one pass over memory (yoke.add_layer_norm); under
-        autocast the norm is in the half that products take."""
+        """With a residual: x + residual, and the norm of the sum, in one pass over memory (yoke.add_layer_norm); under autocast the
+        norm has the 16-bit float of products.
+        """
         if residual is None:
             return yoke.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         dtype, is_cast = None, yoke.is_autocast_enabled()
@@ -88,7 +89,7 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Normalises x [N, C, …] in num_groups groups of channels; then weight and bias, one number a channel.
+    """Normalises x [N, C, …] in num_groups groups of channels; then weight and bias, a number for each channel.
 
     (Y. Wu, K. He, "Group Normalization".)
     """
@@ -112,9 +113,9 @@ class GroupNorm(_Affine):
 class _BatchNorm(_Affine):
     """Normalises each channel over the batch while training, by running statistics otherwise.
 
-    (S. Ioffe, C. Szegedy, "Batch Normalization".) running = (1 - momentum) * running + momentum * batch; momentum
-    None takes the plain average over all batches so far. With relu=True what comes out is the ReLU of that, or of that
-    and a residual of x's shape, in one pass over memory: yoke.batch_norm_add_relu.
+    (S. Ioffe, C. Szegedy, "Batch Normalization".) running = (1 - momentum) * running + momentum * batch; momentum None takes the
+    plain average over all batches so far. With relu=True the result is the ReLU of the norm, or of the norm plus a residual of
+    x's shape, in one pass over memory: yoke.batch_norm_add_relu.
     """
 
     running_mean: Tensor | None

@@ -17,10 +17,10 @@ __all__ = ["SGD", "Adam", "AdamW", "EMA", "Optimizer", "clip_grad_norm_", "sched
 
 @named
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """Multiplies all gradients by one factor, so that their norm as one vector is max_norm at most.
+    """Multiplies all gradients by the same factor, so that their norm as a vector is max_norm at most.
 
-    Returns the norm before, a scalar tensor; nothing waits for it. norm_type is 2, 1, float("inf") or any number
-    above 0. With a GradScaler, call scaler.unscale_(optimizer) first.
+    Returns the norm before, a scalar tensor, without a wait. norm_type is 2, 1, float("inf") or any number above 0. With a
+    GradScaler, call scaler.unscale_(optimizer) first.
     """
     one = isinstance(parameters, Tensor)
     params = [parameters] if one else listed("clip_grad_norm_", "parameters", parameters, "tensors")

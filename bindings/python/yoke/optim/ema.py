@@ -29,7 +29,7 @@ class EMA(Named):
         self.params = listed("EMA", "params", params, "tensors")
         self.decay = decay
         self._core = _yoke._Ema(self.params, decay)
-        self._depth = 0  # of applied() in applied()
+        self._depth = 0  # depth of nested applied()
 
     def update(self) -> None:
         """Takes the parameters in, after a step of their optimizer."""
@@ -41,7 +41,7 @@ class EMA(Named):
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The parameters are the averages inside, and themselves again after it; inside itself it changes nothing."""
+        """Puts the averages into the parameters inside, and the parameters back afterwards. A nested call has no effect."""
         if self._depth == 0:
             self._core.swap()
         self._depth += 1
@@ -58,7 +58,7 @@ class EMA(Named):
         return [self._core.average(i) for i in range(len(self.params))]
 
     def state_dict(self) -> dict[str, Any]:
-        """Decay and averages. The tensors are the live ones: clone() what must stay."""
+        """Decay and averages. The tensors are live: clone() them to keep their values."""
         state: dict[str, Any] = self._core.state()
         return state
 

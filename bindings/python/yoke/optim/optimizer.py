@@ -1,4 +1,4 @@
-"""SGD, Adam and AdamW over the optimizers of the core, which step all parameters of a group in one launch."""
+"""SGD, Adam and AdamW over the core's optimizers, which step all parameters of a group in one launch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from yoke._yoke import Tensor
 
 
 class Optimizer(Named):
-    """What all optimizers share: groups of parameters with options of their own, and their state.
+    """Base of all optimizers: groups of parameters with their options, and their state.
 
-    `params` are tensors, or dicts {"params": tensors, "lr": …}. Options in param_groups may be changed at any time and
-    count from the next step; tensors and groups come by add_param_group() alone. With master_weights, float16 and
-    bfloat16 parameters have a float32 copy that the steps change; the parameter is that copy rounded. One optimizer is
-    for one thread at a time.
+    `params` are tensors, or dicts {"params": tensors, "lr": …}. Options in param_groups may be changed at any time and count from
+    the next step; only add_param_group() adds tensors and groups. With master_weights, float16 and bfloat16 parameters have a
+    float32 copy that the steps change; the parameter is the rounded copy. An optimizer is for one thread at a time.
     """
 
     _KIND: ClassVar[str]
@@ -28,7 +27,7 @@ class Optimizer(Named):
         self.param_groups: list[dict[str, Any]] = []
         self._core = _yoke._Optimizer(self._KIND, defaults)
         self._told: list[tuple[Any, ...]] = []  # the options that the core has of each group,
-        self._params: list[tuple[Tensor, ...]] = []  # and the tensors
+        self._params: list[tuple[Tensor, ...]] = []  # tensors of each group
         entries = listed(self._KIND, "params", params, "tensors or dicts")
         if not entries:
             raise _yoke.ValueError(f"{self._KIND}(): argument 'params' is empty; there is nothing to optimize. A generator such as net.parameters() can be used once: call it again, or keep list(net.parameters())")
@@ -83,7 +82,7 @@ class Optimizer(Named):
         return self._core
 
     def step(self) -> None:
-        """One step over every parameter that has a gradient."""
+        """Steps over every parameter with a gradient."""
         self._tell().step()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -92,18 +91,18 @@ class Optimizer(Named):
         self._core.zero_grad(set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """State and options in PyTorch's layout. Tensors in it are the live ones: clone() what must stay."""
+        """State and options in PyTorch's layout. The tensors are live: clone() them to keep their values."""
         state: dict[str, Any] = self._tell().state()
         for group, saved in zip(self.param_groups, state["param_groups"]):
             saved.update({name: value for name, value in group.items() if name not in saved})
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over copies of what state_dict() gave; an error, and nothing changed, where it does not fit.
+        """Takes over copies of state_dict()'s result. If it does not fit, raises an error and changes nothing.
 
-        ValueError where groups, options or the states of a parameter are missing, left over or out of range; TypeError
-        for what is no dict, or a tensor of another dtype. A parameter without any state has not been stepped. Of
-        PyTorch's options, one that is not here must be off.
+        ValueError for missing, extra or out-of-range groups, options or states of a parameter; TypeError for a value that is no
+        dict, or a tensor of another dtype. A parameter without any state has not been stepped. An option of PyTorch that does not
+        exist here must be off.
         """
         core, own = self._tell(), [set(group).difference(self._OPTIONS, ("params",)) for group in self.param_groups]
         known, added = _split_groups(state_dict, own)
@@ -137,10 +136,10 @@ class Optimizer(Named):
 
 
 def _split_groups(state_dict: Any, own: list[set[str]]) -> tuple[Any, list[dict[str, Any]]]:
-    """The state without what scripts have put into the groups of their own accord, and that for each group."""
+    """Returns the state without entries that scripts added to the groups, and these entries for each group."""
     groups = state_dict.get("param_groups") if isinstance(state_dict, dict) else None
     if not isinstance(groups, (list, tuple)) or not all(isinstance(group, dict) for group in groups):
-        return state_dict, []  # which the core will refuse
+        return state_dict, []  # the core will refuse it
     names = [*own, *[set[str]()] * len(groups)]
     added = [{name: group[name] for name in each if name in group} for each, group in zip(names, groups)]
     known = [{name: value for name, value in group.items() if name not in each} for each, group in zip(names, groups)]

@@ -1,4 +1,4 @@
-"""Schedules of the learning rate: make one over an optimizer and call step() after each of its steps."""
+"""Schedules of the learning rate: make a schedule over an optimizer and call step() after each of its steps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["constant", "cosine", "linear", "one_cycle", "step"]
 
 
 class Schedule(Named):
-    """What all schedules share. The rate of step 0 is in force from the moment the schedule is made."""
+    """Base of all schedules. The rate of step 0 is in force once the schedule is made."""
 
-    # The attributes that, with base_lrs, say what it does: numbers (None), or whole numbers of at least so much.
+    # Attributes that, with base_lrs, describe the schedule: numbers (None), or whole numbers with this minimum.
     _OPTIONS: ClassVar[dict[str, int | None]]
 
     def __init__(self, optimizer: Any, **options: Any) -> None:
@@ -28,7 +28,7 @@ class Schedule(Named):
         self._apply()
 
     def _checked(self, call: str, options: dict[str, Any]) -> dict[str, Any]:
-        """The options as they are kept; an error that names one which cannot be."""
+        """Returns the options in their stored form; raises an error with the name of an invalid option."""
         return {name: number(call, name, options[name]) if least is None else whole(call, name, options[name], least)
                 for name, least in self._OPTIONS.items()}
 
@@ -37,7 +37,7 @@ class Schedule(Named):
             setattr(self, name, value)
 
     def lr_at(self, step: int, base_lr: float) -> float:
-        """The rate at a step, which counts from 0, of a group with that rate at the beginning."""
+        """Returns the rate at a step, counted from 0, of a group with the initial rate `base_lr`."""
         raise NotImplementedError
 
     def _apply(self) -> None:
@@ -45,7 +45,7 @@ class Schedule(Named):
             group["lr"] = self.lr_at(self.last_step, base)
 
     def step(self) -> None:
-        """One step further. Called before the optimizer's own first step it warns."""
+        """Advances a step. Before the optimizer's first step it warns."""
         self.optimizer._core.note_schedule()
         self.last_step += 1
         self._apply()
@@ -56,16 +56,16 @@ class Schedule(Named):
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:
-        """The same as last_lr."""
+        """Returns last_lr."""
         return self.last_lr
 
     def state_dict(self) -> dict[str, Any]:
-        """The kind, its options, the rates at the beginning and the last step: what load_state_dict() takes."""
+        """Returns the kind, its options, the initial rates and the last step, for load_state_dict()."""
         own = {name: getattr(self, name) for name in (*self._OPTIONS, "last_step")}
         return {"kind": type(self).__name__, **own, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on from where state_dict() was taken; ValueError or TypeError, and nothing changed, where it does not fit."""
+        """Continues from the place of state_dict(). If the state does not fit, raises ValueError or TypeError and changes nothing."""
         _yoke._check_schedule(state_dict, len(self.base_lrs))
         kind, own = state_dict["kind"], type(self).__name__
         if kind != own:
