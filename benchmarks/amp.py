@@ -1,6 +1,6 @@
-"""What mixed precision costs beside the work itself: autocast's calls, its share of a GPT step, the scaler's of a step.
+"""Cost of mixed precision beside the work itself: autocast's calls, its share of a GPT step, the scaler's share of a step.
 
-    ./dev bench amp [--json FILE] [--rounds N]
+./dev bench amp [--json FILE] [--rounds N]
 """
 
 import statistics
@@ -27,7 +27,7 @@ def measure_calls(report, workers, number):
 
 
 def measure_logic(report, yoke, number):
-    """A step's calls in float64, which autocast never casts, of a net so small that calls are all there is."""
+    """Measures a step's calls in float64, never cast by autocast, in a net so small that only calls count."""
     times = rounds({"inside": (yoke, "logic inside"), "outside": (yoke, "logic outside")}, number, 0.1)
     step = statistics.median(yoke.measure("step GPT", 2) for _ in range(5))
     logic = [max(a - b, 0.0) for a, b in zip(times["inside"], times["outside"])]

@@ -1,6 +1,6 @@
-"""The main job's training on a machine that it has not to itself: two cores with two threads, alone, beside a process that
-burns one of the cores, and beside another such job; Debian's PyTorch and the newest one in the same run. And what a
-process costs that has trained and now waits.
+"""The main job's training on a shared machine: two cores with two threads, alone, beside a process that burns one of the cores, and
+beside another such job; Debian's PyTorch and the newest PyTorch in the same run. Also the cost of a process that has trained and
+now waits.
 
     ./dev bench busy [--json FILE] [--rounds N]
 """
@@ -43,7 +43,7 @@ class Beside:
 
 
 class Together:
-    """Two workers that measure at once: the seconds in which one step is done by either."""
+    """Two workers that measure at once: seconds for a step of either."""
 
     def __init__(self, *workers):
         self.workers = workers
@@ -55,7 +55,7 @@ class Together:
 
 
 def idle_share(worker, seconds=2.0):
-    """The part of a core that a process takes which is told to do nothing."""
+    """Returns the part of a core used by an idle process."""
     def used():
         tasks = pathlib.Path(f"/proc/{worker.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9

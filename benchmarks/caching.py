@@ -1,9 +1,9 @@
-"""What the allocator's cache saves: training steps with it and without (YOKE_NO_CACHING=1).
+"""Gain of the allocator's cache: training steps with and without it (YOKE_NO_CACHING=1).
 
     ./dev bench caching [--json FILE] [--rounds N]
 
-A request without the cache reaches the backend, whose time is the device's: on the processor that is malloc or mmap and the first touch of
-each page.
+A request without the cache reaches the backend, and its time is the device's: on the processor malloc or mmap and the first touch
+of each page.
 """
 
 import statistics

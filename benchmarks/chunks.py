@@ -1,8 +1,9 @@
-"""Chunks of virtual memory, mapped in random order and unmapped: what one of 20,000 takes beside one of 1,000.
+"""Chunks of virtual memory, mapped in random order and unmapped: time for each of 20,000 beside each of 1,000.
 
     ./dev bench chunks [--json FILE] [--rounds N]
 
-The processor's chunks, and those of the CUDA module over the fake driver (tests/fakes/cuda), which keeps as many maps as a large card has.
+Chunks are the processor's, and the CUDA module's over the fake driver (tests/fakes/cuda), which keeps as many maps as a large
+card has.
 """
 
 import statistics

@@ -2,10 +2,10 @@
 
     ./dev bench comm [--json FILE] [--rounds N]
 
-Yoke in three ways: in memory of group.empty, which peers reach without a copy; in ordinary tensors, staged through shared memory; and over
-TCP, as between machines. Gloo knows TCP alone here, Open MPI takes its shared memory. All but Open MPI, which binds its ranks itself, are
-measured twice: as the system places ranks, which may be on one processor in turn, and with a processor for each, as mpirun and srun place them.
-What the group's layer adds to the engine's call is the last part.
+Yoke runs in three ways: in memory of group.empty, reached by peers without a copy; in ordinary tensors, staged through shared
+memory; and over TCP, as between machines. Gloo has only TCP here, Open MPI takes its shared memory. Open MPI binds its ranks
+itself. The others are measured twice: with the system's placement, where ranks may share a processor, and with a processor for
+each rank, as mpirun and srun place ranks. The last part is the time that the group's layer adds to the engine's call.
 """
 
 import os
@@ -15,14 +15,14 @@ import statistics
 from bench import BUILT, Report, Worker, ratio, rounds
 
 SIZES = {"4 B": 4, "1 MiB": 2**20, "25 MiB": 25 * 2**20}
-# (size, whose time, over whose, the most that it may be)
+# (size, measured way, compared way, maximum of the ratio)
 TIMES = [("25 MiB", "Yoke, in place", "Gloo", 0.2), ("25 MiB", "Yoke, in place", "Open MPI", 0.5), ("25 MiB", "Yoke, staged", "Gloo", 0.4),
          ("4 B", "Yoke, in place", "Gloo", 0.15), ("4 B", "Yoke, staged", "Gloo", 0.15), ("25 MiB", "Yoke, TCP", "Gloo", 1.05),
          ("1 MiB", "Yoke, TCP", "Gloo", 0.5), ("4 B", "Yoke, TCP", "Gloo", 0.5)]
 PROCESSORS = ("25 MiB", "Yoke, TCP", "Gloo", 0.8)
 LAYER = {"4 B": (4, 2.0), "64 KiB": (2**16, None), "1 MiB": (2**20, 1.05), "25 MiB": (25 * 2**20, 1.05)}
 MPIRUN = ("mpirun", "-np", "2", "--oversubscribe", "--allow-run-as-root")
-SECONDS = 0.2  # of each measurement
+SECONDS = 0.2  # for each measurement
 
 
 class Both:
@@ -38,7 +38,7 @@ class Both:
 
 
 class Anew:
-    """A worker that is started anew for each measurement, so that no side keeps one lucky or unlucky place of its memory."""
+    """Worker started anew for each measurement, so no side keeps a lucky or unlucky place of its memory."""
 
     def __init__(self, *command):
         self.command, self.worker = command, Worker(*command)
@@ -68,7 +68,7 @@ def show(report, title, times, cpu):
 
 
 def pairs(environment):
-    """{name: (worker, how)} of those whose ranks are placed as this environment says."""
+    """Returns {name: (worker, how)} of the workers whose ranks are placed by this environment."""
     yoke = Worker("env", environment, BUILT / "comm_yoke")
     found = {"Yoke, in place": (yoke, "in_place"), "Yoke, staged": (yoke, "plain"),
              "Yoke, TCP": (Worker("env", environment, "YOKE_COMM_SHM=0", BUILT / "comm_yoke"), "plain")}
@@ -85,7 +85,7 @@ def is_there(name, *needed):
 
 
 def workers(report):
-    """{placement: {name: (worker, how)}} of everybody who is there. Open MPI places its ranks itself."""
+    """Returns {placement: {name: (worker, how)}} of all present contestants. Open MPI places its ranks itself."""
     free, bound = pairs("BENCH_BIND="), pairs("BENCH_BIND=1")
     if is_there("Open MPI", MPIRUN[0], BUILT / "comm_mpi"):
         free["Open MPI"] = bound["Open MPI"] = (Worker(*MPIRUN, BUILT / "comm_mpi"), "peer")
@@ -110,7 +110,9 @@ def sizes(report, placement, found, number):
 
 
 def layer(report, found, number):
-    """The engine's call has a signature, and its check, in any case: it is a part of the message that says who has come."""
+    """Measures the group's layer. The engine's call has a signature, and its check, in any case: the signature is a part of the
+    message about joined ranks.
+    """
     (worker, how), engine = found["Yoke, in place"], Anew(BUILT / "comm_engine")
     worker = Anew(*worker.command)
     print()

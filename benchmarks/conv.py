@@ -2,8 +2,8 @@
 
     ./dev bench conv [--json FILE] [--rounds N]
 
-32 images that lie NHWC; the weight is reordered in each call, by both. "together" is the sum of a convolution and its two
-gradients. Where no instructions multiply bfloat16 (x86-64-v3) Yoke's own loops stand beside float32 through oneDNN.
+32 images in NHWC order; both sides reorder the weight in each call. "together" is the sum of a convolution and its two gradients.
+Without instructions for bfloat16 products (x86-64-v3), Yoke's own loops stand beside float32 through oneDNN.
 """
 
 import pathlib
@@ -11,9 +11,9 @@ import statistics
 
 from bench import BUILT, EVERY_ISA, Report, Worker, ratio, rounds
 
-TARGET = 0.97  # of the direct call's speed
+TARGET = 0.97  # share of the direct call's speed
 HALF_TARGET = 1.7  # bf16 beside f32, of 3x3 together
-LOOP_TARGET = 0.8  # the same with x86-64-v3
+LOOP_TARGET = 0.8  # share with x86-64-v3
 LOOP_ROUNDS = 9  # in each of which a convolution takes a tenth of a second
 ROUNDS, ROUND_SECONDS = 25, 0.03  # so short that a neighbour of the machine mostly disturbs both of a pair
 KINDS = ("forward", "data", "weight")

@@ -1,6 +1,6 @@
-"""The CPU kernels over 16 MiB of float32, forward: beside Debian's PyTorch, the newest one, and a copy in the same run.
+"""The CPU kernels over 16 MiB of float32, forward: beside Debian's PyTorch, the newest PyTorch, and a copy in the same run.
 
-Layer norm is measured over 512 MiB too, which no cache holds: where 16 MiB lie in one, a copy shows the speed of that.
+Layer norm is measured over 512 MiB too, more than any cache holds: if 16 MiB lie in a cache, a copy shows the cache's speed.
 
     ./dev bench cpu-kernels [--json FILE] [--rounds N]
 """
@@ -10,7 +10,7 @@ import sys
 
 from bench import WORKERS, Report, Worker, ratio, rounds, torch_workers
 
-MIB, FAR_MIB = 16, 512  # of input
+MIB, FAR_MIB = 16, 512  # input size
 
 # {case: (blocks of the input's size read and written, least speed as a multiple of Debian's PyTorch, least part of the
 # copy's speed)}
@@ -26,7 +26,7 @@ CASES = {
 
 
 def of_copy(times, copy, ours, blocks):
-    """Our speed in bytes a second as a part of the copy's, which reads a block and writes one."""
+    """Returns Yoke's speed in bytes a second as a part of the copy's; a copy reads a block and writes a block."""
     got = ratio(times, copy, ours)
     return {key: value * blocks / 2 for key, value in got.items()}
 

@@ -1,10 +1,11 @@
-"""Data parallel on two processes of this machine, each with one thread and a processor of its own, beside the newest PyTorch with Gloo.
+"""Data parallel on two processes of this machine, each with a thread and a processor of its own, beside the newest PyTorch with
+Gloo.
 
     ./dev bench ddp [--json FILE] [--rounds N]
 
-Efficiency is the images, or tokens, that two ranks train on in a second, by twice what one process alone does: 1 where reducing costs
-nothing. Then what buckets are worth, what the module costs a process that is alone, the memory of a step, when the first bucket is begun, what
-is gained on a network of 1 Gbit/s, which two network namespaces have between them, and two ranks of unlike speed.
+Efficiency is the images, or tokens, per second of two ranks, divided by twice the number of a single process: 1 if reducing costs
+nothing. Further parts: gain of buckets, cost of the module in a single process, memory of a step, begin of the first bucket, gain
+on a network of 1 Gbit/s between two network namespaces, and two ranks of different speed.
 """
 
 import statistics
@@ -22,8 +23,8 @@ LINK, BF16, POWERSGD = 0.75, 0.6, 0.15
 SHARED, LOSSES = 0.9, 0.01
 RATE, POWERSGD_4 = "1gbit", "powersgd:rank=4,start=2"
 SLOW_CPU = {"YOKE_CPU_ISA": "base", "ONEDNN_MAX_CPU_ISA": "SSE41"}
-STEPS = 150  # of the losses that are compared
-SECONDS = 0.5  # of each measurement
+STEPS = 150  # for the compared losses
+SECONDS = 0.5  # for each measurement
 
 
 def show(report, title, times):
@@ -53,7 +54,7 @@ def efficiency(times, who):
 
 
 def measure_speed(report, pairs, model, batch, number):
-    """How the two ranks do beside one process, and what else may be done in the place of buckets."""
+    """Measures the two ranks beside a single process, and alternatives to buckets."""
     contestants = {}
     for who, pair in pairs.items():
         contestants |= {f"{who}: one process": (pair.ranks[0], f"plain {model} {batch}"), f"{who}: two ranks": (pair, f"ddp {model} {batch}"),
@@ -80,7 +81,7 @@ def measure_speed(report, pairs, model, batch, number):
 
 
 def measure_memory(report, pair, model, batch):
-    """The same in every run. Plain steps keep their gradients."""
+    """Measures memory, equal in every run. Plain steps keep their gradients."""
     plain = pair.ranks[0].measure(f"peak plain {model} {batch}", 1)
     for mib in (4, 25):
         got = pair.measure(f"peak {mib} {model} {batch}", 1)
@@ -115,7 +116,7 @@ def in_shared_memory(report, number):
 
 
 def balanced_batch(pair, transfer):
-    """So many rows that a step takes as long as its gradients' transfer."""
+    """Returns the number of rows for which a step takes as long as its gradients' transfer."""
     few, many = (min(pair.measure(f"plain MLP {rows}", 2) for _ in range(3)) for rows in (64, 256))
     return max(64, round(64 + (transfer - few) / (many - few) * 192))
 

@@ -1,9 +1,10 @@
-"""What a group of four ranks does when one of them dies, stops or never comes: how soon all others know, and whether deadlines hold.
+"""Behaviour of a group of four ranks when a rank dies, stops or never arrives: time until all other ranks know, and accuracy of
+deadlines.
 
     ./dev bench faults [--json FILE] [--rounds N]
 
-Ranks are processes of this machine; --rounds is how many are killed in each situation, each rank in turn, and a third of it how often each
-deadline runs out. Times are those of the last living rank.
+Ranks are processes of this machine. --rounds is the number of kills in each situation, each rank in turn; a third of the number
+is how often each deadline runs out. Times are those of the last living rank.
 """
 
 import os
@@ -22,7 +23,7 @@ SIZE = 4
 SOON = 1.0  # seconds from a death to the last rank's error
 DEADLINES = (1, 2, 5)
 LONG = 60  # a deadline that no rank may need
-SETTLED = 0.2, 0.3  # seconds, by chance, after which those who wait do wait: not in step with their own looks around
+SETTLED = 0.2, 0.3  # random seconds until all waiting ranks do wait, out of step with their own checks
 
 
 def free_port():
@@ -32,7 +33,7 @@ def free_port():
 
 
 class Ranks:
-    """Processes of faults_yoke, by rank; `doing` is what each does, but for those of `others`: None is not started."""
+    """Processes of faults_yoke, by rank; `doing` is the task of each except `others`; a rank with None is not started."""
 
     def __init__(self, doing, others=None, timeout=LONG, init_timeout=LONG):
         url = f"tcp://127.0.0.1:{free_port()}"
@@ -84,7 +85,7 @@ class Ranks:
         return at
 
     def ended(self, but, status):
-        """[(began, ended, message)] of the calls that failed with this status, of each rank but one."""
+        """Returns [(began, ended, message)] of the calls that failed with this status, for each rank except `but`."""
         said = [line.split(" ", 3) for line in self.lines(but)]
         for got, *_, message in said:
             if got != status:
@@ -93,7 +94,7 @@ class Ranks:
 
 
 def names(rank, calls):
-    """How many of the errors name this rank as the one that is missed."""
+    """Returns the number of errors that name this rank as missing."""
     return sum(bool(re.search(rf"\b(rank|ranks are missing:) (\d+, )*{rank}\b", message)) for _, _, message in calls)
 
 
@@ -110,7 +111,7 @@ class Bench:
         print(f"  {name:46} median {median:6.3f} s  most {most:6.3f} s   {wanted}   {named}".rstrip())
 
     def kills(self, name, doing, victim_does, shrinks=False):
-        """One rank is killed in a group whose others do this."""
+        """Kills a rank in a group whose other ranks run `doing`."""
         seconds, calls, whole, named, slowest = [], [], [], 0, (0, 0)
         for i in range(self.number):
             victim = (SIZE - 1 + i) % SIZE
@@ -144,7 +145,7 @@ class Bench:
         self.show("from SIGKILL to the new group", whole, None, True)
 
     def late(self, name, seconds, run):
-        """A deadline: run(seconds) gives the calls that failed at it, and who was missing."""
+        """Measures a deadline: run(seconds) returns the calls that failed at the deadline, and the missing rank."""
         took, named, of = [], 0, 0
         for _ in range(max(1, self.number // 3)):
             errors, missing = run(seconds)

@@ -1,10 +1,10 @@
-"""Memory that an allocator reserves and nobody asked for: Yoke's beside a model of PyTorch's, over traces of requests.
+"""Memory reserved by an allocator beyond the requests: Yoke's beside a model of PyTorch's, over traces of requests.
 
     ./dev bench fragmentation [--json FILE]
 
-Waste is the peak of what is reserved less the peak of what was asked for. The traces are made by programs (benchmarks/bench/traces.py) and
-replayed on a device without memory: with virtual memory and with plain segments, and on the model with and without expandable segments.
-Nothing is drawn anew and no time is measured, so one round tells all.
+Waste is the peak of reserved bytes less the peak of requested bytes. Programs make the traces (benchmarks/bench/traces.py). The
+replay runs on a device without memory: with virtual memory and with plain segments, and on the model with and without expandable
+segments. There are no random numbers and no times, so a single round is enough.
 """
 
 import json

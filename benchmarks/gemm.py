@@ -7,7 +7,7 @@ import statistics
 
 from bench import BUILT, Report, Worker, ratio, rounds
 
-TARGET = 0.97  # of the direct call's speed
+TARGET = 0.97  # share of the direct call's speed
 
 
 def main():

@@ -8,8 +8,8 @@ import sys
 
 from bench import WORKERS, Report, Worker, ratio, rounds, torch_workers
 
-TOKENS = 8 * 256  # of a step
-FASTER, ACTIVATIONS, SCALER = 1.1, 0.6, 0.02  # what the ratios should be
+TOKENS = 8 * 256  # in a step
+FASTER, ACTIVATIONS, SCALER = 1.1, 0.6, 0.02  # targets of the ratios
 
 
 def main():
@@ -39,7 +39,7 @@ def main():
 
 
 def measure_memory(report, yoke):
-    """The same number in every run: what a step needs beside weights, gradients, state and casts of weights."""
+    """Measures a step's memory beside weights, gradients, state and casts of weights; equal in every run."""
     plain, mixed = (yoke.measure(f"activations {amp} 2", 1) for amp in ("off", "bf16"))
     print(f"  activations: f32 {plain / 2**20:.1f} MiB, bf16 {mixed / 2**20:.1f} MiB")
     share = mixed / plain

@@ -1,9 +1,9 @@
-"""Yoke on a GPU beside what the device itself can do, cuBLASLt, cuDNN and PyTorch, in one run.
+"""Yoke on a GPU beside the device's own rates, cuBLASLt, cuDNN and PyTorch, in one run.
 
     ./dev gpu [...]        builds, tests, and runs the groups of this last
     python benchmarks/gpu.py [--device cuda] [--only memory,gemm] [--seconds 150] [--rounds 5] [--small] [--json FILE]
 
-What is measured and what it should be: bench/gpu_cases.py. A case that cannot be measured says why, and the rest goes on.
+Cases and targets: bench/gpu_cases.py. If a case cannot be measured, the run prints the reason and goes on.
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Impatient(Worker):
 
 
 class Contestant:
-    """A worker that is started when it is first needed, and anew after a failure: a fault may have spoilt its process."""
+    """Worker that is started at its first use, and anew after a failure, because a fault may have damaged its process."""
 
     def __init__(self, bench, role, *command):
         self.bench, self.role, self.command, self.worker, self.failures = bench, role, command, None, 0
@@ -69,7 +69,7 @@ class Bench:
     def __init__(self, options):
         self.options, self.until, self.case = options, time.monotonic() + options.seconds, ""
         shares = {} if options.small else gpu_predictions.of_card(options.card)
-        self.predicted = {case: shares[case] for case, *_ in cases.MEMORY if case in shares}  # which are of a copy's speed, as measured
+        self.predicted = {case: shares[case] for case, *_ in cases.MEMORY if case in shares}  # shares of a copy's measured speed
         self.sizes = cases.sizes(options.small)
         self.data = {"head": {}, "parts": [], "results": [], "missing": []}
         small = ["--small"] * options.small
@@ -79,7 +79,7 @@ class Bench:
         self.torch = Contestant(self, "PyTorch", sys.executable, WORKERS / "gpu_torch.py", options.device, *small)
 
     def save(self):
-        """After every case, and never by halves: a run that is cut short leaves what it has."""
+        """Saves after every case, always a whole file: an interrupted run leaves its results so far."""
         if self.options.json:
             new = pathlib.Path(f"{self.options.json}.new")
             new.write_text(json.dumps(self.data, indent=1) + "\n")
@@ -99,7 +99,9 @@ class Bench:
         self.save()
 
     def compete(self, name, contestants, seconds=0.05):
-        """{role: seconds in each round} of {role: (worker, case)}; None, said and kept, where one of them cannot."""
+        """Returns {role: seconds in each round} for {role: (worker, case)}. If a role cannot measure, prints and keeps the reason
+        and returns None.
+        """
         self.case = name
         if time.monotonic() > self.until:
             return self.lacks(name, "no time was left")
@@ -110,7 +112,7 @@ class Bench:
 
 
 def cublaslt():
-    """The library beside PyTorch's other wheels, where there is one: the same that Yoke finds."""
+    """Returns the library beside PyTorch's other wheels, if present; Yoke finds the same library."""
     for folder in sys.path:
         for found in sorted(pathlib.Path(folder).glob("nvidia/*/lib/libcublasLt.so.*")):
             return found
@@ -183,7 +185,7 @@ def measure_main_job(bench):
 
 
 def measure_steps(bench):
-    """Training steps beside PyTorch's, and what they attain of the device's peak."""
+    """Measures training steps beside PyTorch's, and their share of the device's peak."""
     group = "Training steps of a GPT"
     for net, compiled in (("gpt", True), ("gpt2", False), ("gpt2", True)):
         size = getattr(bench.sizes, net)
@@ -203,7 +205,7 @@ def measure_steps(bench):
 
 def measure_mixed(bench):
     group = "Mixed precision, GPT-2 124M"
-    bench.torch.close()  # whose cache the larger activations may need
+    bench.torch.close()  # larger activations may need its cache
     name = "bf16 beside TF32"
     times = bench.compete(name, {"TF32": (bench.yoke, "step gpt2 tf32"), "bf16": (bench.yoke, "step gpt2 bf16")}, 0.3)
     if times:

@@ -1,7 +1,7 @@
-"""What follows convolutions, on 32 images of 64 channels and 56 x 56 in one thread: beside the newest PyTorch's better order.
+"""Ops after convolutions, on 32 images of 64 channels and 56 x 56 in one thread: beside the newest PyTorch's better order.
 
 Batch norm with a residual and a ReLU, and max pooling of 3 x 3 with stride 2, each forward and backward, in float32 and bfloat16.
-Processor time counts, so that what else runs on the machine disturbs little.
+Processor time counts, so that other work on the machine disturbs little.
 
     ./dev bench images [--json FILE] [--rounds N]
 """

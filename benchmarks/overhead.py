@@ -1,6 +1,6 @@
-"""What one call costs: the addition of two tensors of 8 float32 numbers, beside torch.add called from Python.
+"""Cost of a call: the addition of two tensors of 8 float32 numbers, beside torch.add called from Python.
 
-    ./dev bench overhead [--json FILE] [--rounds N]
+./dev bench overhead [--json FILE] [--rounds N]
 """
 
 import sys
@@ -27,13 +27,12 @@ def compare_scopes(report, yoke):
         report.target(f"{language}: ns that an op in a scope costs more", ratio(more, "more", "ns"), SCOPE_NS, at_most=True)
 
 
-# The most microseconds that an all_reduce of a card's tensor may cost its caller beyond the same calls of the module's
-# table.
+# Maximum microseconds of an all_reduce of a card's tensor beyond the same calls of the module's table.
 ALL_REDUCE_US = {"C": 3, "Python": 4}
 
 
 def compare_collectives(report):
-    """What stands between a script and NCCL: the comparison of what ranks call, the record and the watch."""
+    """Measures the code between a script and NCCL: the comparison of calls between ranks, the record and the watch."""
     tests = BUILT.parent / "tests"
     driver = tests / "fakes/cuda/driver"
     if not (driver / "libnccl.so.2").exists():

@@ -1,10 +1,10 @@
-"""Activations that are dropped and made again: memory and time of a step over the plain one, beside PyTorch's.
+"""Activations that are dropped and recomputed: memory and time of a step relative to a plain step, beside PyTorch's.
 
     ./dev bench recompute [--json FILE] [--rounds N]
 
-float32, 1 thread, 1,024 tokens, width 512: 16 blocks x + down(gelu(up(x))), and 12 blocks of a GPT (4 x 256 tokens, 8
-heads). Each block is a checkpoint scope. Yoke's memory is what its allocator says that a step needs beside weights and
-gradients, which are there before; PyTorch's the peak of resident memory of a process that takes nothing but such steps.
+float32, 1 thread, 1,024 tokens, width 512: 16 blocks x + down(gelu(up(x))), and 12 blocks of a GPT (4 x 256 tokens, 8 heads).
+Each block is a checkpoint scope. Yoke's memory is the allocator's figure for a step beside weights and gradients, which exist
+before. PyTorch's memory is the peak of resident memory of a process that runs only such steps.
 """
 
 import statistics
@@ -19,7 +19,7 @@ SHARES = ("0.3", "0.5", "0.7", "0.9")
 
 
 def settle(share):
-    """A figure that is the same in every run, as ratio() would give it."""
+    """Returns ratio()'s form of a figure that is equal in every run."""
     return {"median": share, "low": share, "high": share}
 
 
@@ -37,7 +37,7 @@ def measure_times(report, workers):
 
 
 def over_plain(times, role, model, policy):
-    """Of each round."""
+    """Returns the ratio to a plain step for each round."""
     return [a / b for a, b in zip(times[f"{role}, {model} {policy}"], times[f"{role}, {model} plain"])]
 
 
@@ -82,7 +82,7 @@ def compare_memory(report, yoke, torch):
 
 
 def resident(command, model, policy):
-    """In a process of its own, since the peak of one never falls. None where the case cannot be measured."""
+    """Returns the peak of a separate process, because a peak never falls. None if the case cannot be measured."""
     worker = Worker(*command)
     try:
         return worker.measure(f"peak {model} {policy}", 1)

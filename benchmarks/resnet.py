@@ -14,15 +14,15 @@ BATCH = 32
 ORDERS = ("nchw", "nhwc")
 # {(width, dtype): the least share of the floor's speed, and multiple of PyTorch's}
 TARGETS = {(32, "f32"): (0.85, 1.1), (32, "bf16"): (0.78, 1.15), (64, "f32"): (0.90, 1.0), (64, "bf16"): (0.86, 1.0)}
-KEPT = 0.55  # of what float32 keeps, the most that bfloat16 may
+KEPT = 0.55  # maximum for bfloat16, relative to float32
 # {width: the share of activations that a budget leaves}; of the example's 16, whose weights, gradients and momenta are
 # more than half of the peak, 0.3 is out of reach, and gets the least there is.
 BUDGET, BUDGET_WIDTH = "0.5", 64
-PEAK, TIME = 0.64, 1.20  # of a plain step's, under the budget
+PEAK, TIME = 0.64, 1.20  # under the budget, relative to a plain step
 
 
 def convolutions(width):
-    """Those of ResNet-18 in the order of a forward, as the floor reads them: told by the network itself."""
+    """Lists the convolutions of ResNet-18 in forward order, as input of the lower bound; read from the network itself."""
     sys.path.insert(0, str(ROOT / "examples"))
     import resnet
     import yoke
@@ -44,7 +44,7 @@ def convolutions(width):
 
 
 def measure_steps(report, workers, width, dtype, threads):
-    """Of all contestants, and what comes of it."""
+    """Measures the steps of all contestants, and their ratios."""
     how = f"width {width}, {dtype}, {threads} thread{'s' if threads > 1 else ''}"
     case = f"{'off' if dtype == 'f32' else 'bf16'} {width} {threads}"
     contestants = {"floor": (workers["floor"], f"{dtype} {threads} {convolutions(width)}"), "Yoke": (workers["Yoke"], f"step {case}"),
@@ -62,7 +62,7 @@ def measure_steps(report, workers, width, dtype, threads):
 
 
 def settle(share):
-    """A figure that is the same in every run, as ratio() would give it."""
+    """Returns ratio()'s form of a figure that is equal in every run."""
     return {"median": share, "low": share, "high": share}
 
 
@@ -84,7 +84,7 @@ def measure_budget(report, yoke):
 
 
 def peak_of(yoke, case):
-    """In a process of its own, where nothing else is allocated."""
+    """Returns the peak of a separate process without other allocations."""
     worker = Worker(*yoke.command)
     try:
         return worker.measure(f"peak {case}", 1)

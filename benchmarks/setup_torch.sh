@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes an environment with the newest PyTorch, torchvision and safetensors, without the parts that only a GPU would
-# use: setup_torch.sh FOLDER [PYTHON]
+# Makes an environment with the newest PyTorch, torchvision and safetensors, without the parts for a GPU:
+# setup_torch.sh FOLDER [PYTHON]
 #
-# The wheel from PyPI is linked with CUDA's libraries, so those are needed even to import it. What is left out
-# is loaded later, or never on a CPU.
+# The wheel from PyPI is linked with CUDA's libraries, so even an import needs these. The omitted libraries are loaded
+# later, or never on a CPU.
 set -eu
 folder=$1
 python=${2:-/usr/bin/python3}

@@ -1,8 +1,8 @@
-"""What it costs to begin: `import yoke`, `require "yoke"`, taking an inventory of 8 cards, and the `yoke` command.
+"""Cost of a start: `import yoke`, `require "yoke"`, an inventory of 8 cards, and the `yoke` command.
 
     ./dev bench startup [--json FILE] [--rounds N]
 
-Each measurement is a process of its own. Eight cards are those of the scenario 8xH100-nvlink of tests/fakes/edge.
+Each measurement is a separate process. The eight cards are those of the scenario 8xH100-nvlink of tests/fakes/edge.
 """
 
 import os
@@ -19,12 +19,12 @@ from bench import BUILT, ROOT, Report
 sys.path.insert(0, str(ROOT / "tests" / "fakes" / "edge"))
 
 IMPORT = [sys.executable, "-c"]
-# Lua tells its own processor seconds: its interpreter starts in less than one of a process's ticks.
+# Lua prints its own processor seconds, because its interpreter starts in less than a clock tick of the process.
 REQUIRE = ["lua5.4", "-e", 'local t = os.clock(); require "yoke"; print(os.clock() - t)']
 
 
 def with_bytecode(folder):
-    """The variables of a Python that keeps its bytecode, as that of an installed package is."""
+    """Returns the variables of a Python that keeps its bytecode, like an installed package's."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return dict(kept, PYTHONPYCACHEPREFIX=str(folder))
 
@@ -44,7 +44,7 @@ def wall_seconds(command, variables):
 
 
 def told_seconds(command, variables=None):
-    """What the process prints."""
+    """Returns the number printed by the process."""
     return float(subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout)
 
 
@@ -70,7 +70,7 @@ def main():
         eight = machine_of_eight(folder)
         command = [BUILT.parent / "bin" / "yoke", "devices"]
         python = with_bytecode(pathlib.Path(folder, "bytecode"))
-        cpu_seconds([*IMPORT, "import yoke"], python)  # which compiles it
+        cpu_seconds([*IMPORT, "import yoke"], python)  # compiles it
         for _ in range(count):
             plain = cpu_seconds([*IMPORT, "pass"], python)
             milliseconds["import"].append(1e3 * (cpu_seconds([*IMPORT, "import yoke"], python) - plain))

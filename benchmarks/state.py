@@ -1,16 +1,17 @@
-"""States of 1 GiB in 200 tensors: what a save costs the script beside it and a script that waits, and what loads take.
+"""States of 1 GiB in 200 tensors: cost of a save for a parallel script and for a waiting script, and time of loads.
 
     ./dev bench state [--json FILE] [--rounds N]
 
-The floor, counted. A save beside the script copies each byte once in memory: 1 GiB is read, 1 GiB written, in pages that the save before
-has left, and the writer and the script share that. So the stall is at best half a memcpy where the script steps at once, and the call alone
-where the writer had the time. Then each byte goes once to the page cache and once to the disk, which is all that a blocking save does: 201
-calls of write, 128 that start the disk on 8 MiB each, an fsync for what is left, a rename, an fsync of the folder; 6 page faults. A mapped
-load makes an open, 3 preads of the header, of 19 KiB, and an mmap; 3 faults, and no page of a tensor. A load into memory reads each byte
-once, by a pread for 8 MiB of a tensor, into 600 new huge pages. A verified one reads it by 1,025 preads into the same MiB, hashes that, and maps.
+The lower bound, counted. A save in the background copies each byte once in memory: 1 GiB is read, 1 GiB written, into pages of
+the previous save, shared between the writer and the script. So the stall is at best half a memcpy if the script steps at once,
+and only the call if the writer had the time. Then each byte goes once to the page cache and once to the disk; a blocking save
+does only this: 201 calls of write, 128 calls that start the disk on 8 MiB each, an fsync for the rest, a rename, an fsync of the
+folder; 6 page faults. A mapped load makes an open, 3 preads of the header, of 19 KiB, and an mmap; 3 faults, and no page of a
+tensor. A load into memory reads each byte once, by a pread for 8 MiB of a tensor, into 600 new huge pages. A verified load reads
+each byte by 1,025 preads into the same MiB, hashes the bytes, and maps.
 
-Files lie in build/, on whatever disk that is, and in /dev/shm where there is room. One thread, but for loads into memory, which have as many as in a script
-that sets nothing. Loads find the file in the page cache.
+Files lie in build/, on its disk, and in /dev/shm if there is space. Each case has one thread; loads into memory have as many
+threads as a script without settings. Loads find the file in the page cache.
 """
 
 import pathlib
@@ -92,7 +93,7 @@ class Bench:
     def compare_stalls(self, times, peers, is_later):
         target = self.report.target
         if is_later:
-            # Memory that the writer uses meanwhile slows any step; what is left is what this one waited for copies.
+            # Memory traffic of the writer slows any step; the difference is this step's wait for copies.
             times["waited"] = [a - b for a, b in zip(times["Yoke"], times["Yoke, tensors that are not saved"])]
             target("call and waits for copies / memcpy", ratio(times, "waited", "memcpy"), LATER, True)
             shown(self.report, "with all that the step was slowed / memcpy", times, "Yoke", "memcpy")
@@ -100,7 +101,7 @@ class Bench:
             target("stall / memcpy", ratio(times, "Yoke", "memcpy"), AT_ONCE, True)
             shown(self.report, "first save / memcpy into new memory", times, "Yoke, first save", "memcpy into new memory")
         for peer in peers:
-            if "thread" in peer:  # its documentation keeps that for CUDA, and there is none
+            if "thread" in peer:  # its documentation reserves this for CUDA, and there is no CUDA here
                 shown(self.report, f"stall / {peer}", times, "Yoke", peer)
             else:
                 target(f"stall / {peer}", ratio(times, "Yoke", peer), 1.0, True)
@@ -144,7 +145,7 @@ class Bench:
 
 
 def folders():
-    """Where files lie, by what that is."""
+    """Returns the folders of files, by kind."""
     (ROOT / "build").mkdir(exist_ok=True)
     made = {"disk": tempfile.mkdtemp(prefix="bench-state-", dir=ROOT / "build")}
     shared = pathlib.Path("/dev/shm")

@@ -1,9 +1,8 @@
-"""What the benchmarks share: workers that measure, rounds that interleave them, and the report.
+"""Common parts of the benchmarks: workers that measure, rounds that interleave the workers, and the report.
 
-A worker is a program in any language that stays alive and measures on request: it reads lines "CASE COUNT"
-and answers each with the seconds that one of COUNT repetitions took. It is told to stop by the end of its
-input. An answer that begins with "!" says why a case cannot be measured. Contestants are asked in turn, round after
-round, so that whatever disturbs the machine disturbs all.
+A worker is a program in any language that stays alive and measures on request. It reads lines "CASE COUNT" and answers each with
+the seconds of one of COUNT repetitions. The end of its input stops the worker. An answer with "!" in front says why a case cannot
+be measured. Contestants measure in turn, round after round, so that a disturbance of the machine affects all.
 """
 
 import argparse
@@ -27,11 +26,11 @@ DEBIAN_PYTHON = pathlib.Path("/usr/bin/python3")
 
 
 class CaseError(RuntimeError):
-    """A case that a worker cannot measure; it goes on with others."""
+    """Case that a worker cannot measure; the worker goes on with other cases."""
 
 
 class Worker:
-    """A process that measures. It says what it is in its first line."""
+    """Measuring process; the first line is its description."""
 
     def __init__(self, *command):
         paths = [str(ROOT / "examples"), str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")]
@@ -90,9 +89,9 @@ def hold_torch(torch, threads):
 
 
 def rounds(contestants, number, seconds):
-    """{name: seconds of one repetition, in each round} for {name: (worker, case)}.
+    """Returns {name: seconds of one repetition, in each round} for {name: (worker, case)}.
 
-    Each measurement takes about `seconds`. Every other round goes backwards, so that nobody is always first.
+    Each measurement takes about `seconds`. Every other round has the reverse order, so that no worker is always first.
     """
     counts, times = {}, {name: [] for name in contestants}
     for name, (worker, case) in contestants.items():
@@ -118,7 +117,7 @@ def ratio(times, one, other):
 
 
 class Report:
-    """Prints lines, and keeps what they say for --json."""
+    """Prints lines, and keeps their figures for --json."""
 
     def __init__(self, name):
         parser = argparse.ArgumentParser(description=f"The benchmark {name}.")
@@ -134,7 +133,7 @@ class Report:
         print(f"{role}: {about}")
 
     def result(self, name, value, spread, unit, **more):
-        """One figure: its median, and the least and most of the rounds."""
+        """Adds a figure: its median, and the least and most of the rounds."""
         self.data["results"].append({"name": name, "value": value, "spread": spread, "unit": unit, **more})
 
     def calls(self, case, times):
@@ -147,7 +146,7 @@ class Report:
             print(f"  {name:20} {statistics.median(nanoseconds):8.0f} ns  ({low:.0f} to {high:.0f})")
 
     def target(self, name, got, wanted, at_most, **more):
-        """A ratio beside what it should be; `got` as ratio() gives it."""
+        """Adds a ratio beside its target; `got` as from ratio()."""
         met = got["median"] <= wanted if at_most else got["median"] >= wanted
         self.data["results"].append({"name": name, "ratio": got, "target": wanted, "met": met, **more})
         sign = "<=" if at_most else ">="
@@ -161,7 +160,7 @@ class Report:
 
 
 def machine():
-    """The CPU's name as the kernel tells it, and how many of them."""
+    """Returns the CPU's name from the kernel, and the number of CPUs."""
     model = platform.processor() or platform.machine()
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -171,7 +170,7 @@ def machine():
 
 
 def torch_workers(script):
-    """{role: Worker} of a script for each PyTorch that there is; says which is missing."""
+    """Returns {role: Worker} of a script for each present PyTorch; prints which is missing."""
     found = {}
     for role, python in (("newest PyTorch", NEWEST_TORCH), ("Debian's PyTorch", DEBIAN_PYTHON)):
         if not python.exists():

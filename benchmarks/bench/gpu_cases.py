@@ -1,9 +1,9 @@
-"""What gpu.py measures: sizes, bytes that a case moves, and targets. Workers read the sizes here.
+"""Cases of gpu.py: sizes, bytes moved by a case, and targets. Workers read the sizes here.
 
-Cases of workers, "NAME ARGUMENTS": "add DTYPE", "gelu DTYPE", "cast DTYPE" (from f32), "softmax DTYPE [backward]",
-"layer_norm DTYPE [backward]", "cross_entropy DTYPE [backward]", "adamw f32", "grad_norm f32", "gemm DTYPE SIZE",
-"attention LENGTH [WIDTH] [plain] [backward]", "call" (host seconds of adding 8 numbers), "mlp AMP", and of the nets gpt and gpt2 "step NET AMP",
-"graph NET AMP" (a captured step, replayed), "replay NET AMP" (host seconds of that) and "activations NET AMP" (bytes).
+Cases of workers, "NAME ARGUMENTS": "add DTYPE", "gelu DTYPE", "cast DTYPE" (from f32), "softmax DTYPE [backward]", "layer_norm
+DTYPE [backward]", "cross_entropy DTYPE [backward]", "adamw f32", "grad_norm f32", "gemm DTYPE SIZE", "attention LENGTH [WIDTH]
+[plain] [backward]", "call" (host seconds of adding 8 numbers), "mlp AMP", and of the nets gpt and gpt2 "step NET AMP", "graph NET
+AMP" (a captured step, replayed), "replay NET AMP" (host seconds of a replay) and "activations NET AMP" (bytes).
 """
 
 import types
@@ -47,6 +47,6 @@ def gemm_sets(s, size, dtype):
 
 
 def flops_of_token(net):
-    """Of training: 6 a weight that is multiplied, and attention's products, as if nothing were masked."""
+    """Returns the operations of training: 6 for each multiplied weight, and attention's products without a mask."""
     weights = net.layers * 12 * net.width**2 + net.vocabulary * net.width
     return 6 * weights + 12 * net.layers * net.width * net.context

@@ -1,4 +1,4 @@
-"""What docs/gpu-kernels.md predicts for a card: shares of a copy's speed, by the case. Nothing of it was measured."""
+"""Predictions of docs/gpu-kernels.md for a card: shares of a copy's speed, by case. No share was measured."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ PAGE, CATALOG = ROOT / "docs" / "gpu-kernels.md", ROOT / "core" / "machine" / "c
 
 
 def model_of(driver_name, catalog=None):
-    """The catalog's name of a card, "H200 SXM" of "NVIDIA H200"; "" where it has none."""
+    """Returns the catalog's name of a card, "H200 SXM" for "NVIDIA H200"; "" without a catalog entry."""
     text = re.sub(r"//.*", "", catalog if catalog is not None else CATALOG.read_text(encoding="utf-8"))
     found = [(match, name) for name, match in re.findall(r'YOKE_MODEL\(\s*"([^"]*)",\s*"([^"]*)"', text)
              if f" {driver_name}".endswith(f" {match}")]
@@ -16,7 +16,7 @@ def model_of(driver_name, catalog=None):
 
 
 def shares(model, page=None):
-    """{case: predicted share} of a card, from the tables of cases that have a column for it; {} where none has."""
+    """Returns {case: predicted share} of a card, from the tables of cases with a column for the card; {} without such a table."""
     text = page if page is not None else PAGE.read_text(encoding="utf-8")
     columns, found = None, {}
     for line in text.splitlines():
@@ -31,6 +31,6 @@ def shares(model, page=None):
 
 
 def of_card(driver_name):
-    """What is predicted for a card of that name."""
+    """Returns the predictions for a card of this name."""
     model = model_of(driver_name)
     return shares(model) if model else {}

@@ -9,7 +9,7 @@ have written one report, "calls" are [{"when", "command", "sources"}].
 import re
 import statistics
 
-# Words of a GPU's name that tell nothing of the model.
+# Words of a GPU's name without meaning for the model.
 _NOISE = re.compile(r"nvidia|geforce|tesla|graphics|pcie|sxm\d*|hbm\d*e?|\d+gb", re.IGNORECASE)
 
 
@@ -27,7 +27,7 @@ def middle(values):
 
 
 def result(group, name, values, unit="", target=None, at_most=False, note=""):
-    """One figure of several rounds, beside what it should be."""
+    """Returns a figure of several rounds, beside its target."""
     one = {"group": group, "name": name, "unit": unit, "note": note, **middle(values)}
     if target is not None:
         met = one["value"] <= target if at_most else one["value"] >= target
@@ -36,7 +36,7 @@ def result(group, name, values, unit="", target=None, at_most=False, note=""):
 
 
 def number(value, unit):
-    """A value as people read it; seconds in the unit that suits, bytes in binary ones."""
+    """Returns a value for people; seconds in a suitable unit, bytes in binary units."""
     if unit == "s":
         for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
             if abs(value) >= scale:
@@ -80,12 +80,12 @@ def counts(data):
 
 
 def ended_well(data):
-    """Whether every part ran and passed. A missed target fails nothing: it stands in the report."""
+    """Returns whether every part ran and passed. A missed target is no failure: it stands in the report."""
     return bool(data["parts"]) and all(part["status"] in ("passed", "skipped") for part in data["parts"])
 
 
 def summary(data):
-    """What the terminal shows at the end: what did not pass, was missed or has no figure."""
+    """Returns the terminal's last lines: failed parts, missed targets and missing figures."""
     met, missed, missing = counts(data)
     passed = sum(part["status"] == "passed" for part in data["parts"])
     lines = [f"  {part['name']:34} {part['status']:12} {part['seconds']:6.1f} s  {part['note']}".rstrip()

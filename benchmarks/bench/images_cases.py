@@ -1,4 +1,4 @@
-"""What both workers of images.py measure: a part's forward, and the backward of a result that was made once."""
+"""Case of both workers of images.py: a part's forward, and the backward of a result made once."""
 
 import functools
 import time
@@ -7,7 +7,7 @@ N, C, SIDE = 32, 64, 56
 
 
 def measure_of(image, forward, parameters):
-    """What serve() takes, of a case "PART WAY DTYPE ORDER"; seconds are those of the process."""
+    """Returns serve()'s function for a case "PART WAY DTYPE ORDER"; seconds are those of the process."""
     image = functools.cache(image)
 
     def fed(part, dtype, order):

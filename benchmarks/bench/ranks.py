@@ -1,4 +1,4 @@
-"""Two workers that are the ranks of one group, each with a processor of its own, as mpirun and srun bind them."""
+"""Two workers as ranks of a group, each with a processor, as mpirun and srun bind ranks."""
 
 import os
 import socket
@@ -13,10 +13,10 @@ def free_port():
 
 
 class Pair:
-    """The seconds of the rank that takes longer. `ranks` are the workers, of which one may be asked alone."""
+    """Seconds of the slower rank. `ranks` are the workers; a rank may also be measured alone."""
 
     def __init__(self, *command, prefixes=((), ()), host="127.0.0.1", variables=({}, {})):
-        """`prefixes` and `variables`: of each rank, what runs it and what is set for it."""
+        """`prefixes` and `variables`: each rank's command prefix and its environment variables."""
         processors, port = sorted(os.sched_getaffinity(0)), free_port()
         self.ranks = []
         for rank in range(2):

@@ -1,6 +1,6 @@
-"""What the workers of state.py share: sizes, memory that is as fresh for all, and what a save costs the script.
+"""Common parts of state.py's workers: sizes, equally fresh memory for all, and the cost of a save for the script.
 
-Sizes are those of a state: so many float32 tensors, all alike.
+Sizes are those of a state: the number of float32 tensors, all of equal size.
 """
 
 import mmap
@@ -12,7 +12,7 @@ WRITE = 16 << 20  # bytes of a plain write
 
 
 def numbers(size):
-    """Of one tensor of a state."""
+    """Returns the numbers of a tensor of a state."""
     return size // TENSORS // 4
 
 
@@ -25,8 +25,9 @@ def fresh(size, *advice):
 
 
 def back():
-    """Before whatever takes new pages. Those that a virtual machine has not used for a while its host takes back, and giving them anew
-    costs from nothing to seconds a GiB: so more than will be asked for is touched and let go, and the next who asks mostly gets of that."""
+    """Touches and releases more memory than the next measurement needs, before it takes new pages. The machine below a virtual
+    machine takes unused pages back. Giving them anew costs from nothing to seconds a GiB; after this call most pages are there.
+    """
     populate_write = 23  # MADV_POPULATE_WRITE, which Python does not name
     fresh(3 * LARGE, populate_write).close()
 
@@ -38,8 +39,9 @@ def timed(act):
 
 
 def stall(step, save, work):
-    """(what a save costs the script, how much longer the work beside it took): the call, waiting for copies, and what the step behind
-    the work takes longer than alone. `save` gives two waits: for all that a script may have to wait for before it steps, and for the end."""
+    """Returns (cost of a save for the script, how much longer the work beside the save took). The cost is the call, the wait for
+    copies, and the longer time of the step after the work. `save` returns two waits: for the copies, and for the end.
+    """
     step()
     alone, plain = timed(step), timed(work)
     start = time.perf_counter()
@@ -63,7 +65,7 @@ def repeated(act, seconds):
 
 
 def peak(act):
-    """Bytes of memory that it takes at most beyond what is there before."""
+    """Returns the peak bytes of `act` beyond the memory in use before."""
     def told(name):
         with open("/proc/self/status", encoding="ascii") as status:
             return next(int(line.split()[1]) * 1024 for line in status if line.startswith(name))

@@ -52,7 +52,7 @@ def parameters(trace, layers, width, vocabulary, copies):
 
 
 def block_forward(trace, tokens, width, heads):
-    """Activations of a block in bfloat16; returns those that backward reads."""
+    """Activations of a block in bfloat16; returns the activations read by backward."""
     row = 2 * tokens * width
     saved = [trace.alloc(row), trace.alloc(8 * tokens), trace.alloc(3 * row)]
     saved += [trace.alloc(row), trace.alloc(4 * tokens * heads)]
@@ -165,7 +165,7 @@ def experts():
 
 
 def recomputed():
-    """LoRA's small weights under a frozen model, with its activations recomputed and lengths that vary."""
+    """Trace of LoRA's small weights under a frozen model, with recomputed activations and varying lengths."""
     trace = Trace(5)
     parameters(trace, 24, 1024, 50304, 1)
     for _ in range(24):

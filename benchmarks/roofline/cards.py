@@ -1,9 +1,8 @@
-"""What multiprocessors and cards can do, for predictions.
+"""Rates of multiprocessors and cards, for predictions.
 
-After the CUDA C++ Programming Guide, "Arithmetic Instructions" (results a clock and multiprocessor, the lower figure where in
-doubt; not yet compared line by line) and "Technical
-Specifications per Compute Capability"; cards as in core/machine/catalog.def. The clock is what the card's float32 rate
-says. What no document says is assumed, and stands here once: LATENCY, COPY, ISSUED.
+After the CUDA C++ Programming Guide, "Arithmetic Instructions" (results per clock and multiprocessor, the lower figure in doubt;
+not yet compared line by line) and "Technical Specifications per Compute Capability"; cards as in core/machine/catalog.def. The
+clock follows from the card's float32 rate. Undocumented values are assumed, and stand only here: LATENCY, COPY, ISSUED.
 """
 import dataclasses
 import pathlib
@@ -12,8 +11,8 @@ import re
 CATALOG = pathlib.Path(__file__).resolve().parents[2] / "core/machine/catalog.def"
 
 LATENCY = 700e-9  # seconds that a load waits while the memory is busy
-COPY = 0.92  # of the nominal bandwidth: what a copy reaches
-ISSUED = 0.85  # of the cycles: those in which a scheduler finds a warp that is ready
+COPY = 0.92  # copy's share of the nominal bandwidth
+ISSUED = 0.85  # share of cycles in which a scheduler finds a ready warp
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +79,7 @@ def catalog():
 
 
 def resident(each, kernel, threads, dynamic):
-    """Blocks of a kernel that a multiprocessor holds at once, and what there is no more of."""
+    """Returns the number of blocks of a kernel that a multiprocessor holds at once, and the exhausted resource."""
     warps = -(-threads // 32)
     of_warp = -(-kernel.registers * 32 // 256) * 256  # registers are given in pieces of 256 a warp
     reserved = 1024 if each.shared > 64 << 10 else 0

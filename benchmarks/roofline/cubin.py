@@ -1,6 +1,6 @@
-"""What a CUDA module holds for one architecture: its kernels' instructions and resources, by cuobjdump and nvdisasm.
+"""Kernels of a CUDA module for an architecture: instructions and resources, by cuobjdump and nvdisasm.
 
-Both are part of the CUDA toolkit, and on PyPI (nvidia-cuda-cuobjdump, nvidia-cuda-nvdisasm).
+Both tools are part of the CUDA toolkit, and on PyPI (nvidia-cuda-cuobjdump, nvidia-cuda-nvdisasm).
 """
 import dataclasses
 import functools
@@ -32,7 +32,7 @@ def tool(name):
 
 
 def missing(name):
-    """What is to be said of a tool that is not here; "" of one that is."""
+    """Returns the message about a missing tool; "" if the tool is present."""
     try:
         return "" if tool(name) else name
     except Missing as told:
@@ -40,7 +40,7 @@ def missing(name):
 
 
 def run(*command, **options):
-    """A program that is not ours, and so takes no sanitizer with it; its output."""
+    """Runs a foreign program, without the sanitizer's variables, and returns its output."""
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, **options)
     return done.stdout + done.stderr
@@ -70,7 +70,7 @@ class Kernel:
     stack: int = 0
     shared: int = 0  # bytes of static arrays
     most_threads: int = 1024
-    is_bounded: bool = False  # by its launch bounds, which give that number
+    is_bounded: bool = False  # bounded by its launch bounds
     parameters_at: int = 0x210  # where constant bank 0 holds them
     code: list = dataclasses.field(default_factory=list)
     labels: dict = dataclasses.field(default_factory=dict)  # to an index of code
@@ -168,7 +168,7 @@ def resources(cubin, arch):
 
 
 def of_every_cubin(module, arch, read):
-    """What `read` makes of each file of machine code for an architecture in a shared library or object, put together."""
+    """Returns the merged results of `read` for each file of machine code for an architecture in a shared library or object."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         run(tool("cuobjdump"), "-xelf", f"sm_{arch}", pathlib.Path(module).resolve(), cwd=folder)
@@ -204,8 +204,9 @@ def disassembled(cubin, arch, wanted):
 
 
 def kernels_of(module, arch, wanted=None):
-    """{name: Kernel} of a shared library or object for one architecture, with the instructions of those in `wanted`, or of all.
+    """Returns {name: Kernel} of a shared library or object for an architecture, with the instructions of kernels in `wanted`, or of
+    all.
 
-    Without nvdisasm none has instructions.
+    Without nvdisasm no kernel has instructions.
     """
     return of_every_cubin(module, arch, lambda cubin, arch: disassembled(cubin, arch, wanted))

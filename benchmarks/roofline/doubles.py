@@ -1,6 +1,6 @@
 """Kernels of float32 that count in float64: `report.py BUILD MODULE --float64` makes their table, from the code for 9.0.
 
-A card's rates are its own; that its machine code would differ a little is left out.
+Rates are the card's own; small differences of its machine code are ignored.
 """
 import dataclasses
 
@@ -16,7 +16,7 @@ BLOCK = gpu_cases.sizes(False).block // 4  # elements
 @dataclasses.dataclass
 class Counted:
     case: str
-    kernel: str  # part of the name of those that are meant
+    kernel: str  # part of the kernels' names
     elements: int
     moved: float  # bytes an element; 0: the cases' table has the share
     told: str

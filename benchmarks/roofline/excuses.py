@@ -1,6 +1,6 @@
-"""What is known of predictions below a target of ./dev gpu, KNOWN by (case, card), and of stack frames, FRAMES by kernel.
+"""Known predictions below a target of ./dev gpu, KNOWN by (case, card), and known stack frames, FRAMES by kernel.
 
-A line that is no longer needed fails the check until it goes.
+A line without need fails the check until its removal.
 """
 
 CLIP = ("the first thread of each block that clips works out its factor in float64, of which these cards do two a clock; the prediction "

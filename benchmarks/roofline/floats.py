@@ -1,4 +1,4 @@
-"""What instructions on floats compute: KNOWN says which function is which's."""
+"""Meaning of instructions on floats: KNOWN maps opcodes to functions."""
 import math
 
 from operands import COMPARISONS, LONG, apart, combine, is_predicate
@@ -51,7 +51,7 @@ def float_fma(thread, instruction):
 
 
 def float_minmax(thread, instruction):
-    """Of two, or of three (FMNMX3)."""
+    """Computes the minimum or maximum of two values, or of three (FMNMX3)."""
     _, to, terms, read = apart(instruction)
     numbers = [value for value in (real(thread, one) for one in terms) if not math.isnan(value)]
     thread.set(to, bits_of((min if thread.predicate(read[0]) else max)(numbers, default=math.nan)))
@@ -209,14 +209,14 @@ def double_fma(thread, instruction):
 
 
 def matrix_product(thread, instruction):
-    """Leaves the sums as they are: no branch hangs on what is multiplied."""
+    """Leaves the sums unchanged, because no branch depends on products."""
     to, sums = operand_of(instruction.operands[0]), operand_of(instruction.operands[3])
     for k in range(4):
         thread.registers[to.register + k] = 0 if sums.register < 0 else thread.registers[sums.register + k]
 
 
 def division_check(thread, instruction):
-    thread.set_predicate(instruction.operands[0], False)  # no operand is so small or large that it asks for the long way
+    thread.set_predicate(instruction.operands[0], False)  # operands are never so small or large that the slow path is needed
 
 
 KNOWN = {

@@ -1,5 +1,5 @@
-"""Every kernel of a module, beyond those that the benchmark's cases launch: whether it has a stack frame larger than excuses.py
-allows, and whether a block of it can be started at all. cuobjdump alone is needed; what spills has a frame, too.
+"""Check of every kernel of a module, beyond the kernels of the benchmark's cases: whether its stack frame is larger than excuses.py
+allows, and whether a block can be started at all. Only cuobjdump is needed; a kernel that spills has a frame, too.
 """
 import functools
 import re
@@ -9,7 +9,7 @@ import cards
 import cubin
 from excuses import BLOCKS, FRAMES
 
-MOST_THREADS = 512  # of a block of a kernel without launch bounds, unless BLOCKS names it; those of larger ones have them
+MOST_THREADS = 512  # block size of kernels without launch bounds, unless BLOCKS names the kernel; larger blocks have launch bounds
 TO_DO = ("give a thread fewer elements, leave it registers by its launch bounds (a last argument of 1 asks for one block alone), index its "
          "arrays by constants; or tell why it has to be in FRAMES of benchmarks/roofline/excuses.py")
 TO_BOUND = "tell its launch bounds, or in BLOCKS of benchmarks/roofline/excuses.py how many threads its blocks have"
@@ -43,7 +43,7 @@ def allowed(kernel):
 
 
 def kernels_of(module):
-    """{architecture: {mangled name: Kernel}} of those that predictions are known for."""
+    """Returns {architecture: {mangled name: Kernel}} of the kernels with known predictions."""
     found = {int(arch) for arch in re.findall(r"\.sm_(\d+)\w*\.cubin", cubin.run(cubin.tool("cuobjdump"), "-lelf", module))}
     return {arch: cubin.resources_of(module, arch) for arch in sorted(found) if arch in cards.MULTIPROCESSORS}
 
@@ -64,13 +64,13 @@ def unlaunchable(name, arch, kernel):
 
 
 def stale(arch, largest):
-    """Lines of FRAMES that nothing needs, beside {name: the largest frame} of an architecture."""
+    """Returns unneeded lines of FRAMES, given {name: the largest frame} of an architecture."""
     return [f"{name}, sm_{arch}: its line in excuses.py is needed no more, {'it has no frame' if name in largest else 'there is no such kernel'}"
             for name, (frames, _) in FRAMES.items() if arch in frames and not largest.get(name)]
 
 
 def judge(kernels):
-    """What is wrong, in lines, with {architecture: {mangled name: Kernel}}."""
+    """Returns the problems, as lines, of {architecture: {mangled name: Kernel}}."""
     wrong = []
     for arch, found in kernels.items():
         names, largest = readable(tuple(found)), {}

@@ -1,4 +1,4 @@
-"""What instructions on integers, predicates and constants compute: KNOWN says which function is which's."""
+"""Meaning of instructions on integers, predicates and constants: KNOWN maps opcodes to functions."""
 import re
 
 from operands import COMPARISONS, LONG, apart, combine, is_predicate
@@ -30,7 +30,7 @@ def imad(thread, instruction):
 
 
 def term(thread, operand, extended):
-    """A word of a sum; a negated one brings the carry of its complement."""
+    """Returns a word of a sum; a negated word brings the carry of its complement."""
     if operand.negated and not extended:
         plain = thread.word(operand) if operand.register is None and operand.bank is None else -thread.word(operand) & WORD
         return (plain ^ WORD) + 1

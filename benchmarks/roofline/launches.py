@@ -1,5 +1,5 @@
-"""Launches of the benchmark's cases, as the emulated device would have made them: `launches.py CASE` in that environment
-writes them where YOKE_EMU_RECORD says; `recorded` runs it for a card and reads them.
+"""Launches of the benchmark's cases on the emulated device: `launches.py CASE` in its environment writes them to the file
+YOKE_EMU_RECORD; `recorded` runs this script for a card and reads the file.
 """
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""How instructions say what they take and set."""
+"""Operands and results of instructions."""
 import functools
 import re
 
@@ -20,7 +20,7 @@ def is_predicate(text):
 
 
 def apart(instruction):
-    """(predicates that are set, register that is set, operands, predicates that are read)."""
+    """Returns (set predicates, set register, operands, read predicates)."""
     return apart_texts(tuple(instruction.operands))
 
 
@@ -42,6 +42,6 @@ COMPARISONS = {"LT": lambda a, b: a < b, "LE": lambda a, b: a <= b, "GT": lambda
 
 
 def combine(thread, names, result, read):
-    """The result with what the predicate before it says: AND, OR or XOR."""
+    """Returns the result combined with the preceding predicate: AND, OR or XOR."""
     other = thread.predicate(read[0]) if read else True
     return result and other if "AND" in names else result or other if "OR" in names else result != other

@@ -1,4 +1,4 @@
-"""How near to a copy's speed a launch can come on a card: by what it issues, and by what it keeps in flight."""
+"""Predicted speed of a launch on a card relative to a copy: by issued instructions, and by bytes in flight."""
 import collections
 import dataclasses
 import math
@@ -18,11 +18,11 @@ PIPES = {
     "lsu": {"LDG", "STG", "LDS", "STS", "LDL", "STL", "SHFL", "ATOMS", "LDSM", "LDGSTS"},
     "tensor": {"HMMA"},
 }
-# What memory holds of each dtype: (bits, bytes) of 1.75, of 0.5 in the narrower floats, of 1 in integers.
+# Memory content for each dtype: (bits, bytes) of 1.75, of 0.5 in the narrower floats, of 1 in integers.
 PATTERNS = {1: (0x3FFC000000000000, 8), 2: (0x3F000000, 4), 3: (0x3800, 2), 4: (0x3F00, 2), 5: (1, 8), 6: (1, 4)}
 
 
-LARGE = 8 << 20  # bytes of an operand that no cache keeps between its uses
+LARGE = 8 << 20  # bytes of an operand that no cache keeps between two uses
 TRACED = 5  # blocks whose first thread is followed, from the first to the last
 
 
@@ -48,7 +48,7 @@ class Prediction:
     launch: object
     steps: float  # instructions of a thread, on average
     resident: int  # blocks of a multiprocessor
-    limit: str  # what keeps more out
+    limit: str  # resource that excludes more
     pipe: str  # the busiest
     busy: float  # seconds of it
     moved: float  # bytes to and from the device's memory
@@ -82,7 +82,7 @@ def pipes(issued, card):
 
 
 def predict(card, kernel, launch, followed=None):
-    """`followed`: (block, thread) of those threads that stand for all."""
+    """`followed`: (block, thread) of the representative threads."""
     blocks = launch.blocks[0] * launch.blocks[1]
     followed = followed or sorted({((blocks - 1) * k // (TRACED - 1), 0) for k in range(TRACED)})
     threads = [Thread(kernel, launch, Memory(launch), *one).run() for one in followed]
@@ -103,7 +103,7 @@ def predict(card, kernel, launch, followed=None):
 
 
 def without_code(card, kernel, launch):
-    """What can be said of a kernel whose instructions are not known: of no speed."""
+    """Returns the prediction for a kernel with unknown instructions: without a speed."""
     held, limit = cards.resident(card.each, kernel, launch.threads, launch.shared)
     return Prediction(kernel, launch, math.nan, held, limit, "—", math.nan, math.nan, math.nan, {})
 

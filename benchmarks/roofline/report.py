@@ -1,10 +1,10 @@
-"""What the compiler made of the benchmark's kernels, and how near to a copy they can come: `report.py BUILD MODULE`.
+"""Compiler's result for the benchmark's kernels, and their predicted share of a copy's speed: `report.py BUILD MODULE`.
 
-BUILD has the emulated device, MODULE is libyoke_cuda.so for the cards' architectures. --write FILE puts the tables into that
-page; --check fails where any kernel of the module has a stack frame or cannot be started and excuses.py does not allow it (frames.py),
-where nothing of a case fits a multiprocessor, where a prediction is below the target of ./dev gpu and excuses.py does not say why, or
-where the page tells another share. --float64 makes the table of what counts in float64 instead (doubles.py). --cards NAME,... takes
-other cards of the catalog. Without nvdisasm nothing is known of speed: the rest is told and checked, and no page is written.
+BUILD has the emulated device, MODULE is libyoke_cuda.so for the cards' architectures. --write FILE puts the tables into this
+page. --check fails if any kernel of the module has a stack frame or cannot be started and excuses.py does not allow it
+(frames.py); if no block of a case fits a multiprocessor; if a prediction is below the target of ./dev gpu and excuses.py has no
+reason; or if the page has a different share. --float64 makes the table of float64 work instead (doubles.py). --cards NAME,...
+takes other cards of the catalog. Without nvdisasm no speed is known: the rest is printed and checked, and no page is written.
 """
 import argparse
 import pathlib
@@ -28,7 +28,7 @@ BEGIN, OF_FLOAT64 = "<!-- tables: ./dev cuda-report -->", "<!-- table: ./dev cud
 END = "<!-- end of the tables -->"
 PAGE = ROOT / "docs/gpu-kernels.md"
 SKIPPED = 77  # exit status: a tool is missing
-SMALL = 0.02  # of a case's time: launches that take less are left out of the table
+SMALL = 0.02  # share of a case's time: shorter launches are left out of the table
 
 
 def element_bytes(case):
@@ -50,7 +50,7 @@ class Report:
                 self.wrong.append(f"{card.name}: the module has no machine code for sm_{card.arch}")
         self.tensor = {(case, card.name): tensor.predicted(self.build, case, card, self.kernels[card.arch], self.wrong)
                        for case in tensor.CASES for card in self.cards}
-        self.used = set()  # of KNOWN
+        self.used = set()  # used entries of KNOWN
         for case, blocks, target in gpu_cases.MEMORY:
             for card in self.cards:
                 self.table[case, card.name] = self._row(case, card, blocks * gpu_cases.sizes(False).block, target)
@@ -136,7 +136,7 @@ def shares(text):
 
 
 def stale(page, text):
-    """What the page says otherwise than this run, of the cases that it has."""
+    """Returns differences between the page and this run, for the run's cases."""
     told = shares(page.read_text(encoding="utf-8").split(BEGIN)[1])
     return [f"{page.name} says {told[at]} for {at[0]} on {at[1]}, and it is {share}: ./dev cuda-report --write {page}"
             for at, share in shares(text).items() if told.get(at, share) != share]

@@ -1,8 +1,7 @@
-"""Attention's products beside the peak of a card's tensor cores, by what a thread issues.
+"""Attention's products beside the peak of a card's tensor cores, by a thread's issued instructions.
 
-The peak is the catalog's, which on a Hopper is that of another instruction (wgmma); what of it mma.sync can reach there is
-not documented. The floating-point operations are those that the case needs: what is computed for pairs that a mask forbids
-counts as time alone.
+The peak is the catalog's; on a Hopper it belongs to another instruction (wgmma), and the reachable share of mma.sync is not
+documented. The floating-point operations are those that the case needs: work for masked pairs counts only as time.
 """
 import cards
 import cubin
@@ -18,8 +17,9 @@ FIRST = 80  # the first architecture for which there is such a kernel
 
 
 def flops(case):
-    """Of the two products, and of the five that the gradients need; under the causal mask a query meets itself and those
-    before it."""
+    """Returns the operations of the two products, or of the five products for gradients; under the causal mask a query meets itself
+    and earlier places.
+    """
     _, length, width, *how = case.split()
     sizes, length = gpu_cases.sizes(False), int(length)
     pairs = length * length if "plain" in how else length * (length + 1) / 2
@@ -27,14 +27,16 @@ def flops(case):
 
 
 def followed(case, launch):
-    """(block, thread): under the mask work grows evenly from one end of a head to the other; its longest block begins first."""
+    """Returns (block, thread): under the mask, work grows evenly from one end of a head to the other; the longest block begins
+    first.
+    """
     if "by_mma" not in launch.kernel:
         return None
     if "plain" in case:
         return [(0, 0)]
     sizes, last_warp = gpu_cases.sizes(False), 32 * (launch.threads // 32 - 1)
     last = launch.blocks[0] // (sizes.heads * sizes.tokens // LENGTH) - 1
-    of_keys = "Lb1E" in launch.kernel  # whose first warp has most to do
+    of_keys = "Lb1E" in launch.kernel  # its first warp has the most work
     return [(0, 0), (last, last_warp)] if of_keys else [(0, last_warp), (last, 0)]
 
 

@@ -1,8 +1,8 @@
-"""One thread of a kernel, run instruction by instruction, and what it issued.
+"""Thread of a kernel, run instruction by instruction, and its issued instructions.
 
-Its path is that of a launch: parameters come from one on the emulated device, so loops, dtypes and sizes are those of the
-case. What it reads of the device's memory is told by `memory`; a shuffle gives it its own value, a vote what it votes.
-Values need not be right where no branch hangs on them: `unknown` names the instructions that it does not know.
+The thread takes the path of a launch: parameters come from a launch on the emulated device, so loops, dtypes and sizes are those
+of the case. `memory` gives the content of the device's memory; a shuffle gives the thread's own value, a vote the thread's vote.
+Values need not be right if no branch depends on them; `unknown` has the names of unknown instructions.
 """
 import collections
 import re
@@ -16,7 +16,7 @@ from values import WORD, operand_of
 SPECIAL = {"SR_LANEID": 0, "SRZ": 0, "SR_CTAID.X": 0, "SR_CTAID.Y": 0, "SR_CTAID.Z": 0, "SR_TID.Y": 0, "SR_TID.Z": 0}
 NOTHING = {"NOP", "BSSY", "BSYNC", "BREAK", "BMOV", "WARPSYNC", "BAR", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CGAERRBAR",
            "NANOSLEEP", "LEPC", "PREEXIT", "ACQBULK", "LDGDEPBAR", "BPT", "UCGABAR_ARV", "UCGABAR_WAIT", "FENCE", "CCTLL",
-           "B2R"}  # what a barrier's vote came to: no branch but that of a vote hangs on it
+           "B2R"}  # result of a barrier's vote: only a vote's branch depends on it
 LOADS, STORES = {"LDG": "global", "LDS": "shared", "LDL": "local", "LD": "global", "LDSM": "shared"}, {"STG": "global", "STS": "shared", "STL": "local", "ST": "global"}
 KNOWN = integers.KNOWN | floats.KNOWN
 MOST = 2_000_000  # instructions, after which a path is no path
@@ -56,7 +56,7 @@ class Thread:
         end = self.kernel.parameters_at + len(launch.parameters)
         zero.extend(bytes(max(0, end - len(zero))))
         zero[self.kernel.parameters_at:end] = launch.parameters
-        # The block's size and the grid's, where Blackwell and all before it have them.
+        # Places of the sizes of block and grid, for Blackwell and for earlier cards.
         places = (0x360, 0x370) if self.kernel.parameters_at >= 0x380 else (0, 12)
         for at, sizes in zip(places, ((launch.threads, 1, 1), (*launch.blocks, 1)), strict=True):
             zero[at:at + 12] = struct.pack("<3I", *sizes)
@@ -197,7 +197,7 @@ class Thread:
         return self
 
     def _arrive(self, instruction):
-        """What reads a register waits for the load that fills it: loads that went out with it are in flight no more."""
+        """Makes a reader of a register wait for the load of this register: loads issued together are then no longer in flight."""
         if self.in_flight and instruction.opcode not in ("LDG", "LDC", "ULDC"):
             for text in instruction.operands[1:]:
                 operand = operand_of(text)

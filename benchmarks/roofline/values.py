@@ -12,7 +12,7 @@ def float_of(bits):
 
 
 def narrowed(value, form):
-    """The bytes of a float of struct's form "f" or "e"; what is beyond it is infinite."""
+    """Returns the bytes of a float of struct's form "f" or "e"; a value out of range is infinite."""
     try:
         return struct.pack("<" + form, value)
     except OverflowError:
@@ -60,7 +60,7 @@ INTEGER = re.compile(r"^-?(0x[0-9a-f]+|\d+)$")
 
 
 class Operand:
-    """One operand as text says it, taken apart once."""
+    """Operand of an instruction's text, parsed once."""
 
     def __init__(self, text):
         self.text = text = text.replace("desc[UR4]", "desc")

@@ -1,7 +1,7 @@
-"""Worker of amp.py: autocast's calls, and what autocast and the scaler add to the steps of the two examples.
+"""Worker of amp.py: autocast's calls, and the time added by autocast and the scaler to the steps of the two examples.
 
-A call counts CPU time of one thread; the rest is time of two threads. "step JOB" is a step in bfloat16, "scaler JOB" what
-a GradScaler adds to one, "logic inside" and "logic outside" a forward pass of GPT's calls in a region and without one.
+A call counts CPU time of one thread; other cases count time of two threads. "step JOB" is a step in bfloat16, "scaler JOB" the
+time added by a GradScaler, "logic inside" and "logic outside" a forward pass of GPT's calls with and without a region.
 """
 
 import functools
@@ -44,12 +44,12 @@ def logic(case, count):
         return (time.process_time() - start) / count
 
 
-BATCHES = 40  # of the main job in one call of its loop
+BATCHES = 40  # batches of the main job in a call of its loop
 
 
 @functools.lru_cache(None)
 def job(name):
-    """(A function that trains some steps, how many, the net, an optimizer of it whose gradients a scaler goes over.)"""
+    """Returns (function that trains some steps, number of steps, net, its optimizer for the scaler)."""
     if name == "GPT":
         net = gpt.GPT(options.layers, options.width, options.heads, options.context)
         return gpt.make_step(net, text, 10**6, options.batch, amp="bf16")[0], 1, net, gpt.make_optimizer(net, 1e-3, 10)[0]

@@ -1,7 +1,7 @@
-// chunks.cpp: seconds to map a chunk of 2 MiB and to unmap it, of many that are mapped in random order.
+// chunks.cpp: seconds to map and unmap a chunk of 2 MiB, among many mapped in random order.
 //
-// Cases: "map COUNT". The first argument is the folder of a CUDA module (over the fake driver, as YOKE_CUDA_LIB_PATH
-// says); without it the chunks are the processor's. No byte of them is touched.
+// Cases: "map COUNT". The first argument is the folder of a CUDA module (over the fake driver, by
+// YOKE_CUDA_LIB_PATH); without it the chunks are the processor's. No byte of them is touched.
 #include "core/backend/registry.h"
 #include "core/device/device.h"
 

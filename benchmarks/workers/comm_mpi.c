@@ -1,5 +1,5 @@
-/* Worker of comm.py, started by mpirun: MPI_Allreduce in place between two processes. The ranks take their orders over
- * a socket of their own: waiting in MPI would burn a processor while others are measured. */
+/* Worker of comm.py, started by mpirun: MPI_Allreduce in place between two processes. The ranks take their orders
+ * over a separate socket, because a wait in MPI would burn a processor during other measurements. */
 #include "comm_pair.h"
 
 #include <mpi.h>

@@ -1,9 +1,9 @@
 /*
- * comm_pair.h: the frame of the workers of comm.py: two processes that repeat a collective together, and what it took.
+ * comm_pair.h: frame of the workers of comm.py: two processes that repeat a collective together, and their times.
  *
- * A case is "HOW BYTES", as in "staged 26214400", and is answered by the seconds of the rank that took longer. "cpu 0"
- * is answered by the processor seconds of both ranks, all their threads, in a repetition of the measurement before.
- * Between measurements both ranks sleep in a read.
+ * A case is "HOW BYTES", as in "staged 26214400"; the answer is the seconds of the slower rank. The answer to "cpu 0"
+ * is the processor seconds of both ranks, all their threads, for a repetition of the measurement before. Between
+ * measurements both ranks sleep in a read.
  */
 #ifndef COMM_PAIR_H
 #define COMM_PAIR_H
@@ -51,8 +51,7 @@ static inline void pair_swap(const pair_side *side, const void *mine, void *thei
     }
 }
 
-/* Keeps a rank and its threads to one processor of those that it may use, where BENCH_BIND is set, as mpirun does
- * with its ranks. */
+/* Binds a rank and its threads to an allowed processor, if BENCH_BIND is set, as mpirun does with its ranks. */
 static inline void pair_bind(int rank)
 {
     cpu_set_t may, one;
@@ -66,7 +65,7 @@ static inline void pair_bind(int rank)
     pair_check(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
 }
 
-/* Two ranks of one program; before whatever makes threads. */
+/* Forks two ranks of a program; call it before any thread is made. */
 static inline pair_side pair_fork(void)
 {
     int sockets[2];

@@ -1,7 +1,7 @@
-// Worker of conv.py: a convolution, or one of its gradients, through Yoke, and straight through oneDNN.
+// Worker of conv.py: a convolution, or one of its gradients, through Yoke, and directly through oneDNN.
 //
-// A case is "WHO KIND DTYPE SIDE IN OUT KERNEL GROUPS THREADS", as in "yoke forward f32 56 64 64 3 1 2", of 32 images
-// that lie NHWC.
+// A case is "WHO KIND DTYPE SIDE IN OUT KERNEL GROUPS THREADS", as in "yoke forward f32 56 64 64 3 1 2", for 32
+// images in NHWC order.
 #include <omp.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// One convolution straight through oneDNN, as conv.cpp and resnet_floor.cpp measure Yoke by it: at its best with images
-// that lie NHWC. The weight is in the layout of oneDNN's choice, reordered in each run, as its owner updates it;
+// Convolution directly through oneDNN, against which conv.cpp and resnet_floor.cpp measure Yoke: at its best with
+// NHWC images. The weight is in oneDNN's chosen layout, reordered in each run, as its owner updates the weight;
 // primitives, memory objects, argument lists and scratchpads are made once.
 #pragma once
 
@@ -30,7 +30,7 @@ inline yoke_device *cpu()
     return device;
 }
 
-// Square images and windows; the padding keeps the side, or what a stride leaves of it.
+// Square images and windows; the padding keeps the side, or the side divided by the stride.
 struct ConvSizes {
     long side, in, out, kernel, groups = 1, stride = 1;
 

@@ -1,10 +1,10 @@
 """Worker of ddp.py: a rank, in Yoke, of two. Cases of a step, "WHAT MODEL BATCH":
 
-plain: of this rank alone. ddp: the module that reduces; each: with a bucket for each parameter; behind: an all_reduce for each of
-them behind backward. alone: the module in a group of one.
+plain: this rank alone. ddp: the reducing module; each: with a bucket for each parameter; behind: an all_reduce for each parameter
+after backward. alone: the module in a group of one rank.
 
-"peak HOW MODEL BATCH" gives bytes, of "plain" steps or those of a module with buckets of so many MiB. "overlap MODEL BATCH" gives
-what part of backward is over when the first bucket is begun. "slow MODEL BATCH" is ddp with buckets of 4 MiB, "transfer MODEL" an
+"peak HOW MODEL BATCH" gives bytes, for "plain" steps or for a module with buckets of HOW MiB. "overlap MODEL BATCH" gives the
+finished part of backward at the begin of the first bucket. "slow MODEL BATCH" is ddp with buckets of 4 MiB, "transfer MODEL" an
 all_reduce of all its gradients. "reduce HOW" reduces 25 MiB in matrices by a compression.
 """
 
@@ -84,7 +84,7 @@ def timed(step, count):
 
 
 def peak(how, model, batch):
-    """Of steps from the first one on, whose gradients stay."""
+    """Returns the peak of steps from the first step on; gradients stay."""
     before = yoke.memory_allocated()
     yoke.reset_peak_memory_stats()
     step = Step(model, batch, "plain") if how == "plain" else Step(model, batch, "ddp", float(how))

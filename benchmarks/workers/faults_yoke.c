@@ -1,9 +1,9 @@
-/* A rank of faults.py: faults_yoke RANK SIZE URL TIMEOUT INIT_TIMEOUT DOING.
+/* Rank of faults.py: faults_yoke RANK SIZE URL TIMEOUT INIT_TIMEOUT DOING.
  *
- * DOING is init, all_reduce (25 MiB, again and again), barrier, monitored (a monitored barrier of TIMEOUT seconds in a
- * group of 600), idle (a barrier once it is told to) or away (never comes). It prints "ready", when the
- * group works; then, of the call that failed, "STATUS BEGAN ENDED MESSAGE", in seconds of CLOCK_MONOTONIC; and, where
- * it is told to "shrink", the same of that, and the size of the new group. */
+ * DOING is init, all_reduce (25 MiB, again and again), barrier, monitored (a monitored barrier of TIMEOUT seconds in
+ * a group of 600), idle (a barrier on command) or away (never joins). It prints "ready" when the group works; then,
+ * for the failed call, "STATUS BEGAN ENDED MESSAGE", in seconds of CLOCK_MONOTONIC; and, on the command "shrink", the
+ * same for the shrink, and the size of the new group. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void tell(yoke_status status, double began)
     fflush(stdout);
 }
 
-/* Waits for a line of faults.py and says whether it is this one. */
+/* Waits for a line of faults.py and returns whether the line is this word. */
 static int is_told(const char *word)
 {
     char line[32] = "";
@@ -61,7 +61,7 @@ static yoke_status call(const rank *self)
     return yoke_group_barrier(self->group, NULL);
 }
 
-/* The call in which it ends; what comes before succeeds. */
+/* Makes the call that fails; earlier calls succeed. */
 static void fail(const rank *self)
 {
     yoke_status status;
@@ -117,5 +117,5 @@ int main(int argc, char **argv)
     fail(&self);
     if (is_told("shrink")) shrink(&self);
     fflush(stdout);
-    _exit(0); /* rank 0 would wait for those that are stopped */
+    _exit(0); /* rank 0 would wait for stopped ranks */
 }

@@ -1,9 +1,9 @@
-// fragmentation.cpp: replays a trace of requests on a hollow device and prints what was reserved for it.
+// fragmentation.cpp: replays a trace of requests on a hollow device and prints the reserved memory.
 //
 //   fragmentation FILE virtual|plain|torch|expandable
 //
-// prints one line of JSON: bytes of the peak that was asked for and of the peak that was reserved, calls of the driver,
-// and those behind each quarter of the trace. FILE has the format of RMM's logging adaptor.
+// prints a line of JSON: bytes of the requested peak and of the reserved peak, calls of the driver, and the calls
+// after each quarter of the trace. FILE has the format of RMM's logging adaptor.
 #include "benchmarks/workers/torch_policy.h"
 #include "core/memory/device_memory.h"
 #include "core/memory/hollow.h"

@@ -24,7 +24,7 @@ void check(yoke_status status)
     exit(1);
 }
 
-// Two matrices of one size and dtype, and the product of them by oneDNN alone.
+// Two matrices of the same size and dtype, and their product by oneDNN alone.
 class Pair {
 public:
     Pair(int64_t n, yoke_dtype dtype)
@@ -104,7 +104,7 @@ int main()
         check(yoke_set_num_threads(static_cast<int32_t>(threads)));
         omp_set_num_threads(static_cast<int>(threads));
         const yoke_dtype type = strcmp(dtype, "f32") == 0 ? YOKE_F32 : YOKE_BF16;
-        // One for each number of threads: oneDNN settles a primitive's share of work when it is made.
+        // A pair for each number of threads, because oneDNN divides a primitive's work at its creation.
         const std::string key =
             std::string(dtype) + " " + std::to_string(size) + " " + std::to_string(threads);
         Pair &pair = pairs.try_emplace(key, size, type).first->second;

@@ -63,7 +63,7 @@ def adamw(net):
               {"params": [p for p in net.parameters() if p.ndim < 2], "weight_decay": 0.0}]
     try:
         return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=True)
-    except (RuntimeError, TypeError):  # an older one has it for CUDA alone
+    except (RuntimeError, TypeError):  # an older PyTorch has this for CUDA alone
         return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95))
 
 

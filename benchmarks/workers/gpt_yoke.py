@@ -1,7 +1,7 @@
-"""Worker of gpt.py: the training step of examples/gpt.py, as it stands there.
+"""Worker of gpt.py: the training step of examples/gpt.py, unchanged.
 
-Cases: "train AMP THREADS" gives seconds of a step, "scaler AMP THREADS" those of what a GradScaler adds to one, and
-"activations AMP THREADS" the bytes that a step needs at most beside weights, gradients, optimizer state and casts of weights.
+Cases: "train AMP THREADS" gives seconds of a step, "scaler AMP THREADS" seconds added by a GradScaler, and "activations AMP
+THREADS" the peak bytes of a step beside weights, gradients, optimizer state and casts of weights.
 """
 
 import functools

@@ -1,4 +1,4 @@
-/* Worker of gpu.py: host seconds of a small op on a device, from C: `gpu_call DEVICE`. Its one case is "call". */
+/* Worker of gpu.py: host seconds of a small op on a device, from C: `gpu_call DEVICE`. Its only case is "call". */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <stdio.h>

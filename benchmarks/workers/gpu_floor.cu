@@ -1,8 +1,8 @@
-// Worker of gpu.py: what CUDA itself costs, called directly: `gpu_floor [FILE OF CUBLASLT]`.
+// Worker of gpu.py: cost of CUDA itself, called directly: `gpu_floor [FILE OF CUBLASLT]`.
 //
-// Cases: "copy MIB" gives seconds of a copy within the device's memory, "launch" host seconds of launching an empty
-// kernel, "gemm DTYPE SIZE" seconds of a square product through cuBLASLt's first heuristic, with the layouts that
-// Yoke's matmul has: everything row-major. An answer that begins with "!" says why there is none.
+// Cases: "copy MIB" gives seconds of a copy within the device's memory, "launch" host seconds of a launch of an empty
+// kernel, "gemm DTYPE SIZE" seconds of a square product through cuBLASLt's first heuristic, with the row-major
+// layouts of Yoke's matmul. An answer with "!" in front says why there is no time.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -25,7 +25,7 @@
 namespace {
 
 constexpr size_t kRotated = size_t{512}
-                            << 20;  // bytes that take turns, so that the L2 cache does not serve
+                            << 20;  // bytes used in turn, so that the L2 cache does not serve
 constexpr int kBurst = 256;         // launches that the driver queues without waiting
 
 cudaStream_t g_stream;
@@ -57,7 +57,7 @@ size_t sets_of(size_t bytes)
     return bytes >= kRotated ? 1 : (kRotated + bytes - 1) / bytes;
 }
 
-// Seconds of one of `count` repetitions that the device works through.
+// Returns the device's seconds for one of `count` repetitions.
 template <class F>
 double timed(long count, const F &once)
 {
@@ -155,7 +155,7 @@ constexpr Kind kKinds[] = {{"f32", CUDA_R_32F, 4, CUBLAS_COMPUTE_32F},
                            {"bf16", CUDA_R_16BF, 2, CUBLAS_COMPUTE_32F}};
 constexpr size_t kWorkspace = size_t{32} << 20;
 
-// One product, planned once. A row-major product is the column-major one of the operands in the other order.
+// Product, planned once. A row-major product is the column-major product of the operands in reverse order.
 struct Plan {
     Plan(const Kind &kind, uint64_t size);
     void run(long i);
@@ -218,7 +218,7 @@ double gemm(const std::string &dtype, long size, long count)
     static std::map<std::string, Plan> plans;
     const std::string key = dtype + " " + std::to_string(size);
     if (!plans.count(key)) {
-        plans.clear();  // one size at a time lies in memory
+        plans.clear();  // memory holds a single size at a time
         for (const Kind &kind : kKinds)
             if (dtype == kind.name) plans.emplace(key, Plan(kind, static_cast<uint64_t>(size)));
     }

@@ -15,7 +15,7 @@ device = torch.device(sys.argv[1])
 SMALL = "--small" in sys.argv
 S = gpu_cases.sizes(SMALL)
 AMP = {"off": None, "f32": None, "tf32": None, "bf16": torch.bfloat16, "f16": torch.float16}
-BATCH = 128  # of the main job
+BATCH = 128  # batch of the main job
 torch.set_default_device(device)
 torch.manual_seed(1)
 
@@ -104,7 +104,7 @@ class GPT(nn.Module):
         return F.linear(self.norm(x), self.byte.weight if self.head is None else self.head.weight)
 
 
-@functools.lru_cache(1)  # one case at a time lies in memory
+@functools.lru_cache(1)  # memory holds a single case at a time
 def step(which, amp, compiled):
     torch._dynamo.reset()
     size = getattr(S, which)

@@ -1,7 +1,7 @@
-"""Worker of gpu.py: Yoke on a device. `gpu_yoke.py DEVICE [--small]`; gpu_cases.py says what each case is.
+"""Worker of gpu.py: Yoke on a device. `gpu_yoke.py DEVICE [--small]`; gpu_cases.py describes each case.
 
-Tensors are large beside the L2 cache, inputs take turns and the last results are kept, so that each call works on memory
-that was not touched just before. Host seconds ("call", "replay") are those of bursts, with the wait outside the clock.
+Tensors are large beside the L2 cache, inputs are used in turn and the last results are kept, so that each call works on memory
+outside the cache. Host seconds ("call", "replay") are those of bursts, with the wait outside the clock.
 """
 
 import functools
@@ -30,7 +30,7 @@ def drawn(draw, *arguments):
 
 
 def timed(once, count):
-    """Seconds of one of `count` repetitions that the device works through."""
+    """Returns the device's seconds for one of `count` repetitions."""
     kept = [None] * 2
     for i in range(2):
         kept[i] = once(i)
@@ -43,7 +43,7 @@ def timed(once, count):
 
 
 def host_timed(once, count, burst):
-    """Host seconds of one of `count` calls, in bursts that the driver queues without waiting."""
+    """Returns host seconds for one of `count` calls, in bursts that the driver queues without waiting."""
     once(), once()
     seconds = 0.0
     for done in range(0, count, burst):
@@ -89,7 +89,7 @@ def cast(dtype):
 
 
 def by_rows(dtype, function, backward):
-    """function(x) over rows, or its gradient: one record, gone through again and again."""
+    """Returns function(x) over rows, or its gradient: one graph, walked again and again."""
     x = normal((rows(dtype), S.width), dtype)
     if not backward:
         return lambda i: function(x[i % 2])
@@ -158,7 +158,7 @@ def attention(length, *how):
     return lambda _: yoke.grad(out, [q, k, v], grad, retain_graph=True)
 
 
-@functools.lru_cache(1)  # one case at a time lies in memory
+@functools.lru_cache(1)  # memory holds a single case at a time
 def kernel(name, arguments):
     function = {"add": add, "gelu": gelu, "cast": cast, "softmax": softmax, "layer_norm": layer_norm, "adamw": adamw,
                 "cross_entropy": cross_entropy, "grad_norm": grad_norm, "gemm": gemm, "attention": attention}[name]
@@ -196,7 +196,7 @@ def step(net, amp):
 @functools.lru_cache(1)
 def replay(net, amp):
     eager, graph = step(net, amp), yoke.Graph(device)
-    for _ in range(3):  # what optimizers and caches make once is made before the capture
+    for _ in range(3):  # fills optimizers and caches before the capture
         eager()
     with graph.capture():
         loss = eager()
@@ -217,7 +217,7 @@ def mlp(amp, count):
 
 
 def activations(net, amp):
-    """Bytes that a step needs at most beside what is there between steps."""
+    """Returns the peak bytes of a step beside the memory in use between steps."""
     once = step(net, amp)
     once(), once()
     before = yoke.memory_allocated()

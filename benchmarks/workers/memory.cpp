@@ -1,10 +1,10 @@
 // memory.cpp: seconds of a pair of requests: yoke_alloc and yoke_free, the model of PyTorch's allocator, glibc.
 //
-// Cases: "WHO WHAT COUNT", WHO one of yoke, torch, glibc; WHAT one of
+// Cases: "WHO WHAT COUNT", WHO is yoke, torch or glibc; WHAT is
 //   same     4 KiB, given back at once
-//   small    2,048 blocks are alive; one at random goes, one of 1 byte to 1 MiB comes, sizes spread evenly by magnitude
-//   large    the same of 1 to 64 MiB
-//   streams  two threads, each as `small` on a stream of its own: the time of a pair of one thread
+//   small    2,048 live blocks; a random block goes, a block of 1 byte to 1 MiB comes, sizes even by magnitude
+//   large    as `small`, with 1 to 64 MiB
+//   streams  two threads, each as `small` on a separate stream: the time of a pair of one thread
 //   shared   two threads as `small` on one stream
 // p99-small and p99-large give the time that 99 of 100 pairs stay below.
 // Yoke and the model serve a hollow device, so no driver takes time.
@@ -30,7 +30,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A thing that gives memory to a stream and takes it back.
+// Source of memory for a stream.
 class Allocator {
 public:
     virtual ~Allocator() = default;
@@ -181,7 +181,7 @@ double time_threads(Allocator &allocator, bool are_apart, long count)
     for (int i = 0; i < 2; ++i)
         churns.push_back(std::make_unique<Churn>(allocator, are_apart ? i : 0,
                                                  static_cast<unsigned>(i), 1, kMiB));
-    std::barrier begin(2);  // what a thread takes to start is no request's time
+    std::barrier begin(2);  // the start of a thread does not count as a request
     std::thread other([&] {
         allocator.enter(are_apart ? 1 : 0);
         begin.arrive_and_wait();

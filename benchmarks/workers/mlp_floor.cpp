@@ -1,9 +1,9 @@
-// Worker of mlp.py: the floor of a training step of 784-512-512-10 at batch 128.
+// Worker of mlp.py: lower bound of a training step of 784-512-512-10 at batch 128.
 //
-// What no implementation can leave out: eight matrix products (forward with its bias, weights backward, inputs backward
-// but for the first layer), straight through oneDNN with everything made once, and one pass of SGD with momentum over
-// all parameters, which are float32. No activation, loss, cast, data or memory management. A case is "floor AMP
-// THREADS": off multiplies in float32, bf16 in bfloat16.
+// Work that every implementation needs: eight matrix products (forward with its bias, weights backward, inputs
+// backward but for the first layer), directly through oneDNN with everything made once, and one pass of SGD with
+// momentum over all parameters, in float32. No activation, loss, cast, data or memory management. A case is "floor
+// AMP THREADS": off multiplies in float32, bf16 in bfloat16.
 #include <omp.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ using Type = memory::data_type;
 // Numbers of either type, as raw memory.
 struct Buffer {
     std::vector<char> bytes;
-    size_t size;  // of one number
+    size_t size;  // bytes of a number
     void *at(int64_t i) { return bytes.data() + static_cast<size_t>(i) * size; }
 };
 
@@ -82,7 +82,7 @@ private:
         return numbers;
     }
 
-    // The same numbers in the type of the products; bfloat16 is the upper half of a float.
+    // Returns the numbers in the type of the products; bfloat16 is the upper half of a float.
     Buffer buffer(int64_t count, float bound) const
     {
         const Floats numbers = random(count, bound);
@@ -174,7 +174,7 @@ double now()
 int main()
 {
     const dnnl_version_t *version = dnnl_version();
-    // oneDNN settles a primitive's share of work when it is made: one step for each number of threads.
+    // oneDNN divides a primitive's work at its creation: so there is a step for each number of threads.
     std::map<std::pair<long, bool>, Step> steps;
     setvbuf(stdout, nullptr, _IOLBF, 0);
     printf("oneDNN %d.%d.%d\n", version->major, version->minor, version->patch);

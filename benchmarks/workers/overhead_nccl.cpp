@@ -1,11 +1,11 @@
-// Worker of overhead.py: what an all_reduce of a tensor of a card costs its caller, over the fakes of a driver and of
+// Worker of overhead.py: cost of an all_reduce of a card's tensor for its caller, over the fakes of a driver and of
 // NCCL.
 //
 //   overhead_nccl yoke LIBRARY     group of one rank: comparison, record and watch as in any group
 //   overhead_nccl direct MODULE    same calls of the module's table: two events, two waits of streams, one call
 //
-// The answer is the caller's processor time. Between two bursts of calls nobody is measured, so that the device's
-// queue, which the fakes work off in threads, stays short.
+// The answer is the caller's processor time. Between two bursts of calls there is a pause without measurement, so
+// that the device's queue stays short; the fakes work the queue off in threads.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -27,7 +27,7 @@ static void add(long count, yoke_tensor *x)
     }
 }
 
-/* Products of which each keeps the one before for backward, kChain in a row. */
+/* Runs kChain products in a row; each keeps the product before for backward. */
 enum { kChain = 64 };
 static void chain(long count, int scoped)
 {

@@ -16,7 +16,7 @@ CASES = {
     "add with grad": "yoke.add(g, b)",
     "forward and backward": "g.grad = None; (g + b).sum().backward()",
 }
-CHAIN = 64  # products in a row of which each keeps the one before for backward
+CHAIN = 64  # products in a row; each keeps the product before for backward
 
 
 def chain(scope):

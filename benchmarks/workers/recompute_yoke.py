@@ -1,8 +1,8 @@
 """Worker of recompute.py: steps of an MLP and of a GPT whose blocks are checkpoint scopes.
 
-Cases: "step MODEL POLICY" gives seconds of forward and backward, "peak MODEL POLICY" the bytes that these need at most
-beside weights and gradients. MODEL is MLP or GPT, POLICY one of yoke.checkpoint's for each block, plain, or a share: that of a
-MemoryBudget for all of the forward.
+Cases: "step MODEL POLICY" gives seconds of forward and backward, "peak MODEL POLICY" their peak bytes beside weights and
+gradients. MODEL is MLP or GPT, POLICY a policy of yoke.checkpoint for each block, plain, or a share: a MemoryBudget with this
+share for all of the forward.
 """
 
 import functools
@@ -53,7 +53,7 @@ def made(model):
 
 @functools.lru_cache(None)
 def budget(model, share):
-    """One that has learned its plan."""
+    """Returns a budget with a finished plan."""
     found = yoke.MemoryBudget(share)
     for _ in range(4):
         run(model, found)
@@ -78,7 +78,7 @@ def measure(case, count):
     what, model, policy = case.split()
     if what == "peak":
         step(model, "plain")  # the gradients are there from now on
-        step(model, policy)  # and the budget's plan
+        step(model, policy)  # also finishes the budget's plan
         before = yoke.memory_allocated()
         yoke.reset_peak_memory_stats()
         step(model, policy)

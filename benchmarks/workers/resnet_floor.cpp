@@ -47,7 +47,8 @@ private:
     std::vector<Conv> convs_;
 };
 
-// Of the process where it has one thread, so that what else runs on the machine disturbs little.
+// Returns time of the process if `of_process`, for cases with one thread, so that other work on the machine disturbs
+// little.
 double now(bool of_process)
 {
     timespec time;

@@ -14,7 +14,7 @@ BATCH = 32
 
 
 class Net(resnet.ResNet):
-    """Of any width, with the stem for small pictures."""
+    """ResNet of any width, with the stem for small pictures."""
 
     def __init__(self, width):
         self.width = width

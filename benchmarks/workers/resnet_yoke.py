@@ -1,9 +1,9 @@
 """Worker of resnet.py: training steps of examples/resnet.py's network.
 
 Cases: "step AMP WIDTH THREADS" gives seconds of a step of ResNet-18 on 32 pictures of 28 x 28, "kept AMP" the bytes that its
-forward keeps for backward beside casts of weights, at width 64. Of ResNet-50 on 8 pictures of 64 x 64, "budget SHARE WIDTH" gives
-seconds of a step under a MemoryBudget of that share, or of a plain one, and "peak SHARE WIDTH" the most bytes that are
-allocated in one, weights, gradients and momenta among them.
+forward keeps for backward beside casts of weights, at width 64. For ResNet-50 on 8 pictures of 64 x 64, "budget SHARE WIDTH"
+gives seconds of a step under a MemoryBudget of this share, or of a plain step. "peak SHARE WIDTH" gives the peak bytes of a step,
+with weights, gradients and momenta.
 """
 
 import functools

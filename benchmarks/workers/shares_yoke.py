@@ -1,7 +1,8 @@
-"""Worker of ddp.py: a rank, of two that may be unlike, which trains the main job's network on batches of 1,024 pictures in all.
+"""Worker of ddp.py: one of two ranks, possibly of different speed, that train the main job's network on batches of 1,024 pictures in
+all.
 
-"alone 0" gives seconds of a step of all 1,024 by this rank alone. "shared 0" those of one by both, each with its share by
-measure_shares, "equal 0" with a half each. "loss shared" and "loss equal" give the mean loss of the last ten steps of as many as COUNT.
+"alone 0" gives seconds of a step of all 1,024 by this rank alone. "shared 0" gives seconds of a step by both, with shares by
+measure_shares, "equal 0" with a half each. "loss shared" and "loss equal" give the mean loss of the last ten of COUNT steps.
 """
 
 import functools
@@ -44,7 +45,7 @@ def sizes(how):
         return [BATCH // 2, BATCH // 2]
     net, shares = make_net(), [0.5, 0.5]
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.0)
-    for _ in range(3):  # a small batch may take less than its part of a large one: each time with what the last one told
+    for _ in range(3):  # a small batch may take less than its share of the time: so each turn starts from the last measured shares
         rows = yoke.arange(round(BATCH * shares[group().rank]))
         told = yoke.comm.measure_shares(lambda: [take(net, optimizer, rows) for _ in range(5)], group())
         shares = [share * each for share, each in zip(shares, told)]
@@ -85,7 +86,7 @@ def alone(count):
 
 
 def last_loss(how, count):
-    """Of all pictures: that of each rank counts as its share."""
+    """Returns the loss over all pictures: each rank's loss counts by its share."""
     _, losses = train(how, count)
     mean = sum(loss.item() for loss in losses[-10:]) / 10 * sizes(how)[group().rank]
     total = yoke.tensor([mean], dtype=yoke.float64)

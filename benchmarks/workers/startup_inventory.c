@@ -1,4 +1,4 @@
-/* Prints the seconds that the first inventory of a process takes: what every tool pays once. */
+/* Prints the seconds of the first inventory of a process, which every tool pays once. */
 #define _POSIX_C_SOURCE 199309L
 
 #include "yoke/yoke.h"

@@ -1,7 +1,7 @@
-"""Worker of state.py: what copies and plain writes of the same bytes take. state_floor.py DISK TMPFS
+"""Worker of state.py: time of copies and plain writes of the same bytes. state_floor.py DISK TMPFS
 
-Cases: "copy" into memory that has been written before, "copy fresh" into memory just mapped, both one memcpy a tensor;
-"save disk|tmpfs" into a new file, "over disk" over a former one: write and fsync.
+Cases: "copy" into memory written before, "copy fresh" into newly mapped memory, both one memcpy a tensor; "save disk|tmpfs" into
+a new file, "over disk" over a former file: write and fsync.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ def filled():
 
 
 def copy(to, from_):
-    """Of all tensors. The views go, so that the memory may be unmapped."""
+    """Copies all tensors. Views are local, so that the memory may be unmapped."""
     views = [ctypes.c_char.from_buffer(memory) for memory in (to, from_)]
     begin = [ctypes.addressof(view) for view in views]
     for i in range(TENSORS):

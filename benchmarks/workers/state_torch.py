@@ -1,8 +1,10 @@
-"""Worker of state.py: PyTorch's distributed checkpoints, torch.save and torch.load, and the package safetensors. state_torch.py DISK TMPFS
+"""Worker of state.py: PyTorch's distributed checkpoints, torch.save and torch.load, and the package safetensors. state_torch.py DISK
+TMPFS
 
-Cases: "stall KIND SECONDS", as state_yoke.py has it, of torch.distributed.checkpoint.async_save; KIND is how its copies are made:
-default, kept (one DefaultStager for all saves, which keeps its memory) or async (the same, which copies in a thread). "save
-KIND" and "peak KIND" of KIND torch or safetensors into a new file, with the fsync that these leave out, "copy KIND" and "map KIND" loads.
+Cases: "stall KIND SECONDS", as in state_yoke.py, of torch.distributed.checkpoint.async_save. KIND is the way of its copies:
+default, kept (one DefaultStager for all saves, which keeps its memory) or async (the same, with copies in a thread). "save KIND"
+and "peak KIND" for KIND torch or safetensors write a new file, with the fsync missing in these libraries; "copy KIND" and "map
+KIND" are loads.
 """
 
 import functools

@@ -1,10 +1,10 @@
 """Worker of state.py: states on the disk. state_yoke.py DISK TMPFS
 
-Cases: "stall SECONDS" what a save beside the script costs it when a step that writes all tensors in place follows behind so
-many seconds of other work, "beside SECONDS" the same for a step that writes tensors which are not saved, "slowed SECONDS" how
-much longer that work takes, "first" the stall of a first save; "save disk|tmpfs" and "over disk" blocking saves into a new file
-and over a former one, "kept disk" by a CheckpointManager, "peak" the memory of one; "map large|small", "copy THREADS", "verified":
-loads of a state that is in the page cache.
+Cases: "stall SECONDS": cost of a background save for the script, if a step that writes all tensors in place follows after SECONDS
+of other work; "beside SECONDS": the same for a step that writes unsaved tensors; "slowed SECONDS": delay of the other work;
+"first": stall of a first save; "save disk|tmpfs" and "over disk": blocking saves into a new file and over a former file; "kept
+disk": by a CheckpointManager; "peak": memory of a save; "map large|small", "copy THREADS", "verified": loads of a state in the
+page cache.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ def save_beside():
 
 @functools.lru_cache(None)
 def made_room():
-    """What the second save finds."""
+    """Prepares the memory for the second save."""
     save_beside()[1]()
 
 
@@ -115,7 +115,7 @@ def load_mapped(size, count):
 
 
 def load_copies(threads):
-    """With so many threads; 0: as many as a script has that sets nothing."""
+    """Loads with this number of threads; 0: as many as in a script without settings."""
     yoke.empty_cache()
     back()
     with threads_of(threads):

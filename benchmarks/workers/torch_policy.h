@@ -1,10 +1,12 @@
-// torch_policy.h: a model of PyTorch's CUDA caching allocator: its policy, its constants, and the containers that its
-// time goes to: a set of free blocks a pool, one recursive mutex a device, a hash of live blocks in shards, statistics.
+// torch_policy.h: model of PyTorch's CUDA caching allocator: its policy, its constants, and the containers with its
+// main costs: a set of free blocks for each pool, a recursive mutex for each device, a hash of live blocks in shards,
+// statistics.
 //
-// Written from its documented behaviour: requests are multiples of 512 bytes; those up to 1 MiB come from segments of
-// 2 MiB, up to 10 MiB from segments of 20 MiB, larger ones from segments of their own in multiples of 2 MiB. The free
-// block of the least size serves, of one stream. A rest is split off from 512 bytes on in small segments, from 1 MiB on
-// in large ones. Expandable segments are one range a stream and pool, which grows by pages of 2 and 20 MiB.
+// Written from its documented behaviour: requests are multiples of 512 bytes. Requests up to 1 MiB come from segments
+// of 2 MiB, up to 10 MiB from segments of 20 MiB, larger requests from separate segments in multiples of 2 MiB. The
+// smallest fitting free block of the stream serves. A rest is split off from 512 bytes on in small segments, from 1
+// MiB on in large segments. An expandable segment is a range for each stream and pool, which grows by pages of 2 and
+// 20 MiB.
 #pragma once
 
 #include <algorithm>
@@ -155,7 +157,7 @@ private:
             uint64_t end = 0;
             Block *last = nullptr;
         };
-        std::map<int, Range> ranges;  // of expandable segments, by stream
+        std::map<int, Range> ranges;  // expandable segments, by stream
     };
     struct Shard {
         alignas(64) std::mutex mutex;
@@ -178,7 +180,7 @@ private:
         pool.free.erase(found);
         return block;
     }
-    // `into` keeps its identity; the other one goes.
+    // Merges `other` into `into`; `other` is deleted.
     void absorb(Block &into, Block &other)
     {
         if (other.before == &into) {
@@ -213,8 +215,8 @@ private:
         count_driver(pool, static_cast<int64_t>(bytes));
         return new Block{stream, &pool, address, bytes};
     }
-    // Pages at the end of the range, which its last block takes in if it is free. Pages that were given back in the
-    // middle of a range come last here: they are not used again, as long as the end has room.
+    // Adds pages at the end of the range; its last block takes them in if free. Pages given back in the middle of a
+    // range are not used again while the end has space.
     Block *extend(Pool &pool, uint64_t size, int stream)
     {
         Pool::Range &range = pool.ranges[stream];
