@@ -1,11 +1,11 @@
 # YOKE_CUDA_ARCHS, as CMake's CUDA_ARCHITECTURES: "86-real" is machine code, "86-virtual" PTX for later cards, "86"
-# both; "native", "all" and "all-major" name what this machine's cards and this nvcc have. Unless told otherwise every
-# card that people have is served, and later ones by the PTX of the last.
+# both; "native", "all" and "all-major" name the architectures of this machine's cards and of this nvcc. By default
+# every common card is served, and later cards by the PTX of the last architecture.
 set(yoke_common_archs 75-real 80-real 86-real 89-real 90-real 100-real 120)
 set(YOKE_CUDA_ARCHS ${yoke_common_archs} CACHE STRING
     "CUDA architectures of the CUDA module, like 86 or \"80-real;90\"; native: those of this machine's cards, if there are any")
 
-# The architectures of the cards that nvidia-smi names; where it names none, every common one.
+# Sets `out` to the architectures of the cards in nvidia-smi; without a card, to every common architecture.
 function(yoke_native_archs out)
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                     OUTPUT_VARIABLE said RESULT_VARIABLE status ERROR_QUIET)
@@ -28,7 +28,7 @@ function(yoke_real_archs out)
     set(${out} ${archs} ${last} PARENT_SCOPE)
 endfunction()
 
-# Of the common ones those that this nvcc compiles for: CUDA 13 has left 7.0 behind, 12.6 does not know 10.0.
+# Sets `out` to the common architectures supported by this nvcc: CUDA 13 has dropped 7.0, 12.6 does not know 10.0.
 function(yoke_served_archs out)
     set(served "")
     foreach(arch IN LISTS yoke_common_archs)
@@ -43,8 +43,8 @@ function(yoke_served_archs out)
     set(${out} ${archs} PARENT_SCOPE)
 endfunction()
 
-# Stops at an entry that is none, or that nvcc, if it said what it knows, does not compile for. It names numbers alone;
-# the suffixes are those that nvcc 13.0's help lists.
+# Stops at an invalid entry, and at an entry unknown to nvcc, if nvcc has listed its architectures. nvcc lists only
+# numbers; the suffixes are those of nvcc 13.0's help.
 function(yoke_check_archs archs)
     set(forms "each entry is a number like 86 (compute capability 8.6), 86-real (machine code alone) or 86-virtual (PTX alone), "
               "or the whole is native, all or all-major")
@@ -65,7 +65,7 @@ function(yoke_check_archs archs)
     endforeach()
 endfunction()
 
-# What YOKE_CUDA_ARCHS comes to with an nvcc, which may be absent where nothing is compiled with it.
+# Sets `out` to the architectures of YOKE_CUDA_ARCHS for an nvcc. nvcc may be absent if no source is compiled with it.
 function(yoke_cuda_archs out nvcc)
     set(archs ${YOKE_CUDA_ARCHS})
     set(known "")
@@ -79,7 +79,7 @@ function(yoke_cuda_archs out nvcc)
     if(archs MATCHES "^all(-major)?$")
         set(every ${known})
         if(archs STREQUAL "all-major")
-            list(GET known 0 earliest)  # which nvcc counts among them
+            list(GET known 0 earliest)  # nvcc lists this architecture
             list(FILTER every INCLUDE REGEX "0$")
             list(PREPEND every ${earliest})
             list(REMOVE_DUPLICATES every)

@@ -1,8 +1,8 @@
-# The compiler cache, where there is one: set up so that one clone of the tree is served by what another has compiled.
+# Compiler cache, if present: set up so that results of one clone of the tree serve another clone.
 #
-# ccache makes paths below CCACHE_BASEDIR relative before it looks for a result, and the prefix map makes the compiler
-# do the same with those that it writes into objects (__FILE__, line tables, notes of coverage). All of it is said here,
-# so that it needs no configuration of the machine's.
+# ccache makes paths below CCACHE_BASEDIR relative before it looks for a result. The prefix map makes the compiler do
+# the same with the paths in objects (__FILE__, line tables, notes of coverage). All settings stand here, so the
+# machine needs no configuration.
 find_program(YOKE_CCACHE ccache)
 find_program(YOKE_ENV env)
 add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX,CUDA>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>")

@@ -1,5 +1,5 @@
-# yoke_engines: the libraries libyoke stands on. Of oneDNN and zlib a build can do without, if it is told to: with AUTO
-# it says what it lacks and what that costs, with ON (the default) a missing one is an error.
+# yoke_engines: base libraries of libyoke. oneDNN and zlib are optional on request: with AUTO the configuration prints
+# missing libraries and their cost, with ON (the default) a missing library is an error.
 set(YOKE_ONEDNN ON CACHE STRING "Matrix products of the CPU by oneDNN 2: ON, AUTO (where it is found) or OFF")
 set(YOKE_ZLIB ON CACHE STRING "Reading of gzip files by zlib: ON, AUTO (where it is found) or OFF")
 find_package(Threads REQUIRED)
@@ -27,8 +27,8 @@ if(NOT YOKE_ZLIB STREQUAL "OFF")
 endif()
 yoke_engine(YOKE_ZLIB "${ZLIB_FOUND}" "read_idx reads uncompressed files alone")
 
-# Found by name, since Debian's CMake package of oneDNN also asks for OpenCL's headers, which
-# nothing here needs.
+# Found by name, because Debian's CMake package of oneDNN also asks for OpenCL's headers, and Yoke does not need
+# these.
 find_path(YOKE_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
 find_library(YOKE_DNNL_LIBRARY NAMES dnnl)
 set(found FALSE)

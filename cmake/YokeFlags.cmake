@@ -1,5 +1,5 @@
-# yoke_flags: what every target of ours is compiled with. Third-party headers come in as system
-# headers, so the warnings concern our own code alone.
+# yoke_flags: compile flags of all targets. Third-party headers come in as system headers, so the warnings concern
+# Yoke's code alone.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -19,7 +19,7 @@ foreach(lang C CXX)
     set(CMAKE_${lang}_FLAGS_DEBUG "-O0 -g1")
 endforeach()
 
-# For the host's compilers only; kernels/cuda says what nvcc is told.
+# For the C and C++ compilers only; kernels/cuda has the flags of nvcc.
 set(host "$<COMPILE_LANGUAGE:C,CXX>")
 add_library(yoke_flags INTERFACE)
 target_include_directories(yoke_flags INTERFACE ${PROJECT_SOURCE_DIR}
@@ -40,7 +40,7 @@ if(YOKE_SANITIZE)
         add_compile_options("$<${host}:-fno-sanitize-recover=all>")
     endif()
 endif()
-# clang's fuzzer is told which branches were taken.
+# clang's fuzzer needs the taken branches.
 option(YOKE_FUZZ "Targets for clang's libFuzzer: tests/fuzz" OFF)
 if(YOKE_FUZZ)
     add_compile_options("$<${host}:-fsanitize=fuzzer-no-link>")
@@ -49,8 +49,8 @@ option(YOKE_INSTRUMENT "Functions call __cyg_profile_func_enter, as ./dev trip w
 if(YOKE_INSTRUMENT)
     add_compile_options("$<${host}:-finstrument-functions;-finstrument-functions-exclude-file-list=/usr/>")
 endif()
-# Kernels are templates over many dtypes: checks of every pointer for null and for the size behind it, which the
-# address sanitizer's redzones make up for, would more than double the time that they take to compile.
+# Kernels are templates over many dtypes. Checks of every pointer for null and for its size would more than double
+# their compile time. The address sanitizer's redzones replace these checks.
 set(yoke_kernel_sanitize "")
 if(YOKE_SANITIZE MATCHES address AND YOKE_SANITIZE MATCHES undefined)
     set(yoke_kernel_sanitize -fno-sanitize=null,object-size,pointer-overflow)

@@ -1,7 +1,7 @@
-# What an install prefix holds besides the bindings: libyoke, its headers, and the files by which
-# CMake (`find_package(yoke)`) and pkg-config find them.
+# Content of an install prefix besides the bindings: libyoke, its headers, and the files for CMake
+# (`find_package(yoke)`) and pkg-config.
 if(DEFINED SKBUILD)
-    # A wheel has no symbolic links, so it carries the one name the loader asks for.
+    # A wheel has no symbolic links, so it carries only the name requested by the loader.
     set_target_properties(yoke PROPERTIES VERSION ${PROJECT_VERSION_MAJOR})
     install(TARGETS yoke LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
     return()

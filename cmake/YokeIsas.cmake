@@ -1,5 +1,5 @@
-# yoke_isas(out): the instruction sets that YOKE_CPU_ISAS asks for. `native` is base and the best that this machine
-# runs, told by the same features as in kernels/cpu/cpuid.cpp, which chooses at run time.
+# yoke_isas(out): instruction sets of YOKE_CPU_ISAS. `native` is base and the best set of this machine, found by the
+# same features as in kernels/cpu/cpuid.cpp, which chooses at run time.
 set(yoke_known_isas base v3 v4)
 
 function(yoke_native_isa out)

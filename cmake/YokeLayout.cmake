@@ -9,7 +9,7 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/env.in ${PROJECT_BINARY_DIR}/env @ONL
                FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
                                 WORLD_READ WORLD_EXECUTE)
 
-# Where programs and what goes with them are installed. Those of a wheel go into the environment's own bin and share.
+# Install folders of programs and their files. A wheel's programs and files go into the environment's bin and share.
 set(YOKE_PROGRAM_DIR ${CMAKE_INSTALL_BINDIR})
 set(YOKE_MAN_DIR ${CMAKE_INSTALL_MANDIR})
 set(YOKE_COMPLETION_DIR ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
@@ -19,9 +19,9 @@ if(DEFINED SKBUILD)
     set(YOKE_COMPLETION_DIR ${SKBUILD_DATA_DIR}/share/bash-completion/completions)
 endif()
 
-# Installs a program that needs libyoke, with an RPATH that holds wherever the prefix is moved. From an environment's
-# bin the package is found in site-packages, which is called dist-packages on Debian; from that of `pip install
-# --target`, beside bin.
+# Installs a program that needs libyoke, with an RPATH that stays valid when the prefix is moved. From an
+# environment's bin, the package is in site-packages (dist-packages on Debian). From the bin of `pip install
+# --target`, the package is beside bin.
 function(yoke_install_program target)
     set(paths "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
     if(DEFINED SKBUILD)
@@ -36,8 +36,8 @@ function(yoke_install_program target)
     install(TARGETS ${target} RUNTIME DESTINATION ${YOKE_PROGRAM_DIR})
 endfunction()
 
-# Scripts are linked into the build tree, not copied: an edit takes effect at once. They are
-# installed as they lie.
+# Links scripts into the build tree instead of copying them, so an edit takes effect at once. Installs the scripts
+# unchanged.
 function(yoke_add_scripts from build_folder install_folder)
     file(GLOB_RECURSE scripts CONFIGURE_DEPENDS RELATIVE ${from}
          ${from}/*.py ${from}/*.pyi ${from}/py.typed ${from}/*.lua)
@@ -49,7 +49,7 @@ function(yoke_add_scripts from build_folder install_folder)
     endforeach()
 endfunction()
 
-# Installs a module that needs libyoke, with an RPATH that holds wherever the prefix is moved.
+# Installs a module that needs libyoke, with an RPATH valid after a move of the prefix.
 function(yoke_install_module target folder)
     file(RELATIVE_PATH to_lib /prefix/${folder} /prefix/${CMAKE_INSTALL_LIBDIR})
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")

@@ -1,11 +1,12 @@
-# Sources that are compiled several at a time. Headers of the standard library, GoogleTest, pybind11, CLI11 and
-# nlohmann-json cost far more to compile than what one source adds. So names at file scope are unique among the sources
-# of one folder of the core or the Python binding, and among all sources of such a target elsewhere.
+# Sources compiled several at a time. Headers of the standard library, GoogleTest, pybind11, CLI11 and nlohmann-json
+# cost far more compile time than a source. So names at file scope must be unique. In the core and the Python binding
+# they are unique among the sources of a folder, elsewhere among all sources of such a target.
 #
-# CMake's own UNITY_BUILD names sources by their absolute paths, so that the compiler cache serves no other clone.
+# CMake's own UNITY_BUILD is not used, because absolute source paths make the compiler cache useless for another
+# clone.
 option(YOKE_UNITY "Compile the C++ sources of the core, bindings and tests eight at a time" ON)
 
-# Writes the batches of some sources, which lie in one folder or serve one target, and appends them to `result`.
+# Writes the batches of sources in a folder or for a target, and appends the batches to `result`.
 function(yoke_batches target name options definitions sources result)
     set(batch 0)
     while(sources)
@@ -25,8 +26,8 @@ function(yoke_batches target name options definitions sources result)
     set(${result} ${${result}} PARENT_SCOPE)
 endfunction()
 
-# Makes a target compile its C++ sources eight at a time: those together that have the same options, and with BY_FOLDER
-# those that lie in one folder.
+# Makes a target compile its C++ sources eight at a time. Sources in a batch have the same options, and with BY_FOLDER
+# the same folder.
 function(yoke_compile_together target)
     if(NOT YOKE_UNITY)
         return()

@@ -1,12 +1,12 @@
 /*
- * Trains the network of fashion_mnist on any number of ranks, each with pictures of its own.
+ * Trains the network of fashion_mnist on any number of ranks, each with different pictures.
  *
  *     yoke run -n 2 -- ddp_fashion [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0]
  *                                  [--limit N] [--losses] [--save FOLDER] [--every 100]
  *
- * By "auto" each rank of a machine trains on a GPU of its own, or all on the CPU.
- * ddp_fashion.py and ddp_fashion.lua do the same, and give the same losses bit for bit. With --save each goes on from
- * what another one has left in the folder, which all ranks see.
+ * By "auto" each rank of a machine trains on a separate GPU, or all on the CPU. ddp_fashion.py and ddp_fashion.lua do
+ * the same, and give the same losses bit for bit. With --save each program continues a run of the others from the
+ * folder; all ranks must see the folder.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -18,9 +18,9 @@
 #include "options.h"
 #include "saved_run.h"
 
-#define BATCH 64 /* of each rank */
+#define BATCH 64 /* per rank */
 
-/* ---- Which pictures --------------------------------------------------------------------------------- */
+/* ---- Choice of pictures ----------------------------------------------------------------------------- */
 
 static yoke_sampler *make_sampler(yoke_group *group, int64_t count, int64_t seed,
                                   int32_t is_training)
@@ -37,7 +37,7 @@ static yoke_sampler *make_sampler(yoke_group *group, int64_t count, int64_t seed
     return sampler;
 }
 
-/* The next ones of a pass, `most` of them at most; NULL at its end. */
+/* Returns the next pictures of a pass, at most `most`; NULL at its end. */
 static yoke_tensor *take(yoke_sampler *sampler, int64_t most)
 {
     int64_t rows[1000], count = 0;
@@ -60,7 +60,7 @@ typedef struct {
     const Part *part;
     const char *amp;
     yoke_group *group;
-    int64_t batches, steps; /* of an epoch, and in all */
+    int64_t batches, steps; /* per epoch, and in all */
     yoke_reducer *reducer;  /* makes gradients the mean over all ranks */
     yoke_sampler *sampler;
     yoke_optimizer *optimizer;
@@ -138,7 +138,7 @@ static void train_step(const Training *t, int64_t step)
     yoke->tensor_release(loss);
 }
 
-/* ---- What another process goes on from ---------------------------------------------------------------- */
+/* ---- State for another process ------------------------------------------------------------------------ */
 
 static yoke_state *tensors_of(const Training *t)
 {
@@ -173,7 +173,7 @@ static yoke_state *state_of(const Training *t)
     return state;
 }
 
-/* Puts a training where the state was taken, which it releases. */
+/* Puts a training to the place of the state, and releases the state. */
 static void go_on_from(Training *t, yoke_state *state)
 {
     yoke_state *tensors = tensors_of(t), *optimizer, *scaler;
@@ -235,7 +235,7 @@ static int64_t count_right(const Net *net, const Part *part, yoke_tensor *rows)
     return right;
 }
 
-/* The share of pictures whose kind the network tells: each rank looks at some of them. */
+/* Returns the share of correctly classified pictures: each rank looks at some of them. */
 static double accuracy(const Net *net, const Part *part, yoke_group *group)
 {
     yoke_sampler *sampler = make_sampler(group, part->count, 0, 0);
@@ -256,7 +256,7 @@ static double accuracy(const Net *net, const Part *part, yoke_group *group)
 
 /* ---- Together --------------------------------------------------------------------------------------- */
 
-/* If the device is a GPU, NCCL sums its gradients where it can. */
+/* If the device is a GPU, NCCL sums its gradients if possible. */
 static yoke_group *join(void)
 {
     yoke_group *group;
@@ -274,7 +274,7 @@ static void take_device(const Options *o)
     check(yoke->manual_seed((uint64_t)o->seed));
 }
 
-/* What must not change while the run goes on. */
+/* Options that must not change while the run goes on. */
 static yoke_state *begun_with(const Options *o, int64_t count, int32_t ranks)
 {
     yoke_state *options;

@@ -1,19 +1,18 @@
--- Trains the network of fashion_mnist.lua on any number of ranks, each with pictures of its own.
+-- Trains the network of fashion_mnist.lua on any number of ranks, each with different pictures.
 --
---     yoke run -n 2 -- lua5.4 ddp_fashion.lua [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed
---     0]
---                                             [--limit N] [--losses] [--save FOLDER] [--every 100]
+--     yoke run -n 2 -- lua5.4 ddp_fashion.lua [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N]
+--                                             [--seed 0] [--limit N] [--losses] [--save FOLDER] [--every 100]
 --
--- By "auto" each rank of a machine trains on a GPU of its own, or all on the CPU.
--- ddp_fashion.py and ddp_fashion.c do the same, and give the same losses bit for bit. With --save each goes on from
--- what another one has left in the folder, which all ranks see.
+-- By "auto" each rank of a machine trains on a separate GPU, or all on the CPU. ddp_fashion.py and ddp_fashion.c do
+-- the same, and give the same losses bit for bit. With --save each program continues a run of the others from the
+-- folder; all ranks must see the folder.
 package.path = (arg[0]:match "^.*/" or "") .. "?.lua;" .. package.path
 local fashion = require "fashion"
 local SavedRun = require "saved_run"
 local yoke = require "yoke"
 local nn = yoke.nn
 
-local BATCH = 64 -- of each rank
+local BATCH = 64 -- per rank
 
 -- Up to so many indices of an iterator.
 local function take(order, count)
@@ -59,7 +58,7 @@ local function train(net, images, labels, options, group, saved)
     return losses:tolist()
 end
 
--- The share of pictures whose kind the network tells: each rank looks at some of them.
+-- Returns the share of correctly classified pictures: each rank looks at some of them.
 local function accuracy(net, images, labels, group)
     local _ <close> = yoke.no_grad()
     local count = images.shape[1]
@@ -78,7 +77,7 @@ end
 
 local function main()
     local options = fashion.read_options()
-    local group = assert(yoke.comm.init()) -- if the device is a GPU, NCCL sums its gradients where it can
+    local group = assert(yoke.comm.init()) -- if the device is a GPU, NCCL sums its gradients if possible
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
     yoke.manual_seed(options.seed)
@@ -91,7 +90,7 @@ local function main()
     local saved = SavedRun("ddp_fashion", options.save, options.every, begun_with, group)
     local start = fashion.now()
     local losses = train(net, images, labels, options, group, saved)
-    local seconds = math.max(fashion.now() - start, 0.01) -- the clock tells no less
+    local seconds = math.max(fashion.now() - start, 0.01) -- smallest step of the clock
     local share = accuracy(net, test_images, test_labels, group)
     if group.rank > 0 then return end
 

@@ -1,12 +1,12 @@
-"""Trains the network of fashion_mnist.py on any number of ranks, each with pictures of its own.
+"""Trains the network of fashion_mnist.py on any number of ranks, each with different pictures.
 
     yoke run -n 2 -- python ddp_fashion.py [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0]
                                            [--limit N] [--losses] [--save FOLDER] [--every 100]
 
-torchrun, mpirun, srun and Kubernetes start it as well (deploy/). By "auto" each rank of a machine trains on a GPU of its
-own, or all on the CPU; by number: `sh -c 'exec python ddp_fashion.py --device cuda:$LOCAL_RANK'`. ddp_fashion.lua and
-ddp_fashion.c do the same, and give the same losses bit for bit. With --save each goes on from what another one has left
-in the folder, which all ranks see.
+torchrun, mpirun, srun and Kubernetes can start this script as well (deploy/). By "auto" each rank of a machine trains on a
+separate GPU, or all on the CPU; by number: `sh -c 'exec python ddp_fashion.py --device cuda:$LOCAL_RANK'`. ddp_fashion.lua and
+ddp_fashion.c do the same, and give the same losses bit for bit. With --save each program continues a run of the others from the
+folder; all ranks must see the folder.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from fashion_mnist import AMP, load, read_options, show_progress
 from saved_run import SavedRun
 from yoke import nn
 
-BATCH = 64  # of each rank
+BATCH = 64  # per rank
 
 
 def train(net, images, labels, options, group, saved=SavedRun(), compression=None):
@@ -54,7 +54,7 @@ def train(net, images, labels, options, group, saved=SavedRun(), compression=Non
 
 
 def accuracy(net, images, labels, group):
-    """The share of pictures whose kind the network tells: each rank looks at some of them."""
+    """Returns the share of correctly classified pictures: each rank looks at some of them."""
     sampler = yoke.data.DistributedSampler(len(images), rank=group.rank, world_size=group.size, shuffle=False, pad=False)
     right, order = yoke.zeros(1, dtype=yoke.int64), iter(sampler)
     with yoke.no_grad():
@@ -68,7 +68,7 @@ def accuracy(net, images, labels, group):
 
 def main():
     options = read_options(__doc__)
-    group = yoke.comm.init()  # if the device is a GPU, NCCL sums its gradients where it can
+    group = yoke.comm.init()  # if the device is a GPU, NCCL sums its gradients if possible
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
     yoke.manual_seed(options.seed)

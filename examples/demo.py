@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def programs():
-    """What to run for each language."""
+    """Returns the command for each language."""
     lua = shutil.which("lua5.4") or shutil.which("lua") or sys.exit("no Lua: apt-get install lua5.4")
     built = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", HERE.parent / "build" / "release"))
     return {
@@ -31,17 +31,19 @@ def programs():
 
 
 def best_amp(device):
-    """Mixed precision for a device that gains by it."""
+    """Returns the mixed precision for a device that gains from it."""
     return "bf16" if yoke.device(device).supports("bfloat16", "tensor_cores") else "off"
 
 
 def own_folder(folder, language):
-    """Three runs are compared: in one folder the second would go on from the first, and train nothing."""
+    """Returns a folder for each of the three compared runs: in one folder the second run would continue the first, and train
+    nothing.
+    """
     return ["--save", folder and os.path.join(folder, language.lower())] if folder is not None else []
 
 
 def train(language, command, options):
-    """The lines "name: value" that one of the programs prints, as a dict."""
+    """Returns the lines "name: value" printed by a program, as a dict."""
     print(f"{language}: {' '.join(command)}", flush=True)
     try:
         run = subprocess.run([*command, *options, "--losses"], stdout=subprocess.PIPE, text=True)
@@ -66,7 +68,7 @@ def show(results):
 
 
 def complaints(results, wanted):
-    """What is wrong with the results, in words."""
+    """Returns the problems of the results, in words."""
     for language, result in results.items():
         if float(result["test accuracy"]) < wanted:
             yield f"{language} reached an accuracy of {result['test accuracy']}; {wanted} is expected"

@@ -1,5 +1,4 @@
--- What the programs that look at Fashion-MNIST have in common: options, pictures, time, progress, and training by one
--- process.
+-- Common parts of the Fashion-MNIST programs: options, pictures, time, progress, and training in a single process.
 local SavedRun = require "saved_run"
 local yoke = require "yoke"
 
@@ -70,7 +69,7 @@ local function read_idx(options, name)
     return tensor
 end
 
--- Pictures [N, 784], one byte a pixel, and their kinds [N], on the current device.
+-- Returns pictures [N, 784], a byte per pixel, and their kinds [N], on the current device.
 function fashion.load_part(options, part, limit)
     local images = read_idx(options, part .. "-images-idx3-ubyte.gz"):slice(0, 0, limit)
     local labels = read_idx(options, part .. "-labels-idx1-ubyte.gz"):slice(0, 0, limit)
@@ -78,7 +77,7 @@ function fashion.load_part(options, part, limit)
     return images:reshape { -1, 28 * 28 }:to(device), labels:to(device, "int64")
 end
 
--- Seconds on the wall, which Lua itself tells by whole seconds only.
+-- Returns seconds of wall time, because Lua itself has only whole seconds.
 function fashion.now()
     local file <close> = assert(io.open "/proc/uptime")
     return file:read "n"
@@ -105,7 +104,7 @@ local function train(net, images, labels, epochs, amp, saved, descend)
     local steps = epochs * batches
     local optimizer, schedule = descend(net:parameters(), steps)
     local scaler = yoke.GradScaler { enabled = amp == "f16" }
-    local order = yoke.arange(count) -- of the pictures, anew in each epoch
+    local order = yoke.arange(count) -- order of pictures, new in each epoch
     local losses = yoke.zeros { steps } -- on the device, which a number would be waited for
     local parts = { net = net, optimizer = optimizer, schedule = schedule, scaler = scaler, order = order, losses = losses }
     for step in saved:steps(steps, parts) do
@@ -127,7 +126,7 @@ local function train(net, images, labels, epochs, amp, saved, descend)
     return losses:tolist()
 end
 
--- The share of pictures whose kind the network tells.
+-- Returns the share of correctly classified pictures.
 local function accuracy(net, images, labels)
     local _ <close> = yoke.no_grad()
     net:eval()
@@ -141,8 +140,7 @@ local function accuracy(net, images, labels)
     return right / count
 end
 
--- Trains, and tells what came of it; a saved run keeps the options that are `kept`. `how`, if given, takes the place of
--- descend.
+-- Trains, and prints the results; a saved run keeps the options in `kept`. `how`, if given, replaces descend.
 function fashion.run(program, options, make_net, kept, how)
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
@@ -157,7 +155,7 @@ function fashion.run(program, options, make_net, kept, how)
     local saved = SavedRun(program, options.save, options.every, begun_with)
     local start = fashion.now()
     local losses = train(net, images, labels, options.epochs, options.amp, saved, how or descend)
-    local seconds = math.max(fashion.now() - start, 0.01) -- the clock tells no less
+    local seconds = math.max(fashion.now() - start, 0.01) -- smallest step of the clock
 
     local device = yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), options.amp))

@@ -4,9 +4,9 @@
  *     fashion_mnist [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
  *                   [--losses] [--save FOLDER] [--every 100]
  *
- * fashion_mnist.py and fashion_mnist.lua do the same, and give the same losses bit for bit. With --save each goes on
- * from what another one has left in the folder, as if nothing had stopped it. Nothing of Yoke is linked: library.c
- * opens it when the program runs.
+ * fashion_mnist.py and fashion_mnist.lua do the same, and give the same losses bit for bit. With --save each program
+ * continues a run of the others from the folder, as if the run had never stopped. The program is not linked with
+ * Yoke: library.c opens Yoke at run time.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -26,11 +26,11 @@ typedef struct {
     const Net *net;
     const Part *part;
     const char *amp;
-    int64_t batches, steps; /* of an epoch, and in all */
+    int64_t batches, steps; /* per epoch, and in all */
     yoke_optimizer *optimizer;
     yoke_grad_scaler *scaler; /* gives the loss back as it is unless amp is f16 */
     yoke_state *schedule;
-    yoke_tensor *order;  /* of the pictures, anew in each epoch */
+    yoke_tensor *order;  /* order of pictures, new in each epoch */
     yoke_tensor *losses; /* [steps], on the device, which a number would be waited for */
 } Training;
 
@@ -94,7 +94,7 @@ static void train_step(const Training *t, int64_t step)
     yoke->tensor_release(plain);
 }
 
-/* ---- What another process goes on from ---------------------------------------------------------------- */
+/* ---- State for another process ------------------------------------------------------------------------ */
 
 /* The tensors of a training, under the names that nn.Sequential gives in Python and Lua. */
 static yoke_state *tensors_of(const Training *t)
@@ -124,7 +124,7 @@ static yoke_state *state_of(const Training *t)
     return state;
 }
 
-/* Puts a training where the state was taken, which it releases. */
+/* Puts a training to the place of the state, and releases the state. */
 static void go_on_from(Training *t, yoke_state *state)
 {
     yoke_state *tensors = tensors_of(t), *optimizer, *scaler;
@@ -161,7 +161,7 @@ static float *train(const Net *net, const Part *part, const Options *o, SavedRun
     return losses;
 }
 
-/* The share of pictures whose kind the network tells. */
+/* Returns the share of correctly classified pictures. */
 static double accuracy(const Net *net, const Part *part)
 {
     int64_t right = 0, labels[1000], guesses[1000];
@@ -183,7 +183,7 @@ static double accuracy(const Net *net, const Part *part)
 
 /* ---- Together --------------------------------------------------------------------------------------- */
 
-/* What must not change while the run goes on. */
+/* Options that must not change while the run goes on. */
 static yoke_state *begun_with(const Options *o, int64_t count)
 {
     yoke_state *options;

@@ -3,8 +3,8 @@
 --     lua5.4 fashion_mnist.lua [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
 --                              [--losses] [--save FOLDER] [--every 100]
 --
--- fashion_mnist.py and fashion_mnist.c do the same, and give the same losses bit for bit. With --save each goes on from
--- what another one has left in the folder, as if nothing had stopped it.
+-- fashion_mnist.py and fashion_mnist.c do the same, and give the same losses bit for bit. With --save each program
+-- continues a run of the others from the folder, as if the run had never stopped.
 package.path = (arg[0]:match "^.*/" or "") .. "?.lua;" .. package.path
 local fashion = require "fashion"
 local nn = require "yoke".nn

@@ -3,8 +3,8 @@
     python fashion_mnist.py [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
                             [--losses] [--save FOLDER] [--every 100]
 
-fashion_mnist.lua and fashion_mnist.c do the same, and give the same losses bit for bit. With --save each goes on from
-what another one has left in the folder, as if nothing had stopped it.
+fashion_mnist.lua and fashion_mnist.c do the same, and give the same losses bit for bit. With --save each program continues a run
+of the others from the folder, as if the run had never stopped.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def read_options(description=__doc__, more=()):
 
 
 def load(folder, part, limit=None):
-    """Pictures [N, 784], one byte a pixel, and their kinds [N], on the current device."""
+    """Returns pictures [N, 784], a byte per pixel, and their kinds [N], on the current device."""
     try:
         images = yoke.data.read_idx(f"{folder}/{part}-images-idx3-ubyte.gz")[:limit]
         labels = yoke.data.read_idx(f"{folder}/{part}-labels-idx1-ubyte.gz")[:limit]
@@ -72,7 +72,7 @@ def train(net, images, labels, epochs, amp="off", saved=SavedRun(), descend=desc
     steps = epochs * batches
     optimizer, schedule = descend(net.parameters(), steps)
     scaler = yoke.GradScaler(enabled=amp == "f16")
-    order = yoke.arange(count)  # of the pictures, anew in each epoch
+    order = yoke.arange(count)  # order of pictures, new in each epoch
     losses = yoke.zeros(steps)  # on the device, which a number would be waited for
     parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "scaler": scaler, "order": order, "losses": losses}
     for step in saved.steps(steps, parts):
@@ -94,7 +94,7 @@ def train(net, images, labels, epochs, amp="off", saved=SavedRun(), descend=desc
 
 
 def accuracy(net, images, labels):
-    """The share of pictures whose kind the network tells."""
+    """Returns the share of correctly classified pictures."""
     right, count = 0, images.shape[0]
     net.eval()
     with yoke.no_grad():
@@ -110,7 +110,7 @@ def make_net():
 
 
 def run(program, options, make_net, kept=(), descend=descend):
-    """Trains, and tells what came of it; a saved run keeps the options that are `kept`."""
+    """Trains, and prints the results; a saved run keeps the options in `kept`."""
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
     yoke.manual_seed(options.seed)

@@ -3,9 +3,9 @@
 --     lua5.4 gpt.lua [--amp bf16] [--steps 300] [--text FILE] [--seed 0] [--threads N] [--losses] …
 --     lua5.4 gpt.lua --preset gpt2 --tokens FILE --amp bf16
 --
--- The text is the GNU General Public License, which every Debian has. gpt.py does the same, tells what the
--- options mean, and gives the same losses bit for bit. With --save FOLDER each goes on from what the other has left in
--- the folder.
+-- The text is the GNU General Public License, present on every Debian. gpt.py does the same, explains the options,
+-- and gives the same losses bit for bit. With --save FOLDER each program continues a run of the other from the
+-- folder.
 package.path = (arg[0]:match "^.*/" or "") .. "?.lua;" .. package.path
 local SavedRun = require "saved_run"
 local yoke = require "yoke"
@@ -21,7 +21,7 @@ local at_least = { [0] = { 0, math.huge }, { 1, math.huge } }
 local RANGES = { threads = at_least[0], sample = at_least[0], temperature = at_least[0], vocabulary = { 256, 1 << 16 },
     layers = at_least[1], width = at_least[1], heads = at_least[1], context = at_least[1], batch = at_least[1],
     steps = at_least[1] }
--- What a run keeps to its end.
+-- Options that stay the same for a whole run.
 local BEGUN_WITH = { "amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "tied", "vocabulary", "width" }
 
 -- A whole number where the default is one.
@@ -67,7 +67,7 @@ local function show_help(options)
     os.exit(0)
 end
 
--- What --NAME VALUE gives; nil where there is no such option, or no value.
+-- Returns the value of --NAME VALUE; nil without such an option, or without a value.
 local function read_value(name, value, options)
     local default = options[name]
     if name == "losses" then return true end
@@ -79,10 +79,10 @@ local function read_value(name, value, options)
     return type(default) == "number" and read_number(name, value, default) or value
 end
 
--- What the preset says where nothing else does, and that all lies in its range.
+-- Fills missing options from the preset, and checks all ranges.
 local function complete(options)
     for name, value in pairs(PRESETS[options.preset]) do options[name] = options[name] or value end
-    options.kinds = options.tokens and options.vocabulary or 256 -- what may be written
+    options.kinds = options.tokens and options.vocabulary or 256 -- number of token kinds
     for name, range in pairs(RANGES) do check_range(name, options[name], range) end
     check_range("top-k", options["top-k"], { 1, options.kinds })
     if options.prompt == "" then
@@ -154,7 +154,7 @@ function GPT:init(layers, width, heads, context, vocabulary, tied)
     self.head = nn.Linear(width, vocabulary, { bias = false })
     if tied then self.head.weight = self.byte.weight end
     for name, parameter in self:named_parameters() do
-        if parameter.ndim == 2 then -- what adds to the stream starts smaller, the deeper the network
+        if parameter.ndim == 2 then -- weights of the residual stream start smaller in deeper networks
             local deep = name:find "out%.weight$" or name:find "down%.weight$"
             nn.init.normal_(parameter, 0.0, deep and 0.02 / (2 * layers) ^ 0.5 or 0.02)
         end
@@ -168,7 +168,7 @@ function GPT:forward(index)
     return self.head(y)
 end
 
--- Pieces of the text [batch, context], and what follows each of their bytes [batch * context].
+-- Returns pieces of the text [batch, context], and the next byte after each of their bytes [batch * context].
 local function draw_batch(text, batch, context)
     local starts = yoke.randint(0, text.numel - context, { batch, 1 })
     local pieces = text:index_select(0, (starts + yoke.arange(context + 1)):reshape { -1 }):reshape { batch, context + 1 }
@@ -225,7 +225,7 @@ local function write(net, text, o)
     return text
 end
 
--- Seconds on the wall, which Lua itself tells by whole seconds only.
+-- Returns seconds of wall time, because Lua itself has only whole seconds.
 local function now()
     local file <close> = assert(io.open "/proc/uptime")
     return file:read "n"

@@ -21,7 +21,7 @@ PRESETS = {"small": {"layers": 6, "width": 256, "heads": 4, "context": 256, "voc
            "gpt2": {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocabulary": 50304, "tied": True}}
 RANGES = {"threads": (0, float("inf")), "sample": (0, float("inf")), "temperature": (0, float("inf")), "vocabulary": (256, 2**16),
           **dict.fromkeys(("layers", "width", "heads", "context", "batch", "steps"), (1, float("inf")))}
-BEGUN_WITH = ("amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "tied", "vocabulary", "width")  # what a run keeps
+BEGUN_WITH = ("amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "tied", "vocabulary", "width")  # constant for a run
 
 
 def make_parser():
@@ -53,7 +53,7 @@ def read_options(arguments=None):
     for name, value in PRESETS[options.preset].items():
         if getattr(options, name, None) is None:
             setattr(options, name, value)
-    options.kinds = options.vocabulary if options.tokens else 256  # what may be written
+    options.kinds = options.vocabulary if options.tokens else 256  # number of token kinds
     for name, (least, most) in {**RANGES, "top-k": (1, options.kinds)}.items():
         value = getattr(options, name.replace("-", "_"))
         if not least <= value <= most:
@@ -119,7 +119,7 @@ class GPT(nn.Module):
         if tied:
             self.head.weight = self.byte.weight
         for name, parameter in self.named_parameters():
-            if parameter.ndim == 2:  # what adds to the stream starts smaller, the deeper the network
+            if parameter.ndim == 2:  # weights of the residual stream start smaller in deeper networks
                 deep = name.endswith(("out.weight", "down.weight"))
                 nn.init.normal_(parameter, std=0.02 / (2 * layers) ** 0.5 if deep else 0.02)
 
@@ -131,7 +131,7 @@ class GPT(nn.Module):
 
 
 def draw_batch(text, batch, context):
-    """Pieces of the text [batch, context], and what follows each of their bytes [batch * context]."""
+    """Returns pieces of the text [batch, context], and the next byte after each of their bytes [batch * context]."""
     starts = yoke.randint(0, text.numel - context, (batch, 1))
     pieces = text.index_select(0, (starts + yoke.arange(context + 1)).reshape(-1)).reshape((batch, context + 1))
     return pieces[:, :-1], pieces[:, 1:].reshape(-1)
@@ -146,9 +146,9 @@ def make_optimizer(net, lr, steps):
 
 
 def make_step(net, text, steps, batch, lr=1e-3, amp="off"):
-    """A function that trains one step, and by their names the parts that a step changes.
+    """Returns a function that trains a step, and the parts changed by a step, by their names.
 
-    It returns the loss not yet as a number, which would wait for the device.
+    The function returns the loss as a tensor, because a number would wait for the device.
     """
     optimizer, schedule = make_optimizer(net, lr, steps)
     scaler = yoke.GradScaler(enabled=amp == "f16")

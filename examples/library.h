@@ -6,7 +6,7 @@
 
 #include "yoke/api.h"
 
-/* Every call goes through this table, so that nothing of Yoke is linked. */
+/* Table for every call, so that the program is not linked with Yoke. */
 extern const yoke_api *yoke;
 
 void open_library(void);
@@ -15,13 +15,13 @@ void fail(const char *message);
 
 void check(yoke_status status);
 
-/* `*x` becomes `by`, the result of an op on it; what it was is released. */
+/* Puts `by`, the result of an op on `*x`, into `*x`; the former tensor is released. */
 void replace(yoke_tensor **x, yoke_tensor *by);
 
 /* From `first` up to `last`, a view. */
 yoke_tensor *rows_of(yoke_tensor *x, int64_t first, int64_t last);
 
-/* These rows become `values`. */
+/* Sets rows `first` up to `last` to `values`. */
 void set_rows(yoke_tensor *x, int64_t first, int64_t last, yoke_tensor *values);
 
 #endif /* LIBRARY_H */

@@ -1,6 +1,4 @@
-/*
- * options.h: the options of fashion_mnist; one that cannot be used ends the program.
- */
+/* options.h: options of fashion_mnist; an invalid option ends the program. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 

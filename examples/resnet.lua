@@ -1,21 +1,20 @@
 -- Trains a residual network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
 --
 --     lua5.4 resnet.lua [--depth 18|50|152] [--width 16] [--image-size 28] [--device auto] [--amp off|bf16|f16]
---     [--epochs 3]
---                       [--threads N] [--seed 0] [--limit N] [--losses] [--save FOLDER] [--every 100]
+--                       [--epochs 3] [--threads N] [--seed 0] [--limit N] [--losses] [--save FOLDER] [--every 100]
 --
--- resnet.py does the same, tells what the options mean, and gives the same losses bit for bit. With --save each goes on
--- from what the other has left in the folder.
+-- resnet.py does the same, explains the options, and gives the same losses bit for bit. With --save each program
+-- continues a run of the other from the folder.
 package.path = (arg[0]:match "^.*/" or "") .. "?.lua;" .. package.path
 local fashion = require "fashion"
 local yoke = require "yoke"
 local nn = yoke.nn
 
 local BLOCKS = { [18] = { 2, 2, 2, 2 }, [50] = { 3, 4, 6, 3 }, [152] = { 3, 8, 36, 3 } }
-local SIDE = 28 -- of the pictures
+local SIDE = 28 -- side of the pictures
 local MOST_SIDE = 4096
 
--- What brings x to the block's size, where it has another.
+-- Returns layers that bring x to the block's size, empty if the size is the same.
 local function passing(channels, out, stride)
     if channels == out and stride == 1 then return nn.Sequential() end
     return nn.Sequential(nn.Conv2d(channels, out, 1, { stride = stride, bias = false }), nn.BatchNorm2d(out))
@@ -23,7 +22,7 @@ end
 
 -- Two convolutions of 3 x 3 beside what passes by.
 local BasicBlock = nn.Module:extend("BasicBlock")
-BasicBlock.growth = 1 -- of the channels
+BasicBlock.growth = 1 -- factor of the channels
 
 function BasicBlock:init(channels, width, stride)
     self.conv1 = nn.Conv2d(channels, width, 3, { stride = stride, padding = 1, bias = false })

@@ -3,9 +3,9 @@
     python resnet.py [--depth 18|50|152] [--width 16] [--image-size 28] [--device auto] [--amp off|bf16|f16] [--epochs 3]
                      [--threads N] [--seed 0] [--limit N] [--losses] [--save FOLDER] [--every 100]
 
-(K. He et al., "Deep Residual Learning for Image Recognition".) Parameters have torchvision's names. Pictures of 28 x 28
-pass a stem of 3 x 3, larger ones, to which they are blown up, the usual one of 7 x 7 and pooling. resnet.lua does the
-same, and gives the same losses bit for bit.
+(K. He et al., "Deep Residual Learning for Image Recognition".) Parameters have torchvision's names. Pictures of 28 x 28 pass a
+stem of 3 x 3. For a larger image size the pictures are enlarged, and pass the usual stem of 7 x 7 with pooling. resnet.lua does
+the same, and gives the same losses bit for bit.
 """
 
 import sys
@@ -15,14 +15,14 @@ from fashion_mnist import read_options, run
 from yoke import nn
 
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 152: (3, 8, 36, 3)}
-SIDE = 28  # of the pictures
+SIDE = 28  # side of the pictures
 MOST_SIDE = 4096
 
 
 class BasicBlock(nn.Module):
     """Two convolutions of 3 x 3 beside what passes by."""
 
-    GROWTH = 1  # of the channels
+    GROWTH = 1  # factor of the channels
 
     def __init__(self, channels, width, stride):
         self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
@@ -57,7 +57,7 @@ class Bottleneck(nn.Module):
 
 
 def passing(channels, out, stride):
-    """What brings x to the block's size, where it has another."""
+    """Returns layers that bring x to the block's size, empty if the size is the same."""
     if channels == out and stride == 1:
         return nn.Sequential()
     return nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))

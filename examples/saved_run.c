@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What a run was begun with ------------------------------------------------------------------------ */
+/* ---- Options of the run ------------------------------------------------------------------------------- */
 
 /* Adds an option, as it stands on a command line. */
 static void tell(char *line, size_t size, yoke_state *options, const char *name)
@@ -43,7 +43,7 @@ static void check_options(const SavedRun *saved, yoke_state *was)
     exit(1);
 }
 
-/* Ends the program unless it would have begun the saved run as that was begun. */
+/* Ends the program if its name or options differ from the saved run's. */
 static void check_begun(const SavedRun *saved, yoke_state *state)
 {
     const char *program = "another program";
@@ -94,8 +94,8 @@ static void take_step(SavedRun *saved, yoke_state *state)
                 saved->first, saved->steps);
 }
 
-/* 0 where the folder has no step. All else, steps that are damaged or cannot be read too, is a run
- * that must not be begun anew over it. */
+/* Returns 0 if the folder has no step. Any other failure, also damaged or unreadable steps, ends the program, so that
+ * no new run overwrites the folder. */
 static int load_newest(const SavedRun *saved, yoke_state **state)
 {
     const yoke_status status =
@@ -114,7 +114,7 @@ yoke_state *saved_run_load(SavedRun *saved, int64_t steps)
         check_begun(saved, state);
         take_step(saved, state);
     }
-    /* Nobody reads any more what rank 0 now writes. */
+    /* All ranks have finished reading before rank 0 writes. */
     if (saved->group) check(yoke->group_barrier(saved->group, NULL));
     if (is_first(saved) && saved->first < steps) check(yoke->preempt_watch(NULL, 0)); /* TERM */
     return state;
@@ -129,8 +129,8 @@ int saved_run_is_due(const SavedRun *saved, int64_t step)
 
 void saved_run_save(SavedRun *saved, int64_t step, yoke_state *parts)
 {
-    /* The first one takes the folder, and shows at once that it can be written; what is saved on
-     * the way is written beside the next steps. */
+    /* The first save takes the folder, and shows at once whether the folder is writable. Saves in between are written
+     * in the background of the next steps. */
     const int blocking = step == saved->first || step == saved->steps || yoke->preempted();
     yoke_state *rng;
     check(yoke->rng_state(&rng));

@@ -29,22 +29,23 @@ typedef struct {
     int64_t first; /* the step that this process begins with */
 } SavedRun;
 
-/* `folder` NULL: nothing is saved. `every` is the steps from one save to the next. Takes over `options`, a dict of the
- * numbers and texts with which the run is begun. `group` may be NULL. */
+/* `folder` NULL: no saves. `every` is the number of steps between saves. Takes over `options`, a dict of the run's
+ * numbers and texts. `group` may be NULL. */
 SavedRun saved_run_open(const char *program, const char *folder, int64_t every, yoke_state *options,
                         yoke_group *group);
 
 void saved_run_close(SavedRun *saved);
 
-/* The state that a run of so many steps goes on from; NULL where it begins. Random numbers go on from there. Ends the
- * program unless it has the options that the saved run was begun with. */
+/* Returns the state for continuing a run of `steps` steps; NULL for a new run. Random numbers continue from the
+ * state. Ends the program if its options differ from the saved run's. */
 yoke_state *saved_run_load(SavedRun *saved, int64_t steps);
 
 /* Whether the run is to be saved after so many steps: before the first, every so many, after the last, and where TERM
  * came. It never is where all steps were done already. */
 int saved_run_is_due(const SavedRun *saved, int64_t step);
 
-/* Saves the parts of the run, which it takes over. If TERM came, it then ends the process as if nobody had waited. */
+/* Saves the parts of the run, and takes them over. If TERM arrived, ends the process afterwards with TERM's former
+ * effect. */
 void saved_run_save(SavedRun *saved, int64_t step, yoke_state *parts);
 
 #endif /* SAVED_RUN_H */

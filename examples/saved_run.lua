@@ -1,19 +1,18 @@
--- A run in a folder: what has stopped goes on from the newest state there, in whichever language that was saved.
+-- Run in a folder: a stopped run continues from the newest state there, saved by any of the languages.
 --
 --     local saved = SavedRun("gpt", options.save, options.every, { seed = options.seed })
 --     for step in saved:steps(300, { net = net, optimizer = optimizer }) do … end
 --
--- saved_run.py and saved_run.c do the same. A state has the parts under their names, "step", which is how many are
--- done, "rng", and what the run was begun with: "program" and "options". Of a group all ranks load it, and rank 0 alone
--- saves.
+-- saved_run.py and saved_run.c do the same. A state has the parts under their names, "step", the number of finished
+-- steps, "rng", and the run's "program" and "options". In a group all ranks load the state, and rank 0 alone saves.
 local yoke = require "yoke"
 
-local ENOENT <const> = 2 -- of a folder where nothing has been saved
+local ENOENT <const> = 2 -- for a folder without saves
 
 local SavedRun = {}
 SavedRun.__index = SavedRun
 
--- Saves a run after every so many steps, and when the process is told to end. Without a folder it saves nothing.
+-- Saves a run every `every` steps, and when a signal asks the process to end. Without a folder there are no saves.
 local function new(program, folder, every, options, group)
     if every and not folder then
         error(("--every is %d, and there is no folder to save to; give --save FOLDER too"):format(every), 0)
@@ -43,10 +42,10 @@ function SavedRun:check(state)
     end
 end
 
--- Puts parts and random numbers where they were saved last; returns after how many steps that was.
+-- Puts parts and random numbers to the last saved state; returns the number of its steps.
 function SavedRun:load(total, parts)
     local state, problem = self.manager:load()
-    -- All else, steps that are damaged or cannot be read too, is a run that must not be begun anew over it.
+    -- Any other failure, also damaged or unreadable steps, is raised, so that no new run overwrites the folder.
     if not state and problem.code == "checkpoint" and problem.native_code == ENOENT then return 0 end
     if not state then error(problem, 0) end
     self:check(state)
@@ -63,20 +62,21 @@ function SavedRun:save(step, parts, blocking)
 end
 
 function SavedRun:save_if_due(step, total, parts)
-    -- The first save takes the folder, and shows at once that it can be written; the next ones go on beside the steps.
+    -- The first save takes the folder, and shows at once whether the folder is writable; later saves run in the
+    -- background of the steps.
     local blocking = step == self.first or step == total
     if blocking or step % self.every == 0 then self:save(step, parts, blocking) end
 end
 
--- Counts the steps that are left of `total`, from 0. Between them, and at no other time, `parts` are whole. A part is a
--- tensor that is changed in place, or has a state_dict().
+-- Counts the remaining steps of `total`, from 0. `parts` are whole only between steps. A part is a tensor changed in
+-- place, or has a state_dict().
 function SavedRun:steps(total, parts)
     local step = -1
     if not self.manager then
         return function() step = step + 1; return step < total and step or nil end
     end
     self.first = self:load(total, parts)
-    if self.group then assert(self.group:barrier()) end -- nobody reads any more what rank 0 now writes
+    if self.group then assert(self.group:barrier()) end -- all ranks have finished reading before rank 0 writes
     if not self.is_first then
         step = self.first - 1
         return function() step = step + 1; return step < total and step or nil end
@@ -88,12 +88,12 @@ function SavedRun:steps(total, parts)
         if is_begun then done = done + 1 end
         is_begun = true
         preemption:release()
-        yoke.poll() -- saves where a signal came amid the step, which then ends the process
+        yoke.poll() -- saves if a signal arrived within the step, and then ends the process
         self:save_if_due(done, total, parts)
-        preemption:hold() -- what polls amid the step, as work:wait() does, would save it half done
+        preemption:hold() -- a poll within the step, as in work:wait(), would save a half-done step
         return done < total and done or nil
     end
-    return next_step, nil, nil, preemption -- which `for` closes, also on break and on errors
+    return next_step, nil, nil, preemption -- closed by `for`, also on break and on errors
 end
 
 return new

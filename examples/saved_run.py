@@ -1,11 +1,11 @@
-"""A run in a folder: what has stopped goes on from the newest state there, in whichever language that was saved.
+"""Run in a folder: a stopped run continues from the newest state there, saved by any of the languages.
 
     saved = SavedRun("gpt", options.save, options.every, {"seed": options.seed})
     for step in saved.steps(300, {"net": net, "optimizer": optimizer}):
         …
 
-saved_run.lua and saved_run.c do the same. A state has the parts under their names, "step", which is how many are done,
-"rng", and what the run was begun with: "program" and "options". Of a group all ranks load it, and rank 0 alone saves.
+saved_run.lua and saved_run.c do the same. A state has the parts under their names, "step", the number of finished steps, "rng",
+and the run's "program" and "options". In a group all ranks load the state, and rank 0 alone saves.
 """
 
 import errno
@@ -15,14 +15,14 @@ import yoke
 
 
 class SavedRun:
-    """Saves a run after every so many steps, and when the process is told to end. Without a folder it saves nothing."""
+    """Saves a run every `every` steps, and when a signal asks the process to end. Without a folder there are no saves."""
 
     def __init__(self, program="", folder=None, every=None, options=None, group=None):
         if every is not None and folder is None:
             sys.exit(f"--every is {every}, and there is no folder to save to; give --save FOLDER too")
         if every is not None and every < 1:
             sys.exit(f"--every is {every}; it must be at least 1")
-        if every is not None and every >= 2**63:  # what Lua and C count with
+        if every is not None and every >= 2**63:  # limit of Lua's and C's integers
             sys.exit(f"--every is '{every}'; it takes a whole number of 64 bits")
         self.folder, self.every, self.group = folder, every or 100, group
         self.is_first = group is None or group.rank == 0
@@ -31,16 +31,16 @@ class SavedRun:
         self.first = self.done = 0  # steps when this process began, and now
 
     def steps(self, total, parts):
-        """Counts the steps that are left of `total`, from 0. Between them, and at no other time, `parts` are whole.
+        """Counts the remaining steps of `total`, from 0. `parts` are whole only between steps.
 
-        A part is a tensor that is changed in place, or has a state_dict().
+        A part is a tensor changed in place, or has a state_dict().
         """
         if self.manager is None:
             yield from range(total)
             return
         self.first = self.done = self._load(total, parts)
         if self.group is not None:
-            self.group.barrier()  # nobody reads any more what rank 0 now writes
+            self.group.barrier()  # all ranks have finished reading before rank 0 writes
         if self.done == total:
             return
         if not self.is_first:
@@ -49,17 +49,18 @@ class SavedRun:
         with yoke.on_preempt(lambda: self._save(parts, blocking=True)) as preemption:
             while self.done < total:
                 self._save_if_due(total, parts)
-                with preemption.held():  # a signal amid a step waits for its end
+                with preemption.held():  # a signal within a step waits for the step's end
                     yield self.done
                     self.done += 1
             self._save_if_due(total, parts)
 
     def _load(self, total, parts):
-        """Puts parts and random numbers where they were saved last; returns after how many steps that was."""
+        """Puts parts and random numbers to the last saved state; returns the number of its steps."""
         try:
             state = self.manager.load()
         except yoke.CheckpointError as error:
-            # All else, steps that are damaged or cannot be read too, is a run that must not be begun anew over it.
+            # Any other failure, also damaged or unreadable steps, is raised, so that no new run overwrites the
+            # folder.
             if error.native_code != errno.ENOENT:
                 raise
             return 0
@@ -71,7 +72,7 @@ class SavedRun:
         return state["step"]
 
     def _check(self, state):
-        """Ends the program unless it would have begun the saved run as that was begun."""
+        """Ends the program if its name or options differ from the saved run's."""
         program = state.get("program") if isinstance(state, dict) else None
         if program != self.begun_with["program"]:
             sys.exit(f"{self.folder} holds a run of {program or 'another program'}; name another folder with --save")
@@ -82,8 +83,8 @@ class SavedRun:
             sys.exit(f"the run in {self.folder} was begun with {was}, not with {now}; give what it was begun with, or name another folder with --save")
 
     def _save_if_due(self, total, parts):
-        # The first save takes the folder, and shows at once that it can be written; the next ones go on beside the
-        # steps.
+        # The first save takes the folder, and shows at once whether the folder is writable; later saves run in the
+        # background of the steps.
         blocking = self.done in (self.first, total)
         if blocking or self.done % self.every == 0:
             self._save(parts, blocking)

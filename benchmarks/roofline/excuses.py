@@ -20,7 +20,7 @@ STRAYS = ("words that tiles with forbidden pairs need, in which infinity and NaN
           "of what it was without them")
 DOUBLE_STRAYS = "words of the loop in which a weight of 0 takes nothing of infinity and NaN, in float64"
 
-# {kernel, as frames.py tells it: ({architecture: the most bytes, by nvcc 13.0}, why)}
+# {kernel, as in frames.py: ({architecture: the most bytes, by nvcc 13.0}, why)}
 FRAMES = {
     "map_elements<Doubles, Doubles, 1, OneOf<Sin, Cos> >": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 40), ANGLES),
     "map_elements<Doubles, Doubles, 2, OneOf<SinBackward, CosBackward> >": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 40), ANGLES),

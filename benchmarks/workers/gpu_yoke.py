@@ -22,7 +22,7 @@ yoke.manual_seed(1)
 
 
 def drawn(draw, *arguments):
-    """Random numbers, from the host where the device cannot draw them."""
+    """Returns random numbers, from the CPU if the device cannot draw them."""
     try:
         return draw(*arguments)
     except yoke.UnsupportedError:

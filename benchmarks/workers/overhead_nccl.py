@@ -1,6 +1,7 @@
 """Worker of overhead.py: an all_reduce of a tensor of a card from Python, over the fakes of a driver and of NCCL.
 
-The answer is the caller's processor time. Between two bursts of calls nobody is measured, so that the device's queue stays short.
+The answer is the caller's processor time. Between two bursts of calls there is a pause without measurement, so that the device's
+queue stays short.
 """
 
 import time

@@ -58,7 +58,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Fills with bytes that differ by place, so that a shifted or missing copy shows. */
+/* Fills with values different by place, so a shifted or missing copy shows. */
 static void fill(float *values, int64_t count)
 {
     for (int64_t i = 0; i < count; ++i) values[i] = (float)(i % 8191);
@@ -92,7 +92,7 @@ static double time_copy(yoke_tensor *from, yoke_device *to, yoke_device *device,
         const double took = now() - start;
         yoke_tensor_release(copy);
         if (waited) return -1;
-        if (i > 0 && (best < 0 || took < best)) best = took; /* the first one allocates */
+        if (i > 0 && (best < 0 || took < best)) best = took; /* the first copy allocates */
     }
     return best;
 }
@@ -214,7 +214,7 @@ end:
     return status;
 }
 
-/* Ends this process a second after its deadline, whatever it waits for and even without its parent. */
+/* Ends this process a second after the deadline, in any wait and even without a parent. */
 static void end_after(const char *seconds)
 {
     const int limit = atoi(seconds);
@@ -222,7 +222,7 @@ static void end_after(const char *seconds)
     alarm((unsigned)(limit > 0 ? limit : 1) + 1);
 }
 
-/* The devices named here, and no variable, are what is tried. */
+/* Probes the devices of the command line, independent of variables. */
 static int tried(const char *one, const char *two)
 {
     yoke_device *device = NULL, *other = NULL, *cpu = NULL;

@@ -13,7 +13,7 @@
 
 namespace yoke::capi {
 
-// Kinds below zero, told apart only for the message.
+// Kinds below zero, distinct only for the message.
 enum BadKind : int32_t {
     kBadNull = INT32_MIN,  // NULL where something is needed
     kBadItem,              // item `count` of a list of tensors is NULL

@@ -69,7 +69,7 @@ struct Known {
     uint16_t generation = 0;
     HandleKind kind = HandleKind::kNone;
     bool lent = false;  // shown without a reference
-    int64_t given = 0;  // references that the host holds
+    int64_t given = 0;  // references of the host program
 };
 
 // How a handle ended.

@@ -84,7 +84,7 @@ const char *yoke_version(void)
 const char *yoke_build_info(void)
 {
     const char *text = guard_value("yoke_build_info", static_cast<const char *>(nullptr), [] {
-        // Never destroyed: a host may still print it while the process ends.
+        // Never destroyed: a host program may print the text while the process ends.
         static std::atomic<std::string *> made{nullptr};
         return make_once(made, [] { return new std::string(make_build_info()); }).c_str();
     });

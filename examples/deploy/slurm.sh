@@ -3,10 +3,10 @@
 #
 #     sbatch examples/deploy/slurm.sh [--epochs 10 …]
 #
-# srun tells each rank who it is, and Yoke finds rank 0 on the first node of the step. Options of sbatch come before the
-# ones here: `sbatch --nodes 1 --ntasks-per-node 2 …`. With cards add --gpus-per-node 4 or --gpus-per-task 1: each rank
-# takes one of its own. A job that is ended or requeued goes on from what it has saved, which is to lie where all nodes
-# see it.
+# srun gives each rank its number, and Yoke finds rank 0 on the first node of the step. Options of sbatch come before the
+# script: `sbatch --nodes 1 --ntasks-per-node 2 …`. With cards add --gpus-per-node 4 or --gpus-per-task 1: each rank
+# takes a different card. If a job is ended or requeued, it continues from its last save. The folder of the saves must be
+# visible to all nodes.
 #SBATCH --job-name=ddp_fashion
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
@@ -15,8 +15,8 @@
 #SBATCH --requeue
 #SBATCH --output=%x-%j.out
 set -euo pipefail
-export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1} # srun does not take it over by itself
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1} # srun does not take the variable over
 export YOKE_NUM_THREADS=$SRUN_CPUS_PER_TASK
 
-# A rank that fails ends the others with its reason, and srun then the step.
+# If a rank fails, the other ranks end with its reason, and srun ends the step.
 srun --kill-on-bad-exit=1 --label python3 "$SLURM_SUBMIT_DIR/examples/ddp_fashion.py" --save "$SLURM_SUBMIT_DIR/ddp_fashion-run" "$@"

@@ -56,7 +56,7 @@ void read_files(const Json &info)
     }
 }
 
-// A tensor of a dtype that Yoke lacks does not load; the file may be whole all the same.
+// A tensor with a dtype unknown to Yoke does not load, but the file may be whole.
 bool loads(const Json &tensors)
 {
     return std::ranges::all_of(tensors, [](const Json &tensor) {

@@ -32,7 +32,7 @@ int print_version(bool json)
     for (const auto &[kind, reason] : kinds.items()) {
         const std::string why = reason.is_null() ? "" : reason.get<std::string>();
         if (why.empty() || build.find(why) != build.npos)
-            continue;  // a missing module is told there
+            continue;  // the build info names a missing module
         fputs(wrapped(kind + " is not used: " + why, terminal_width(), 0).c_str(), stdout);
     }
     return 0;

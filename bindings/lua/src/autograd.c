@@ -1,4 +1,4 @@
-/* Gradients: x:backward(), yoke.grad, and what a leaf remembers. */
+/* Gradients: x:backward(), yoke.grad, and the fields of a leaf. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/interrupt.h"
@@ -91,7 +91,7 @@ static int64_t list_length(lua_State *L, Binding *b, Target target, int index)
     return (int64_t)lua_rawlen(L, index);
 }
 
-/* Reads them; with `holes`, false stands for no tensor. */
+/* Reads the tensors of a list; with `holes`, false stands for a missing tensor. */
 static void read_list(lua_State *L, Binding *b, Target target, int index, int64_t count, int holes,
                       yoke_tensor **tensors)
 {

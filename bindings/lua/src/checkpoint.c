@@ -55,7 +55,7 @@ static int report_budget(lua_State *L)
     return 1;
 }
 
-/* Raises for a name that no option has. */
+/* Raises for an unknown option name. */
 static void check_option_names(lua_State *L, Binding *b, const char *call)
 {
     static const char *const names[] = {"policy", "offload"};

@@ -108,7 +108,7 @@ static int load(lua_State *L)
     return 1;
 }
 
-/* _misfits(node, into): a node, the list of what does not fit. */
+/* _misfits(node, into): a node, the list of the misfits. */
 static int misfits(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -34,7 +34,7 @@ static int coalesce(lua_State *L)
     return yl_told(L, yl_binding(L), status);
 }
 
-/* group:about(): rank, size, local rank, how its ranks reach each other. */
+/* group:about(): rank, size, local rank, connections between the ranks. */
 static int about(lua_State *L)
 {
     yoke_group *group = yl_need_self(L, &yl_group_class, "about");

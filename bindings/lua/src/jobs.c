@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* _comm_env(): of each variable a table with what yoke_comm_variable tells. */
+/* _comm_env(): for each variable a table with the fields of yoke_comm_variable. */
 static int variables(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -43,7 +43,7 @@ static int hang(lua_State *L)
     const char **paths = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *paths, 0);
     for (lua_Unsigned i = 0; i < count; ++i) {
         lua_rawgeti(L, 1, (lua_Integer)i + 1);
-        paths[i] = yl_string_arg(L, b, -1, "hang", "paths");  // the table keeps it
+        paths[i] = yl_string_arg(L, b, -1, "hang", "paths");  // kept by the table
         lua_pop(L, 1);
     }
     yoke_state **box = yl_push_state(L);
@@ -66,7 +66,7 @@ static int run_ranks(lua_State *L)
     const char **command = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *command, 0);
     for (lua_Unsigned i = 0; i < count; ++i) {
         lua_rawgeti(L, 1, (lua_Integer)i + 1);
-        command[i] = luaL_checkstring(L, -1);  // the table keeps it
+        command[i] = luaL_checkstring(L, -1);  // kept by the table
         lua_pop(L, 1);
     }
     command[count] = NULL;

@@ -164,7 +164,7 @@ static int cudnn_get(lua_State *L)
     return 1;
 }
 
-/* nil where it cannot serve */
+/* nil if cuDNN cannot serve */
 static int cudnn_version(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -177,7 +177,7 @@ static int cudnn_version(lua_State *L)
     return 1;
 }
 
-/* nil where it can */
+/* nil if cuDNN can serve */
 static int cudnn_why_unavailable(lua_State *L)
 {
     const char *why = yoke_cudnn_why_unavailable();

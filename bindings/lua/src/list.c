@@ -154,7 +154,7 @@ static yoke_dtype held_dtype(int kind)
     return kind == kIntLeaf ? YOKE_I64 : YOKE_F64;
 }
 
-/* Replaces the tensor in `box` by one of another dtype. */
+/* Replaces the tensor in `box` by a tensor of another dtype. */
 static void cast_in_place(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype dtype)
 {
     yoke_tensor **staged = yl_new_tensor(L, b);
@@ -179,7 +179,7 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
     look(L, &nest, 0);
     int64_t count = 1;
     for (int i = 0; i < nest.ndim; ++i)
-        count *= nest.shape[i];                       /* each of them is in memory: no overflow */
+        count *= nest.shape[i];                       /* all items are in memory: no overflow */
     if (nest.kind == kNoLeaf) nest.kind = kFloatLeaf; /* there are no leaves */
     const yoke_dtype held = held_dtype(nest.kind);
     const int64_t bytes = count * yoke_dtype_size(held);
@@ -193,7 +193,7 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
     if (dtype != held) cast_in_place(L, b, box, dtype);
 }
 
-/* A copy of another tensor, cut off from the record, in its own dtype and place unless told otherwise. */
+/* Copies another tensor without its history, by default with the same dtype and place. */
 static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype dtype,
                         yoke_device *device)
 {

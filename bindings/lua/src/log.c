@@ -17,7 +17,7 @@
 
 enum { kQueueLimit = 1000 };
 
-static const char kCallback; /* its address names the state's callback in the registry */
+static const char kCallback; /* key of the state's callback in the registry */
 
 typedef struct Message {
     struct Message *next;
@@ -200,7 +200,7 @@ static void leave_hub(void)
     if (id) yoke_log_remove_callback(id);
 }
 
-/* Raises where there is no memory for it. */
+/* Raises without memory for the callback. */
 static void start_hearing(lua_State *L, Binding *b)
 {
     int64_t id = 0;

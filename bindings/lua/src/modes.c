@@ -62,7 +62,7 @@ static int refuse_device_of(lua_State *L)
     return 0;
 }
 
-/* Raises for a name that no option has. */
+/* Raises for an unknown option name. */
 static void check_option_names(lua_State *L, Binding *b)
 {
     static const char *const names[] = {"dtype", "enabled", "cache_enabled"};

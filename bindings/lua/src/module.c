@@ -55,7 +55,7 @@ int luaopen_yoke_core(lua_State *L);
 
 int luaopen_yoke_core(lua_State *L)
 {
-    static const char key; /* its address names the module's table in the registry */
+    static const char key; /* key of the module's table in the registry */
     luaL_checkversion(L);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TTABLE) return 1;
     Binding *b = make_binding(L);
@@ -63,7 +63,7 @@ int luaopen_yoke_core(lua_State *L)
     yl_open_error(L, b);
     yl_open_poll(L, b);
     yl_open_log(L, b);
-    b->is_open = 1; /* from here on there is something to close */
+    b->is_open = 1; /* from here on the state has resources to close */
     yl_open_scope(L, b);
     yl_open_tensor(L, b);
     yl_open_shape(L, b);

@@ -103,7 +103,7 @@ static int op_call_list(lua_State *L)
             yoke_op_invoke_list(op->op->id, call.args, call.count, outs, room, &count);
         yl_leave(outer);
         if (has_relief) yl_end_call_relief(relief, &call);
-        source = has_relief ? NULL : yl_source_of(&call); /* relief may have closed it */
+        source = has_relief ? NULL : yl_source_of(&call); /* relief may have closed the source */
         if (!status) break;
         if (status == YOKE_E_OOM && !has_relief)
             has_relief = 1;

@@ -161,7 +161,7 @@ static int get_options(lua_State *L)
     return 1;
 }
 
-/* optimizer:set_options(group, {lr = ...}): what the table lacks stays. */
+/* optimizer:set_options(group, {lr = ...}): options missing in the table stay. */
 static int set_options(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -15,12 +15,12 @@
 
 static const char kClass[] = "yoke.Preemption";
 static const char
-    kAll; /* its address names the list of registrations in the registry, newest last */
+    kAll; /* key of the registrations in the registry, newest last */
 
 typedef struct Preemption {
     int64_t id; /* id of its watch; 0 after its end */
     int is_running;
-    int is_held;    /* amid a step: its function waits */
+    int is_held;    /* within a step: its function waits */
     int is_removed; /* removed by its own, still running function */
 } Preemption;
 
@@ -32,7 +32,7 @@ static void end_watch(Preemption *self)
     if (id) yoke_preempt_unwatch(id);
 }
 
-/* Takes the one at `index` out of the list. */
+/* Takes the registration at `index` out of the list. */
 static void forget(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
@@ -77,7 +77,7 @@ static int hold(lua_State *L)
     return 0;
 }
 
-/* handle:release(): the next poll runs what waits. */
+/* handle:release(): the next poll runs waiting functions. */
 static int release(lua_State *L)
 {
     Preemption *self = luaL_checkudata(L, 1, kClass);
@@ -165,13 +165,13 @@ static const char **push_signals(lua_State *L, Binding *b, int index, int64_t *c
         if (lua_type(L, -1) != LUA_TSTRING)
             yl_wrong_type(L, target, -1, "a name such as \"TERM\", or a list of names");
         names[i] = yl_need_text(L, target, lua_gettop(L));
-        lua_pop(L, 1); /* the argument holds it */
+        lua_pop(L, 1); /* held by the argument */
     }
     *count = (int64_t)length;
     return names;
 }
 
-/* Adds the one on the top to the list. */
+/* Adds the registration on the top to the list. */
 static void keep(lua_State *L)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &kAll);
@@ -203,7 +203,7 @@ static int on_preempt(lua_State *L)
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, kClass);
-    keep(L); /* first, since it may raise */
+    keep(L); /* first, because this call may raise */
     if (yoke_preempt_add(names, count, &self->id)) {
         forget(L, -1);
         return yl_raise_last(L, b);

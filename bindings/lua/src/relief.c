@@ -24,7 +24,7 @@ typedef struct Asked {
 } Asked;
 
 typedef struct Registration {
-    int64_t id; /* 0 where it has ended */
+    int64_t id; /* 0 after its end */
     int ref;
 } Registration;
 

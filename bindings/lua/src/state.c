@@ -77,7 +77,7 @@ static int state_dict(lua_State *L)
     return 1;
 }
 
-/* node:append(child): false where it would be too deep. */
+/* node:append(child): false if the tree would be too deep. */
 static int append(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -290,7 +290,7 @@ static int check_schedule(lua_State *L)
 /* Waits and runs due callbacks meanwhile; below 0: without limit. A callback may close the work. */
 static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
 {
-    const double slice = 0.1; /* seconds between two looks at what is due */
+    const double slice = 0.1; /* seconds between two checks for due callbacks */
     yoke_status (*const wait)(yoke_work *, double) =
         timeout < 0 ? yoke_work_follow : yoke_work_wait;
     for (;; yl_run_due(L, b), yl_let_hook_run(L)) {

@@ -105,7 +105,7 @@ static int stream_wait_event(lua_State *L)
     return 0;
 }
 
-/* s:wait_stream(other): after what the other was given so far. */
+/* s:wait_stream(other): waits for the earlier work of the other stream. */
 static int stream_wait_stream(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -1,7 +1,7 @@
 ---@meta yoke
 -- For editors (LuaLS): what of the module is written by hand. The ops stand in meta.lua.
 
---- Error, raised by ops and misuse, and returned after nil by calls with outside causes of failure.
+---Error, raised by ops and misuse, and returned after nil by calls with outside causes of failure.
 ---@class yoke.Error
 ---@field code "value"|"type"|"index"|"closed"|"state"|"unsupported"|"oom"|"unavailable"|"device_lost"|"timeout"|"cancelled"|"comm"|"checkpoint"|"io"|"forked"|"internal"
 ---@field message string
@@ -24,8 +24,8 @@ local Device = {}
 ---Waits for all work given to the device.
 function Device:synchronize() end
 
---- Returns whether the device has a feature for a dtype. "compute": its ops take the dtype. "tensor_cores": it has
---- units that multiply matrices of the dtype faster than float32 (on a CPU: AVX512-BF16).
+---Returns whether the device has a feature for a dtype. "compute": its ops take the dtype. "tensor_cores": it has
+---units that multiply matrices of the dtype faster than float32 (on a CPU: AVX512-BF16).
 ---@param dtype yoke.dtype
 ---@param feature? "compute"|"tensor_cores" "compute" if not given
 ---@return boolean
@@ -80,19 +80,19 @@ function Tensor:to(device, dtype) end
 ---@return yoke.Tensor
 function Tensor:cpu() end
 
---- Copies the tensor to host memory that a device reads and writes directly; returns the tensor itself if it is
---- there.
+---Copies the tensor to host memory that a device reads and writes directly; returns the tensor itself if it is
+---there.
 ---@return yoke.Tensor
 function Tensor:pin_memory() end
 
 ---@return boolean
 function Tensor:is_pinned() end
 
---- Notes that work unseen by Yoke uses the memory on a stream.
+---Notes that work unseen by Yoke uses the memory on a stream.
 ---@param stream yoke.Stream
 function Tensor:record_stream(stream) end
 
---- Notes that work unseen by Yoke uses the memory, and ends before an event.
+---Notes that work unseen by Yoke uses the memory, and ends before an event.
 ---@param event yoke.Event
 function Tensor:record_use(event) end
 
@@ -111,7 +111,7 @@ function Tensor:backward(gradient, retain_graph) end
 ---@return yoke.Tensor self
 function Tensor:requires_grad_(required) end
 
---- Returns a tensor of the same memory without history on the tape.
+---Returns a tensor of the same memory without history on the tape.
 ---@return yoke.Tensor
 function Tensor:detach() end
 
@@ -127,7 +127,7 @@ function Tensor:is_closed() end
 ---@return boolean
 function Tensor:is_contiguous() end
 
---- Returns a number shared by all views of a storage.
+---Returns a number shared by all views of a storage.
 ---@return integer
 function Tensor:storage_id() end
 
@@ -188,8 +188,8 @@ function yoke.shares_memory(a, b) end
 ---@overload fun(outputs: any, inputs: any, options: { grad_outputs?: table, retain_graph?: boolean }): yoke.Tensor[]
 function yoke.grad(outputs, inputs, grad_outputs, retain_graph) end
 
---- Ops are not recorded: until the scope is closed, or while fn runs; its results are returned. The mode belongs to
---- the running coroutine.
+---Ops are not recorded: until the scope is closed, or while fn runs; its results are returned. The mode belongs to
+---the running coroutine.
 ---@return yoke.Scope
 ---@overload fun(fn: function, ...): ...
 function yoke.no_grad() end
@@ -201,9 +201,9 @@ function yoke.enable_grad() end
 ---@return boolean
 function yoke.is_grad_enabled() end
 
---- Ops run in a suitable dtype: products in a 16-bit float, ops with a need for range or precision in float32.
---- Options: dtype ("float16", "bfloat16", or nil for the device's usual dtype), enabled, cache_enabled. The mode
---- belongs to the running coroutine.
+---Ops run in a suitable dtype: products in a 16-bit float, ops with a need for range or precision in float32.
+---Options: dtype ("float16", "bfloat16", or nil for the device's usual dtype), enabled, cache_enabled. The mode
+---belongs to the running coroutine.
 ---@param options table|yoke.dtype|nil
 ---@return yoke.Scope
 ---@overload fun(options: table|yoke.dtype|nil, fn: function, ...): ...
@@ -224,16 +224,16 @@ function yoke.get_autocast_dtype(device) end
 ---@return table
 function yoke.GradScaler(options) end
 
---- Multiplies all gradients by the same factor, so that their norm as a vector is max_norm at most; returns the norm
---- before.
+---Multiplies all gradients by the same factor, so that their norm as a vector is max_norm at most; returns the norm
+---before.
 ---@param params yoke.Tensor[]
 ---@param max_norm number
 ---@param norm_type? number 2, 1, math.huge or any number above 0
 ---@return yoke.Tensor
 function yoke.clip_grad_norm_(params, max_norm, norm_type) end
 
---- Lists the tensors kept by the tape for the gradient of the op that made `tensor`: tables with op, argument, dtype,
---- shape, nbytes, and recomputed, if the tensor is recomputed for backward instead of kept.
+---Lists the tensors kept by the tape for the gradient of the op that made `tensor`: tables with op, argument, dtype,
+---shape, nbytes, and recomputed, if the tensor is recomputed for backward instead of kept.
 ---@param tensor yoke.Tensor
 ---@return table[]
 function yoke.saved_tensors(tensor) end
@@ -343,12 +343,12 @@ function yoke.config_set(key, value) end
 ---@return string|nil
 function yoke.config_get(key) end
 
---- Sends log lines to fn in yoke.poll(); nil sends them back to standard error.
+---Sends log lines to fn in yoke.poll(); nil sends them back to standard error.
 ---@param fn? fun(level: string, message: string)
 function yoke.set_log_callback(fn) end
 
---- Runs the due callbacks: of the log, then of on_preempt. If a callback raises, the others wait for the next poll.
---- work:wait() and waits of device() and select() poll as well.
+---Runs the due callbacks: of the log, then of on_preempt. If a callback raises, the others wait for the next poll.
+---work:wait() and waits of device() and select() poll as well.
 ---@return integer count
 function yoke.poll() end
 

@@ -11,26 +11,26 @@ local yoke = {}
 ---@class yoke.comm
 local comm = {}
 
---- Makes the group of all ranks; each rank calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun,
---- Kubeflow), mpirun, srun or an indexed Job give this rank's number; or init_method with rank and world_size.
---- backend is "cpu", "nccl" or "mpi"; nil is the host's engine, and NCCL for tensors of GPUs if it can serve all
---- ranks. A store, called only by init, replaces rank 0's address: get returns nil, or waits, until the key is there.
+---Makes the group of all ranks; each rank calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun,
+---Kubeflow), mpirun, srun or an indexed Job give this rank's number; or init_method with rank and world_size.
+---backend is "cpu", "nccl" or "mpi"; nil is the host's engine, and NCCL for tensors of GPUs if it can serve all
+---ranks. A store, called only by init, replaces rank 0's address: get returns nil, or waits, until the key is there.
 ---@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?, store: yoke.Store?, device: (yoke.Device|string)?}
 ---@return yoke.Group? group
 ---@return yoke.Error? error
 function comm.init(options) end
 
---- Makes groups of one process; each group is the rank of a device. Their calls stand in a coalesce.
+---Makes groups of one process; each group is the rank of a device. Their calls stand in a coalesce.
 ---@param devices (yoke.Device|string)[]
 ---@param options? {timeout: number?}
 ---@return yoke.Group[]? groups
 ---@return yoke.Error? error
 function comm.init_all(devices, options) end
 
---- Releases the default group. At its end a process releases it automatically.
+---Releases the default group. At its end a process releases it automatically.
 function comm.finalize() end
 
---- Finds the ranks that block groups, from dumps of some or all ranks: files, or folders of files "*.json".
+---Finds the ranks that block groups, from dumps of some or all ranks: files, or folders of files "*.json".
 ---@param ... string
 ---@return table? report
 ---@return yoke.Error? error
@@ -47,7 +47,7 @@ function comm.hang(...) end
 ---@return yoke.Variable[]
 function comm.env() end
 
---- Issues the collectives called by fn together when fn returns. fn must not yield.
+---Issues the collectives called by fn together when fn returns. fn must not yield.
 ---@param fn fun()
 ---@return true? done
 ---@return yoke.Error? error
@@ -130,21 +130,21 @@ function Group:barrier(options) end
 ---@param timeout number
 function Group:monitored_barrier(timeout) end
 
---- Splits the group by color. False for a negative color: the rank is in no new group.
+---Splits the group by color. False for a negative color: the rank is in no new group.
 ---@param color integer
 ---@param key? integer
 ---@return yoke.Group|false|nil group
 ---@return yoke.Error? error
 function Group:split(color, key) end
 
---- Makes a new group of the ranks that call in time; this group ends.
+---Makes a new group of the ranks that call in time; this group ends.
 ---@param timeout? number
 ---@return yoke.Group? group
 ---@return yoke.Error? error
 function Group:shrink(timeout) end
 
---- Makes a tensor in memory that peers reach without a copy, in host memory if device is nil; all ranks make the same
---- call.
+---Makes a tensor in memory that peers reach without a copy, in host memory if device is nil; all ranks make the same
+---call.
 ---@param shape integer|integer[]
 ---@param dtype? string
 ---@param device? yoke.Device|string
@@ -156,8 +156,8 @@ function Group:empty(shape, dtype, device) end
 ---@return yoke.Error? error
 function Group:dump(path) end
 
---- Encloses the loops of ranks with different numbers of batches: a finished rank answers the other ranks until all
---- have finished. Then all have the states of the objects of a rank that finished last.
+---Encloses the loops of ranks with different numbers of batches: a finished rank answers the other ranks until all
+---have finished. Then all have the states of the objects of a rank that finished last.
 ---@param fn function
 ---@param objects? table[]
 ---@return true? done
@@ -170,7 +170,7 @@ function Group:abort(reason) end
 
 function Group:close() end
 
---- Model on all ranks of a group, with the mean of all ranks in its gradients after each backward.
+---Model on all ranks of a group, with the mean of all ranks in its gradients after each backward.
 ---@class yoke.DistributedDataParallel: yoke.nn.Module
 ---@field module yoke.nn.Module
 local Parallel = {}

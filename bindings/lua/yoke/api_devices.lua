@@ -1,7 +1,7 @@
 ---@meta yoke
 -- For editors (LuaLS): what is wrong with a machine's GPUs.
 
---- Check of the machine with its result.
+---Check of the machine with its result.
 ---@class yoke.Check
 ---@field number integer
 ---@field id string "driver-library-match"
@@ -16,9 +16,9 @@
 ---@field checks yoke.Check[]
 ---@field exit_code 0|1|2 0: none failed; 1: one did; 2: one could not be run
 
---- Examines the machine; a problem of the machine is no error. `probe`: also checks that run work on a device, each
---- in a child process that is ended after `deadline` seconds (10). `redact`: no names of machines, users and
---- processes, no UUIDs.
+---Examines the machine; a problem of the machine is no error. `probe`: also checks that run work on a device, each
+---in a child process that is ended after `deadline` seconds (10). `redact`: no names of machines, users and
+---processes, no UUIDs.
 ---@param options? {probe?: boolean, redact?: boolean, deadline?: number}
 ---@return yoke.Report
 function yoke.doctor(options) end
@@ -62,7 +62,7 @@ local Device = {}
 ---@return yoke.Sample
 function Device:sample() end
 
---- Takes the lease: from now on no other process gets a lease on the device.
+---Takes the lease: from now on no other process gets a lease on the device.
 ---@return yoke.Lease? lease
 ---@return yoke.Error? err names the process that has it
 function Device:take_lease() end
@@ -81,8 +81,8 @@ function Device:take_lease() end
 ---@overload fun(constraints: table): yoke.Device[]?, yoke.Error?
 function yoke.select(n, constraints) end
 
---- Explains select's result without a selection: every device with its verdict, the chosen first, and the fields
---- problem (why no device fits) and visible (a value for CUDA_VISIBLE_DEVICES).
+---Explains select's result without a selection: every device with its verdict, the chosen first, and the fields
+---problem (why no device fits) and visible (a value for CUDA_VISIBLE_DEVICES).
 ---@param spec? string "auto" if not given
 ---@return yoke.Verdict[]
 function yoke.explain(spec) end
@@ -91,8 +91,8 @@ function yoke.explain(spec) end
 ---@return integer pid of the process that holds the card's lease; 0: none does, -1: it cannot be named
 function yoke.lease_holder(uuid) end
 
---- Disables a kind: no device of this kind is used. If none was used before, no part of the kind is ever loaded.
---- Calls count.
+---Disables a kind: no device of this kind is used. If none was used before, no part of the kind is ever loaded.
+---Calls count.
 ---@param kind string
 function yoke.disable(kind) end
 
@@ -100,15 +100,15 @@ function yoke.disable(kind) end
 ---@param kind string
 function yoke.enable(kind) end
 
---- Result of yoke.disabled without a function: the kind is off until it is closed. Can be declared <close>.
+---Result of yoke.disabled without a function: the kind is off until it is closed. Can be declared <close>.
 ---@class yoke.Disabled
 local Disabled = {}
 
 ---Takes the disable back. A second time does nothing.
 function Disabled:close() end
 
---- Runs fn without devices of the kind and returns its results. Without fn, returns an object that enables the kind
---- when closed: local _ <close> = yoke.disabled("cuda").
+---Runs fn without devices of the kind and returns its results. Without fn, returns an object that enables the kind
+---when closed: local _ <close> = yoke.disabled("cuda").
 ---@param kind string
 ---@param fn function
 ---@overload fun(kind: string): yoke.Disabled

@@ -1,7 +1,7 @@
 ---@meta yoke
 -- For editors (LuaLS): streams, events, graphs and checkpoint scopes.
 
---- Order of work on a device. A closed stream keeps its work.
+---Order of work on a device. A closed stream keeps its work.
 ---@class yoke.Stream
 ---@field handle integer the device's own handle, 0 for the default stream
 ---@field device yoke.Device
@@ -13,15 +13,15 @@ function Stream:synchronize() end
 ---@return boolean idle
 function Stream:query() end
 
---- Orders later work of the stream after the event.
+---Orders later work of the stream after the event.
 ---@param event yoke.Event
 function Stream:wait_event(event) end
 
---- Orders later work of this stream after the work given to `stream` so far.
+---Orders later work of this stream after the work given to `stream` so far.
 ---@param stream yoke.Stream
 function Stream:wait_stream(stream) end
 
---- Puts an event, a new event if none is given, after the stream's work so far.
+---Puts an event, a new event if none is given, after the stream's work so far.
 ---@param event? yoke.Event
 ---@return yoke.Event
 function Stream:record_event(event) end
@@ -63,8 +63,8 @@ function yoke.Stream(device, priority) end
 ---@return yoke.Event
 function yoke.Event(timing) end
 
---- Gives work to a stream and makes its device current: until the scope is closed, or while fn runs; its results are
---- returned. The scope belongs to the running coroutine.
+---Gives work to a stream and makes its device current: until the scope is closed, or while fn runs; its results are
+---returned. The scope belongs to the running coroutine.
 ---@param stream yoke.Stream
 ---@return yoke.Scope
 ---@overload fun(stream: yoke.Stream, fn: function, ...): ...
@@ -74,21 +74,21 @@ function yoke.stream(stream) end
 ---@return yoke.Stream
 function yoke.current_stream(device) end
 
---- Wraps a stream of the host program. The stream must outlive the object, and the host program destroys it.
+---Wraps a stream of the host program. The stream must outlive the object, and the host program destroys it.
 ---@param native integer|lightuserdata 0 for the default stream, on CUDA 1 too; 2, that of each thread, is refused
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Stream
 function yoke.wrap_stream(native, device) end
 
---- Graph of a whole step, captured once and replayed. graph:capture(fn, ...) records fn's work without running it,
---- and returns fn's results; graph:replay() runs the work in the same memory. Within a capture, waits for the device
---- and copies of host memory raise "state". Also close().
+---Graph of a whole step, captured once and replayed. graph:capture(fn, ...) records fn's work without running it,
+---and returns fn's results; graph:replay() runs the work in the same memory. Within a capture, waits for the device
+---and copies of host memory raise "state". Also close().
 ---@param device yoke.Device|string|integer|nil
 ---@return table
 function yoke.Graph(device) end
 
---- Returns the machine's cards (usable or not, with `reason`), networks, facts and topology. Fields as in
---- yoke/inventory.h; unknown values are nil. No CUDA context is made.
+---Returns the machine's cards (usable or not, with `reason`), networks, facts and topology. Fields as in
+---yoke/inventory.h; unknown values are nil. No CUDA context is made.
 ---@return {cards: table[], networks: table[], facts: table<string, string>, topology: table}
 function yoke.inventory() end
 
@@ -96,7 +96,7 @@ function yoke.inventory() end
 ---@return table
 function yoke.topology() end
 
---- Lists the models known to Yoke, with their makers' figures in base units.
+---Lists the models known to Yoke, with their makers' figures in base units.
 ---@return table[]
 function yoke.catalog() end
 
@@ -106,12 +106,12 @@ function yoke.catalog() end
 ---@return table? model
 function yoke.catalog_find(name, memory) end
 
---- Calls fn(...) once, in a scope: results of its ops are not kept for backward; backward runs the necessary ops
---- again, bit for bit. Options: policy, for results that are kept nevertheless. "full" or nil: no results; "matmul":
---- results of matrix products and attention; a list of op names; a function, called for each op with a table {name,
---- shape, dtype, bytes, work} as the scope closes, with the answer "keep", "recompute" or "offload"; a MemoryBudget.
---- offload: kept tensors, and tensors that scopes read from each other, wait in pinned host memory; no effect on the
---- CPU.
+---Calls fn(...) once, in a scope: results of its ops are not kept for backward; backward runs the necessary ops
+---again, bit for bit. Options: policy, for results that are kept nevertheless. "full" or nil: no results; "matmul":
+---results of matrix products and attention; a list of op names; a function, called for each op with a table {name,
+---shape, dtype, bytes, work} as the scope closes, with the answer "keep", "recompute" or "offload"; a MemoryBudget.
+---offload: kept tensors, and tensors that scopes read from each other, wait in pinned host memory; no effect on the
+---CPU.
 ---@param options {policy: string|string[]|function|yoke.MemoryBudget|nil, offload: boolean?}|function
 ---@param fn function
 ---@param ... any
@@ -119,7 +119,7 @@ function yoke.catalog_find(name, memory) end
 ---@overload fun(fn: function, ...): ...
 function yoke.checkpoint(options, fn, ...) end
 
---- Opens such a scope without a function, until it is closed. The scope belongs to the running coroutine.
+---Opens such a scope without a function, until it is closed. The scope belongs to the running coroutine.
 ---@param options? {policy: string|string[]|function|yoke.MemoryBudget|nil, offload: boolean?}
 ---@return yoke.Scope
 function yoke.checkpoint_scope(options) end
@@ -136,16 +136,16 @@ function yoke.checkpoint_sequential(fns, segments, x, options) end
 ---@class yoke.MemoryBudget
 local MemoryBudget = {}
 
---- Limit for the memory of a step's activations: a share of their peak without a budget, above 0 and at most 1, or
---- bytes as "2GiB". A policy over a whole forward: it finds the cuts of the forward into scopes, and their kept
---- tensors. The first step measures; later steps follow a plan as long as ops and shapes are the same. No value
---- depends on the budget.
+---Limit for the memory of a step's activations: a share of their peak without a budget, above 0 and at most 1, or
+---bytes as "2GiB". A policy over a whole forward: it finds the cuts of the forward into scopes, and their kept
+---tensors. The first step measures; later steps follow a plan as long as ops and shapes are the same. No value
+---depends on the budget.
 ---@param amount number|string
 ---@return yoke.MemoryBudget
 function yoke.MemoryBudget(amount) end
 
---- Returns figures of the last step. Bytes are those beyond the memory at the start of forward and beyond new
---- gradients. limit and plain_peak, the peak without a budget, are 0 until measured. Planned values stand beside
---- measured values; measured_seconds, the time for recomputed values, on the CPU only.
+---Returns figures of the last step. Bytes are those beyond the memory at the start of forward and beyond new
+---gradients. limit and plain_peak, the peak without a budget, are 0 until measured. Planned values stand beside
+---measured values; measured_seconds, the time for recomputed values, on the CPU only.
 ---@return {steps: integer, forwards: integer, cuts: integer, limit: integer, plain_peak: integer, held: integer, measured_held: integer, peak: integer, measured_peak: integer, seconds: number, measured_seconds: number}
 function MemoryBudget:report() end

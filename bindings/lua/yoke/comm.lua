@@ -92,8 +92,8 @@ function Group:barrier(given) return run(self, "barrier", given) end
 --- goes on.
 function Group:monitored_barrier(timeout) return self.handle:monitored_barrier(timeout) end
 
---- A tensor in memory that peers reach without a copy, of the host where `device` is nil; all ranks call it alike.
---- `shape` is a list of sizes or one number. On a GPU the memory is NCCL's where NCCL serves the group.
+--- Makes a tensor in memory that peers reach without a copy, in host memory if `device` is nil; all ranks make the
+--- same call. `shape` is a list of sizes or a number. On a GPU the memory is NCCL's if NCCL serves the group.
 function Group:empty(shape, dtype, device)
     if shape == nil then core.raise("type", "empty", "argument 'shape' is nil; it takes a list of sizes or one number") end
     return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype, device)
@@ -136,7 +136,7 @@ function Group:abort(reason) self.handle:abort(reason) end
 --- with lines of the script, the reason of a failure. A failed group may be dumped too. True, or nil and an error.
 function Group:dump(path) return self.handle:dump(path) end
 
---- Lets the group go, when what was begun is done; any later use is an error.
+--- Releases the group after the begun calls are done; any later use is an error.
 function Group:close() self.handle:close() end
 Group.__close = Group.close
 

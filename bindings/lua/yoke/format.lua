@@ -7,7 +7,7 @@ local LINE_WIDTH, SUMMARY_ABOVE, EDGE, MOST_FRACTION = 75, 1000, 3, 8
 
 -- ---- Numbers -------------------------------------------------------------------------------------------
 
--- Significant digits that tell the values of a dtype apart; a test whether text gives the value back.
+-- Significant digits that distinguish the values of a dtype; a test whether the text gives the value back.
 local DIGITS = require("yoke.dtypes").digits
 local EXACT = {
     float64 = function(text, value) return tonumber(text) == value end,

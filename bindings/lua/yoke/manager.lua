@@ -144,7 +144,7 @@ function CheckpointManager:load(given)
     return state
 end
 
---- Lets the folder go, for another writer; any later use is an error.
+--- Releases the folder for another writer; any later use is an error.
 function CheckpointManager:close() self.handle:close() end
 CheckpointManager.__close = CheckpointManager.close
 

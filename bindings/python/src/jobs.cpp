@@ -30,7 +30,7 @@ py::object hang(const py::list &paths)
     return value_of(found);
 }
 
-// Returns, for each variable, what yoke_comm_variable tells.
+// Returns, for each variable, the fields of yoke_comm_variable.
 py::list variables()
 {
     py::list all;

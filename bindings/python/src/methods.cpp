@@ -175,7 +175,7 @@ PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyOb
          !(gradient = tensor_argument(values[0], {"backward", "gradient"}))))
         return tell_refused(tensor);
     const Hold hold_gradient(gradient);
-    // A record that was walked in part cannot be walked again, so relief comes amid the walk.
+    // A partly walked graph cannot be walked again, so relief runs within the walk.
     const Relieved relieved;
     if (!waited_in([&] { return yoke_backward(tensor, gradient, retain); })) return nullptr;
     Py_RETURN_NONE;

@@ -86,7 +86,7 @@ PYBIND11_MODULE(_yoke, module)
     require_main_interpreter();
     module.doc() = "The C part of the package yoke.";
     py::options options;
-    options.disable_function_signatures();  // the stubs tell the types
+    options.disable_function_signatures();  // the stubs have the types
     require(init_errors(module.ptr()) && init_dtypes(module.ptr()) && init_ops() &&
             init_tensor(module.ptr(), tensor_parts()) && add_op_functions(module.ptr()));
     add_functions(module);

@@ -49,7 +49,7 @@ class Generator(Named):
         return self._put((self._checked(seed), 0))
 
     def get_state(self):
-        """Where the stream stands, as get_rng_state tells it."""
+        """Returns the place in the stream, as get_rng_state does."""
         return _pack(self._place if self._outer is None else _yoke._get_rng_state())
 
     def set_state(self, state):

@@ -192,9 +192,10 @@ class Group:
         return Group(asked(self._core, "shrink", lambda: self._core.shrink(timeout)))
 
     def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None, device: Device | str | None = None) -> Tensor:
-        """A tensor in memory that peers reach without a copy, of the host where `device` is None; all ranks call it alike.
+        """Makes a tensor in memory that peers reach without a copy, in host memory if `device` is None; all ranks make the same
+        call.
 
-        On a GPU the memory is NCCL's where NCCL serves the group, else the allocator's.
+        On a GPU the memory is NCCL's if NCCL serves the group, else the allocator's.
         """
         return made(self._core, "empty", lambda: self._core.empty(shape, dtype, device))
 
@@ -239,7 +240,7 @@ class Group:
         try:
             self.abort(_reason_of(error))
         except _yoke.ForkedError:
-            pass  # the block's own error is the one to tell
+            pass  # the block's own error is the reported error
 
     def __repr__(self) -> str:
         return f"<yoke.comm.Group: {self._core.describe()}>"

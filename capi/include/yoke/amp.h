@@ -114,8 +114,8 @@ YOKE_API yoke_status yoke_grad_scaler_step(yoke_grad_scaler *scaler, yoke_optimi
  * Errors: STATE if no gradients have been looked at. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_update(yoke_grad_scaler *scaler);
 
-/* Ends an iteration with a scale of the caller's: a floating tensor of one element. Errors: VALUE for one
- * in the host's memory that is below FLT_MIN or infinite; a device is not waited for. [any-thread] */
+/* Ends an iteration with a scale of the caller: a floating tensor of one element. Errors: VALUE for a scale in host
+ * memory that is below FLT_MIN or infinite; the call does not wait for a device. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_update_to(yoke_grad_scaler *scaler, yoke_tensor *scale);
 
 /* Reads all values with which another scaler continues; waits for the device. [any-thread] */

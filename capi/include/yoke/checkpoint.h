@@ -41,7 +41,7 @@ typedef struct yoke_checkpoint_op {
 /* Treatment of an op's results. */
 #define YOKE_CHECKPOINT_RECOMPUTE 0
 #define YOKE_CHECKPOINT_KEEP 1
-#define YOKE_CHECKPOINT_OFFLOAD 2 /* in pinned memory of the host; on the CPU, kept */
+#define YOKE_CHECKPOINT_OFFLOAD 2 /* in pinned host memory; on the CPU, kept */
 
 /* Answers for one op. Pointers in `op` are borrowed for the call; the function must not use the library. */
 typedef int32_t (*yoke_checkpoint_decide_fn)(void *user, const yoke_checkpoint_op *op);

@@ -55,15 +55,15 @@ typedef struct yoke_store_functions {
     const char *(*problem)(void *user);
 } yoke_store_functions;
 
-/* Zeros and NULLs stand for what the environment tells, and for the defaults. */
+/* Zeros and NULLs stand for the environment's values, and for the defaults. */
 typedef struct yoke_comm_options {
     uint32_t struct_size;
     int32_t has_rank; /* 1: `rank` and `world_size` count, not those of the environment */
     int32_t rank;
     int32_t world_size;
-    /* NULL: the host's engine, and NCCL for tensors of GPUs if it can serve all ranks; else they pass through the
-     * host's memory, and a warning says why. "nccl": NCCL must serve. "cpu", also called "gloo": the host's engine for
-     * all. "mpi": MPI for all. */
+    /* NULL: the host's engine, and NCCL for tensors of GPUs if NCCL can serve all ranks; else these tensors pass
+     * through host memory, and a warning says why. "nccl": NCCL must serve. "cpu", also called "gloo": the host's
+     * engine for all. "mpi": MPI for all. */
     const char *backend;
     const char *init_method; /* NULL: "env://"; "tcp://HOST:PORT", "file:///PATH" */
     double timeout;          /* seconds that a call may take; 0: 600 */
@@ -163,9 +163,9 @@ YOKE_API yoke_status yoke_group_abort(yoke_group *group, const char *reason);
 
 /* ---- Collectives ----------------------------------------------------------------------------------------- */
 
-/* `t` of all ranks, reduced, is in `t` of each; of reduce, in that of `root` alone. `reduction` is a YOKE_REDUCE_*: avg
- * is for what floats, min and max for every dtype, sum and prod for all but bool and float8. Sums of 16-bit floats are
- * formed in float32 and rounded once on the host; NCCL rounds them at each step. [any-thread] */
+/* Reduces `t` of all ranks into `t` of each rank; reduce: into `t` of `root` alone. `reduction` is a YOKE_REDUCE_*:
+ * avg is for floating dtypes, min and max for every dtype, sum and prod for all but bool and float8. The host's
+ * engine forms sums of 16-bit floats in float32 and rounds once; NCCL rounds at each step. [any-thread] */
 YOKE_API yoke_status yoke_group_all_reduce(yoke_group *group, yoke_tensor *t, int32_t reduction,
                                            yoke_work **work);
 /* Reduces as all_reduce does, but NCCL too forms the sum in `reduce_dtype`: FLOAT32 for 16-bit floats; NONE leaves
@@ -264,8 +264,8 @@ typedef struct yoke_comm_variable {
         word; /* the effect's name: "nothing", "sets", "overruled", "always", "unknown", "unreadable", "passed" */
 } yoke_comm_variable;
 
-/* How many variables of the environment begin with NCCL_, GLOO_ or TORCH_NCCL_, or are known otherwise. It looks at the
- * environment anew; get tells what this thread's last count found. [any-thread] */
+/* Counts the variables of the environment that begin with NCCL_, GLOO_ or TORCH_NCCL_, or are otherwise known. Reads
+ * the environment anew; get returns the variables of this thread's last count. [any-thread] */
 YOKE_API int32_t yoke_comm_variable_count(void);
 
 /* Reads variable `index`, in the order of their names. Texts are borrowed until this thread's next count. Errors:

@@ -69,7 +69,7 @@ YOKE_API const char *yoke_device_spec(yoke_device *device);
 /* The maker's name for it, "NVIDIA H200". NULL after a NULL device. [any-thread] */
 YOKE_API const char *yoke_device_name(yoke_device *device);
 
-/* Memory now free on the device and in all, in bytes, as the driver tells it. [any-thread] */
+/* Reads the free and total memory of the device in bytes, from the driver. [any-thread] */
 YOKE_API yoke_status yoke_device_memory(yoke_device *device, int64_t *free_bytes,
                                         int64_t *total_bytes);
 

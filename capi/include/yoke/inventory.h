@@ -122,10 +122,10 @@ YOKE_API yoke_status yoke_inventory_fact(yoke_inventory *inventory, const char *
 
 typedef struct yoke_card_process {
     uint32_t struct_size;
-    int32_t pid;         /* as the driver tells it: the host's number, when in a container */
+    int32_t pid;         /* the driver's number: the machine's, when in a container */
     int32_t visible;     /* 1: in this PID namespace */
     int32_t compute;     /* 1: computes; 0: draws */
-    int64_t memory_used; /* bytes; -1: not told */
+    int64_t memory_used; /* bytes; -1: unknown */
     char name[64];
     char user[40];
     char container[72]; /* container id from the cgroup; "": none */
@@ -167,7 +167,7 @@ typedef struct yoke_network_card {
     char name[32]; /* "mlx5_0" */
     char pci[16];
     char layer[16]; /* "InfiniBand" or "Ethernet" (RoCE) */
-    char state[32]; /* "ACTIVE", "DOWN", as the kernel tells it */
+    char state[32]; /* "ACTIVE", "DOWN", from the kernel */
 } yoke_network_card;
 
 /* InfiniBand and RoCE ports, counted; -1 after a NULL inventory. [any-thread] */

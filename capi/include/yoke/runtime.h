@@ -1,6 +1,6 @@
 /*
- * yoke/runtime.h: the library itself: version, failures, configuration, log, shutdown, and the table
- * of ops by which a host can bind every op without a generator.
+ * yoke/runtime.h: the library itself: version, failures, configuration, log, shutdown, and the table of ops, with
+ * which a host program can bind every op without a generator.
  */
 #ifndef YOKE_RUNTIME_H
 #define YOKE_RUNTIME_H

@@ -100,9 +100,8 @@ YOKE_API int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b);
 
 /* ---- Data -------------------------------------------------------------------------------------------- */
 
-/* The address of the first element: on a GPU a device address, never to be read by the host. NULL on
- * NULL and where there are no elements. What is written through it, the version counters that guard
- * saved tensors do not see. [any-thread] */
+/* Returns the address of the first element: on a GPU a device address, which the CPU must not read. NULL on NULL and
+ * for no elements. The version counters of saved tensors do not count writes by this address. [any-thread] */
 YOKE_API void *yoke_tensor_data(yoke_tensor *tensor);
 
 /* Copies the elements to host memory, row-major, and waits. `bytes` must be the tensor's nbytes.

@@ -1,10 +1,10 @@
 /*
- * yoke/types.h: the types, numbers and attributes that every other public header uses.
+ * yoke/types.h: types, numbers and attributes of all other public headers.
  *
- * Conventions of the whole API (yoke.h tells them in full):
+ * Conventions of the whole API (all in yoke.h):
  *   - yoke_status is int32_t; 0 is success; details of a failure: yoke_last_error().
  *   - Handles are opaque and reference counted; `out` parameters come last and are NULL after a failure.
- *   - Structs that may grow begin with uint32_t struct_size, which the caller sets to sizeof.
+ *   - Structs with possible later fields begin with uint32_t struct_size; the caller sets it to sizeof.
  *   - No C enum, bool, long, padding or bit-field stands in a public struct.
  */
 #ifndef YOKE_TYPES_H
@@ -47,7 +47,7 @@ typedef int32_t yoke_status;
 #define YOKE_E_CLOSED 4      /* a handle was used after it was closed */
 #define YOKE_E_STATE 5       /* a call came in the wrong order */
 #define YOKE_E_UNSUPPORTED 6 /* this backend or build cannot do it */
-#define YOKE_E_OOM 7         /* no memory on the device or the host */
+#define YOKE_E_OOM 7         /* no memory on the device or the machine */
 #define YOKE_E_UNAVAILABLE 8 /* the device cannot be used; the message says why */
 #define YOKE_E_DEVICE_LOST 9 /* the device stopped answering */
 #define YOKE_E_TIMEOUT 10    /* a deadline passed */

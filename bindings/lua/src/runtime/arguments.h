@@ -24,7 +24,7 @@ void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int mos
 /* Returns the string at `index`, borrowed. Raises for a string with a NUL, because C would read only its beginning. */
 const char *yl_need_text(lua_State *L, Target target, int index);
 const char *yl_string_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
-/* An int, a number, a boolean at `index`; raise for anything else. */
+/* Return an int, a number, a boolean at `index`; raise for any other value. */
 int64_t yl_int_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 double yl_number_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);

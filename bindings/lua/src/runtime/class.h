@@ -11,7 +11,7 @@ typedef struct YlClass {
     const char *name;   /* name of the metatable, shown to scripts in its place */
     const char *wanted; /* wanted value in errors: "a stream" */
     const char *closed; /* text of errors about a closed handle; NULL: scripts cannot close */
-    void (*release)(void *object); /* NULL: handles own nothing */
+    void (*release)(void *object); /* NULL: handles own no object */
     size_t size; /* size of the userdata if more data follows the object, else 0 */
 } YlClass;
 
@@ -22,7 +22,7 @@ void *yl_push_handle(lua_State *L, const YlClass *class);
 void *yl_need_handle(lua_State *L, Target target, int index, const YlClass *class);
 /* Returns the object of the handle at 1 for the method `call`; raises as yl_need_handle does. */
 void *yl_need_self(lua_State *L, const YlClass *class, const char *call);
-/* The object, or NULL for anything else. */
+/* Returns the object, or NULL for any other value. */
 void *yl_test_handle(lua_State *L, int index, const YlClass *class);
 
 /* Makes the class known to the state: __gc; close() and __close where scripts may close; `methods`, and `events`,

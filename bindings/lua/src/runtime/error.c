@@ -153,7 +153,7 @@ static int raise(lua_State *L)
     const char *code = luaL_checkstring(L, 1), *call = luaL_checkstring(L, 2);
     luaL_checkstring(L, 3);
     lua_pushfstring(L, "%s: ", call);
-    lua_pushvalue(L, 3); /* whole: it may show a string with a NUL */
+    lua_pushvalue(L, 3); /* whole: the text may have a NUL */
     lua_concat(L, 2);
     lua_createtable(L, 0, 6);
     finish_error(L, yl_binding(L), code, "", call);

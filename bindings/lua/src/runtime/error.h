@@ -6,7 +6,7 @@
 
 /* Pushes the last failure of this thread as an error object. */
 void yl_push_last_error(lua_State *L, Binding *b);
-/* Raises it. */
+/* Raises the thread's last failure. */
 int yl_raise_last(lua_State *L, Binding *b);
 /* Pushes nil and the last failure, for functions that deal with the world. Returns 2. */
 int yl_nil_error(lua_State *L, Binding *b);

@@ -1,4 +1,4 @@
-/* poll.h: callbacks that wait for the thread of their state. yoke.poll() and waits of a script run them. */
+/* poll.h: callbacks of a state that must run on its thread, by yoke.poll() and by waits of a script. */
 #ifndef YOKE_LUA_RUNTIME_POLL_H
 #define YOKE_LUA_RUNTIME_POLL_H
 

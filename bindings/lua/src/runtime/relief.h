@@ -12,7 +12,7 @@
 lua_State *yl_begin_relief(lua_State *L);
 void yl_end_relief(lua_State *outer);
 
-/* The state that is marked in this thread, or NULL. */
+/* Returns the marked state of this thread, or NULL. */
 lua_State *yl_relieved(void);
 
 #endif /* YOKE_LUA_RUNTIME_RELIEF_H */

@@ -17,7 +17,7 @@ typedef struct ScopeBox ScopeBox;
 
 /* C's view of a policy's function, the second user value of the box. */
 typedef struct Decider {
-    lua_State *L; /* coroutine closing the scope, its box at 1; NULL: no question */
+    lua_State *L; /* coroutine at the close of the scope, box at 1; NULL: no question */
     int failed;   /* the error is on the top */
 } Decider;
 
@@ -25,11 +25,11 @@ struct Scope {
     Scope *newer, *older;
     Binding *binding;
     lua_State *coroutine;
-    ScopeBox *box;               /* until that is collected */
+    ScopeBox *box;               /* until the collection of the userdata */
     int32_t grad;                /* the grad mode; -1: another kind of scope */
     yoke_autocast *region;       /* NULL: another kind */
     yoke_checkpoint *checkpoint; /* NULL: another kind */
-    Decider *decider;            /* for a policy that is a function */
+    Decider *decider;            /* for a policy function */
     yoke_stream *stream;         /* NULL: another kind */
     yoke_stream *outer;          /* former stream while `stream` is in force */
     Scope *next_stream;          /* scope with the stream put in force before this stream */
@@ -89,8 +89,8 @@ void yl_leave_streams(Modes outer)
     yoke_device_swap(outer.device);
 }
 
-/* Its user value keeps the coroutine alive until the
- * scope is closed or collected, so that no other coroutine can come to lie at the same address. */
+/* The user value keeps the coroutine alive until the scope is closed or collected, so that no other coroutine gets
+ * the same address. */
 Scope *yl_push_scope(lua_State *L, Binding *b)
 {
     ScopeBox *box = lua_newuserdatauv(L, sizeof *box, 2);
@@ -111,7 +111,7 @@ Scope *yl_push_scope(lua_State *L, Binding *b)
     return scope;
 }
 
-/* The function of the box at 1 is told of an op, and answers. */
+/* Calls the function of the box at 1 for an op and returns the answer. */
 static int ask(lua_State *L)
 {
     const ScopeBox *box = lua_touserdata(L, 1);
@@ -130,7 +130,7 @@ static int ask(lua_State *L)
     lua_setfield(L, -2, "shape");
     lua_call(L, 1, 1);
     const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-    static const char *const answers[] = {"recompute", "keep", "offload"}; /* as C numbers them */
+    static const char *const answers[] = {"recompute", "keep", "offload"}; /* in the order of C's numbers */
     int said = 0;
     while (said < 3 && strcmp(answer, answers[said])) ++said;
     if (said == 3)
@@ -195,7 +195,7 @@ static int let_go(lua_State *L, ScopeBox *box)
 {
     Scope *scope = box->scope;
     box->scope = NULL;
-    if (!scope || !yl_binding(L)->is_open) return 0; /* yl_close_scopes has freed it */
+    if (!scope || !yl_binding(L)->is_open) return 0; /* freed by yl_close_scopes */
     if (scope->newer)
         scope->newer->older = scope->older;
     else
@@ -257,7 +257,7 @@ static int finish_call(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     (void)context;
-    return lua_gettop(L) - 1; /* all but the scope, which closes as this returns */
+    return lua_gettop(L) - 1; /* all but the scope, which closes at the return */
 }
 
 /* Runs the function below the scope on the top of the stack, with its arguments, and returns its results. An error or

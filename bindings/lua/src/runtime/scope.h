@@ -6,13 +6,13 @@
 
 /* Modes in force at yl_enter, for yl_leave to put back. */
 typedef struct Modes {
-    int32_t grad;     /* -1: left as it was */
+    int32_t grad;     /* -1: unchanged */
     int32_t autocast; /* 1: `region` is put back */
     yoke_autocast *region;
     int32_t has_checkpoint; /* 1: `checkpoint` is put back */
     yoke_checkpoint *checkpoint;
     Scope *streams; /* scopes with streams in force, each with the former stream; NULL: none */
-    yoke_device *device; /* the thread's own, where there are streams; NULL: none */
+    yoke_device *device; /* the thread's own, with streams in force; NULL: none */
 } Modes;
 
 /* Puts the running coroutine's grad mode, autocast region, checkpoint scope and streams in force. */
@@ -31,7 +31,7 @@ static inline void yl_leave(Modes outer)
     if (outer.has_checkpoint) yoke_checkpoint_swap(outer.checkpoint);
 }
 
-/* Leaves, and raises what the call between has failed with. */
+/* Leaves, and raises the failure of the call in between. */
 static inline void yl_leave_checked(lua_State *L, Binding *b, Modes outer, yoke_status status)
 {
     yl_leave(outer);

@@ -6,7 +6,7 @@
 #include "bindings/lua/src/runtime/error.h"
 
 static const char
-    kPackage; /* its address names the source's beginning, "@/…/yoke/", in the registry */
+    kPackage; /* registry key of the source's beginning, "@/…/yoke/" */
 
 /* Line noted by the calling thread, of any state. */
 static __thread const lua_Debug *noted;
@@ -22,7 +22,7 @@ static int32_t tell(void *user, const char **file, int32_t *line, const char **f
     return 1;
 }
 
-/* A provider that a host has set since stays. */
+/* A provider set by a host program since then stays. */
 static void set_provider(void)
 {
     yoke_set_stack_provider(tell, NULL, NULL);

@@ -1,5 +1,5 @@
-/* script.h: the line of the script that makes a call, noted while its state runs, and told from wherever the library
- * asks in this thread. */
+/* script.h: line of the script that makes a call, noted while its state runs, and reported when the library asks in
+ * this thread. */
 #ifndef YOKE_LUA_RUNTIME_SCRIPT_H
 #define YOKE_LUA_RUNTIME_SCRIPT_H
 

@@ -12,7 +12,7 @@ typedef enum ArgType {
 } ArgType;
 
 typedef struct ArgTypeInfo {
-    const char *name; /* as the op table spells it */
+    const char *name; /* spelling of the op table */
     int takes_tensor;
     int takes_nil; /* without a default too */
     int takes_number;

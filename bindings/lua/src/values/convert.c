@@ -127,7 +127,7 @@ static int to_ints(lua_State *L, Target target, int index, Lists *lists, yoke_ar
     return 1;
 }
 
-/* The tensor that is item `i` of the list at `index`. */
+/* Returns the tensor at item `i` of the list at `index`. */
 static yoke_tensor *tensor_at(lua_State *L, Target target, int index, int32_t i)
 {
     lua_rawgeti(L, index, i + 1);

@@ -48,7 +48,7 @@ void yl_push_device(lua_State *L, Binding *b, yoke_device *device)
     lua_remove(L, -2);
 }
 
-/* Borrowed: it lives on, as yoke/device.h says. */
+/* Borrowed: the device stays valid, see yoke/device.h. */
 static yoke_device *device_at(lua_State *L, Target target, lua_Integer number)
 {
     yoke_device *device = NULL, *current = NULL;

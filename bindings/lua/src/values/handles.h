@@ -18,17 +18,17 @@ yoke_stream *yl_need_stream(lua_State *L, Target target, int index);
 
 /* An optimizer's handle. */
 typedef struct OptimizerBox {
-    yoke_optimizer *optimizer; /* NULL before it is filled and after close() */
+    yoke_optimizer *optimizer; /* NULL before the fill and after close() */
     const char *kind;          /* "SGD", "Adam" or "AdamW" */
 } OptimizerBox;
 
-/* The live optimizer (of yoke.core) at `index`; raises for anything else. */
+/* Returns the live optimizer (of yoke.core) at `index`; raises for any other value. */
 yoke_optimizer *yl_optimizer_arg(lua_State *L, Binding *b, int index, const char *call,
                                  const char *name);
 
-/* Pushes an empty state; the caller fills it. */
+/* Pushes an empty state, filled by the caller. */
 yoke_state **yl_push_state(lua_State *L);
-/* The state at `index`; raises for anything else. */
+/* Returns the state at `index`; raises for any other value. */
 yoke_state *yl_need_state(lua_State *L, Binding *b, int index, const char *call, const char *name);
 /* Pushes an empty handle for a work. */
 yoke_work **yl_push_work(lua_State *L);

@@ -5,7 +5,7 @@
 #include "bindings/lua/src/values/convert.h"
 
 enum { kMaxArgs = 16, kMaxResults = 4 };
-enum { kListRoom = 32 }; /* tensors of lists that find room on the C stack */
+enum { kListRoom = 32 }; /* tensors of lists with space on the C stack */
 
 /* Op in the binding's view: the first upvalue of its Lua function. */
 typedef struct OpBinding {
@@ -22,7 +22,7 @@ typedef struct OpBinding {
 typedef struct Call {
     yoke_arg args[kMaxArgs];
     Lists lists;
-    yoke_tensor *room[kListRoom]; /* for lists of tensors, used one after the other */
+    yoke_tensor *room[kListRoom]; /* for lists of tensors, in sequence */
     int32_t count;
     int32_t requires_grad;
 } Call;
@@ -37,7 +37,7 @@ static inline int yl_has_keywords(lua_State *L, const OpBinding *op, int given)
     return lua_rawlen(L, given) == 0;
 }
 
-/* The tensor of which results may be views, or NULL. */
+/* Returns the tensor with possible views among the results, or NULL. */
 static inline yoke_tensor *yl_source_of(const Call *call)
 {
     return call->count && call->args[0].kind == YOKE_ARG_TENSOR ? call->args[0].v.tensor : NULL;

@@ -11,10 +11,10 @@
  */
 #include "bindings/lua/src/values/pressure.h"
 
-enum { kSteps = 16 };            /* steps of one cycle */
+enum { kSteps = 16 };            /* steps of a cycle */
 enum { kShare = 4 };             /* a quarter of the live bytes */
 enum { kAtOnceKib = 16 * 1024 }; /* largest heap for a walk without steps */
-enum { kWorth = 128 };           /* device bytes a byte of it */
+enum { kWorth = 128 };           /* device bytes per byte of heap */
 static const int64_t kFloorBytes = 32 * 1024 * 1024, kLeastBytes = 8 * 1024 * 1024;
 
 /* A cycle starts when the heap has doubled (Lua's default pause), and needs a little more to end. */
@@ -36,7 +36,7 @@ void yl_step_collector(lua_State *L, TensorState *state, yoke_tensor *made)
     state->fresh_bytes = 0;
     state->step_bytes =
         at_once ? clamp(heap_kib * 1024 * kWorth, kLeastBytes, per_cycle) : per_cycle / kSteps;
-    if (!lua_gc(L, LUA_GCISRUNNING)) return; /* the script has stopped it and knows why */
+    if (!lua_gc(L, LUA_GCISRUNNING)) return; /* the script has stopped the collector on purpose */
     if (at_once) {
         lua_gc(L, LUA_GCCOLLECT);
         return;

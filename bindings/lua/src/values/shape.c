@@ -35,7 +35,7 @@ static int shape_tostring(lua_State *L)
     for (lua_Integer i = 1; i <= count; ++i) {
         if (i > 1) luaL_addlstring(&text, ", ", 2);
         lua_rawgeti(L, 1, i);
-        luaL_tolstring(L, -1, NULL); /* a script may have put in anything */
+        luaL_tolstring(L, -1, NULL); /* a script may have put in any value */
         lua_remove(L, -2);
         luaL_addvalue(&text);
     }

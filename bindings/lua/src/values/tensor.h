@@ -6,13 +6,13 @@
 #include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/runtime/scope.h"
 
-/* Record that this layer keeps of a state. */
+/* This layer's record of a state. */
 typedef struct TensorState {
     Binding binding; /* first, so both have the same address */
     int metatable_ref;
     int32_t fresh_tensors; /* made since the collector last counted their host memory */
     int64_t fresh_bytes;   /* allocated since the collector was last stepped */
-    int64_t step_bytes;    /* at this many, it is stepped again */
+    int64_t step_bytes;    /* limit for the next step */
 } TensorState;
 
 static inline TensorState *yl_tensor_state(Binding *b)
@@ -22,11 +22,11 @@ static inline TensorState *yl_tensor_state(Binding *b)
 
 /* Lua's userdata of a tensor. The owner distinguishes it from any other userdata, also of Yoke in another state. */
 typedef struct TensorBox {
-    yoke_tensor *tensor; /* NULL before it is filled and after close() */
+    yoke_tensor *tensor; /* NULL before the fill and after close() */
     const Binding *owner;
 } TensorBox;
 
-/* Pushes an empty tensor; the caller fills it. */
+/* Pushes an empty tensor, filled by the caller. */
 yoke_tensor **yl_new_tensor(lua_State *L, Binding *b);
 /* Pushes an empty tensor with the class at `class`, an upvalue, for the busiest functions. */
 static inline yoke_tensor **yl_new_tensor_of(lua_State *L, Binding *b, int class)

@@ -1,5 +1,5 @@
---- Losses as modules: nn.CrossEntropyLoss{options}(x, target). Options are the op's, reduction = "mean", "sum" or
---- "none" among them; docs/ops.md tells each op's.
+--- Losses as modules: nn.CrossEntropyLoss{options}(x, target). Options are the op's, for example reduction = "mean",
+--- "sum" or "none"; docs/ops.md has the list.
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
 

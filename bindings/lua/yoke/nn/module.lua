@@ -7,8 +7,8 @@ local base = {}
 local Module = { __name = "yoke.nn.Module", class_name = "Module" }
 base.Module = Module
 
--- Members and plain values of each module. A module's own table stays empty, since Lua tells of the assignment to an
--- absent field alone: a module that follows a plain value must become a member.
+-- Members and plain values of each module. A module's own table stays empty, because Lua only reports the assignment
+-- to an absent field: a module assigned over a plain value must become a member.
 local members = setmetatable({}, { __mode = "k" })
 
 -- Tensors that have been parameters: a frozen parameter is still a parameter.

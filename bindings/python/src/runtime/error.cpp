@@ -146,7 +146,7 @@ PyObject *oom_details()
         yoke_state_key key{};
         key.struct_size = sizeof key;
         yoke_state *value = nullptr;
-        if (yoke_state_entry(details, i, &key, &value)) continue;  // no memory of the host for it
+        if (yoke_state_entry(details, i, &key, &value)) continue;  // no host memory for the error
         if (!add_detail(dict, key, value)) Py_CLEAR(dict);
         yoke_state_release(value);
     }

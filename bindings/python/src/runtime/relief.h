@@ -1,13 +1,13 @@
-// relief.h: what Python does when a device has no memory left: it collects garbage, and asks on_out_of_memory's
-// functions. Both run Python code amid a call into the library, within a Relieved (runtime/call.h).
+// relief.h: Python's actions if a device has no memory left: it collects garbage, and calls on_out_of_memory's
+// functions. Both run Python code within a call into the library, within a Relieved (runtime/call.h).
 #pragma once
 
 #include "bindings/python/src/runtime/bind.h"
 
 namespace yoke_python {
 
-// A scope of Python code amid a call, with Python's lock; the Python error that is set is kept. Calls of this code bear
-// no mark of the outer call: they hold other arguments.
+// Scope of Python code within a call, with Python's lock; a set Python error is kept. Calls of this code have no mark
+// of the outer call, because they hold other arguments.
 class Amid {
 public:
     Amid() : outer_(Relieved::exchange(0)) {}

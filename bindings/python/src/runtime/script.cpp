@@ -86,7 +86,7 @@ ScriptLine::~ScriptLine()
 
 bool init_script(PyObject *file)
 {
-    static bool is_set = false;  // a provider that a host has set since stays
+    static bool is_set = false;  // a provider set by a host program since then stays
     const char *const path = PyUnicode_AsUTF8(file);
     if (!path) return false;
     package.assign(path,

@@ -16,7 +16,7 @@ enum OpPlace : int {
     kOpCount
 };
 
-// Reads the table. False with a Python error set if the library lacks an op.
+// Reads the table. Returns false with a Python error set if an op is missing in the library.
 bool init_ops();
 
 // Adds the functions to the module.

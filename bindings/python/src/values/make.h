@@ -23,7 +23,7 @@ PyObject *make_tensor(PyObject *data, const MakeOptions &options);
 PyObject *tensor_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
                           PyObject *keywords);
 
-// make_list.cpp: the part for numbers and nested sequences; a host tensor's handle, null on error.
+// make_list.cpp: part for numbers and nested sequences; returns a CPU tensor's handle, null on error.
 yoke_tensor *tensor_from_numbers(PyObject *data, const MakeOptions &options, yoke_device *device);
 
 }  // namespace yoke_python

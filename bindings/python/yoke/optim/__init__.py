@@ -1,4 +1,4 @@
-"""Optimizers, schedules, clipping and averages: PyTorch's interface over those of the core."""
+"""Optimizers, schedules, clipping and averages: PyTorch's interface over the core's."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Optimizer(Named):
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self._core = _yoke._Optimizer(self._KIND, defaults)
-        self._told: list[tuple[Any, ...]] = []  # the options that the core has of each group,
+        self._told: list[tuple[Any, ...]] = []  # options of each group in the core,
         self._params: list[tuple[Tensor, ...]] = []  # tensors of each group
         entries = listed(self._KIND, "params", params, "tensors or dicts")
         if not entries:
@@ -36,7 +36,7 @@ class Optimizer(Named):
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds tensors, {"params": tensors, "lr": …}; options that are missing take the defaults."""
+        """Adds tensors, {"params": tensors, "lr": …}; missing options take the defaults."""
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise _yoke.TypeError(f"{self._KIND}(): a group of parameters is a dict with the key 'params', and options beside it")
         unknown = set(param_group) - {"params", *self._OPTIONS}
@@ -59,7 +59,7 @@ class Optimizer(Named):
         return tuple([group[name] for name in self._OPTIONS])
 
     def _check_groups(self) -> None:
-        """Raises where a script has put into param_groups, or taken out, what the core would never hear of."""
+        """Raises if a script has added or removed groups or tensors in param_groups, because the core would not notice."""
         if len(self.param_groups) != len(self._params):
             raise _yoke.StateError(f"{self._KIND}: param_groups has {len(self.param_groups)} groups, but the optimizer was given {len(self._params)}; add_param_group() adds one, and a new optimizer can do without one")
         for i, (group, given) in enumerate(zip(self.param_groups, self._params)):
@@ -72,7 +72,7 @@ class Optimizer(Named):
                     raise _yoke.ValueError(f"{self._KIND}: param_groups[{i}] has lost its option '{name}'; set it again, to {self.defaults[name]} if it was the default")
 
     def _tell(self) -> _yoke._Optimizer:
-        """The core's optimizer, after it has heard of changed options."""
+        """Passes changed options to the core's optimizer and returns it."""
         self._check_groups()
         for i, group in enumerate(self.param_groups):
             options = self._options_of(group)
@@ -86,7 +86,7 @@ class Optimizer(Named):
         self._tell().step()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets all gradients, or fills them with zeros."""
+        """Removes all gradients, or fills them with zeros."""
         self._check_groups()
         self._core.zero_grad(set_to_none)
 
@@ -112,7 +112,7 @@ class Optimizer(Named):
             group.update(more)
 
     def _hear(self) -> None:
-        """Takes over the options that the core has."""
+        """Takes over the core's options."""
         for i, (group, now) in enumerate(zip(self.param_groups, self._core.state()["param_groups"])):
             group.update({name: now[name] for name in self._OPTIONS})
             self._told[i] = self._options_of(group)
