@@ -15,8 +15,7 @@ namespace {
 
 constexpr int kGenerationShift = 48;  // addresses of a process have no more bits
 constexpr uint16_t kGenerations = 0x7fff;
-constexpr size_t kRemembered =
-    1 << 16;  // released handles whose details are kept
+constexpr size_t kRemembered = 1 << 16;  // released handles whose details are kept
 
 const char *name_of(HandleKind kind)
 {

@@ -3,10 +3,10 @@
 #
 #     sbatch examples/deploy/slurm.sh [--epochs 10 …]
 #
-# srun gives each rank its number, and Yoke finds rank 0 on the first node of the step. Options of sbatch come before the
-# script: `sbatch --nodes 1 --ntasks-per-node 2 …`. With cards add --gpus-per-node 4 or --gpus-per-task 1: each rank
-# takes a different card. If a job is ended or requeued, it continues from its last save. The folder of the saves must be
-# visible to all nodes.
+# srun gives each rank its number, and Yoke finds rank 0 on the first node of the step. Options of sbatch come before
+# the script: `sbatch --nodes 1 --ntasks-per-node 2 …`. With cards add --gpus-per-node 4 or --gpus-per-task 1: each rank
+# takes a different card. If a job is ended or requeued, it continues from its last save. The folder of the saves must
+# be visible to all nodes.
 #SBATCH --job-name=ddp_fashion
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4

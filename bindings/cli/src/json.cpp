@@ -74,8 +74,7 @@ Json card_with_processes(yoke_inventory *inventory, const yoke_card_info &card)
 Json entries_of(yoke_state *node, bool is_dict)
 {
     Json all = is_dict ? Json::object() : Json::array();
-    Json::object_t::Container
-        pairs;  // keys are unique: a look-up of each would take long
+    Json::object_t::Container pairs;  // keys are unique: a look-up of each would take long
     for (int64_t i = 0; i < yoke_state_count(node); ++i) {
         yoke_state_key key{};
         key.struct_size = sizeof key;

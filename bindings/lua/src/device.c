@@ -4,7 +4,7 @@
 #include "bindings/lua/src/values/arg_type.h"
 #include "bindings/lua/src/values/handles.h"
 
-/* Opens the device at a place of the current kind. C has -1 for a place below 0 or out of range, which no device has. */
+/* Opens the device at a place of the current kind. C has -1 for a place out of range, which no device has. */
 static yoke_status device_at(lua_Integer place, yoke_device **device)
 {
     yoke_device *current = NULL;
@@ -84,7 +84,7 @@ static int is_available(lua_State *L)
     const char *kind = kind_arg(L, b, "is_available");
     int32_t count = 0;
     const int available = yoke_is_available(kind);
-    if (kind && !available) yl_check(L, b, yoke_device_count(kind, &count)); /* raises for an unknown kind */
+    if (kind && !available) yl_check(L, b, yoke_device_count(kind, &count)); /* is it a kind? */
     lua_pushboolean(L, available);
     return 1;
 }

@@ -21,7 +21,7 @@ static int make_graph(lua_State *L)
     return 1;
 }
 
-/* graph:capture(fn, ...) returns the results of fn. fn cannot yield: work of another coroutine would be captured too. */
+/* graph:capture(fn, ...) returns the results of fn. fn cannot yield: else work of another coroutine is captured. */
 static int graph_capture(lua_State *L)
 {
     Binding *b = yl_binding(L);

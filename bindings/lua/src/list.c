@@ -17,9 +17,8 @@ typedef struct Nest {
     int ndim;
     int kind; /* LeafKind */
     char *next;
-    yoke_dtype dtype; /* requested dtype; YOKE_NONE: the numbers decide */
-    double lowest,
-        past_end; /* exclusive lower and upper bound of an integer dtype */
+    yoke_dtype dtype;        /* requested dtype; YOKE_NONE: the numbers decide */
+    double lowest, past_end; /* exclusive lower and upper bound of an integer dtype */
 } Nest;
 
 /* Returns the bits of an integer dtype's largest number, negative for a signed dtype; 0 for other dtypes. */

@@ -14,8 +14,7 @@
 #include "yoke/preempt.h"
 
 static const char kClass[] = "yoke.Preemption";
-static const char
-    kAll; /* key of the registrations in the registry, newest last */
+static const char kAll; /* key of the registrations in the registry, newest last */
 
 typedef struct Preemption {
     int64_t id; /* id of its watch; 0 after its end */

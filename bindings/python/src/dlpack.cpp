@@ -177,7 +177,7 @@ PyObject *stream_for(PyObject *source)
     sync_modes();
     PyObject *place = nullptr;
     if (!optional_attribute(source, "__dlpack_device__", &place)) return nullptr;
-    if (!place) return new_reference(Py_None);  // a producer without it is treated as a producer on the CPU
+    if (!place) return new_reference(Py_None);  // without the method: a CPU producer
     Py_SETREF(place, PyObject_CallNoArgs(place));
     int type = 0, index = 0;
     const bool known = place && PyTuple_Check(place);
@@ -221,7 +221,7 @@ PyObject *ask_for_capsule(PyObject *source)
                           source);
     PyObject *stream = stream_for(source);
     PyObject *capsule = stream ? call_producer(method, stream, true) : nullptr;
-    if (stream && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // producer older than DLPack 1.0
+    if (stream && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // before DLPack 1.0
         PyErr_Clear();
         capsule = call_producer(method, stream, false);
     }

@@ -255,8 +255,7 @@ py::object regroup(const Group &group, const py::object &reducer, const py::obje
         return exchanged(mine, "regroup", [&](yoke_state *given, yoke_state **told) {
             return status = yoke_reducer_regroup(handle, group.handle(), given, told);
         });
-    } catch (const std::exception
-                 &error) {  // an error on this rank alone ends the group
+    } catch (const std::exception &error) {  // an error on this rank alone ends the group
         const std::string why = error.what();
         if (status == YOKE_OK) {
             const ReleaseGil released;

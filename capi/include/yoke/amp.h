@@ -80,9 +80,9 @@ YOKE_API int32_t yoke_get_allow_tf32(void);
 typedef struct yoke_grad_scaler yoke_grad_scaler;
 
 typedef struct yoke_grad_scaler_options {
-    uint32_t struct_size;    /* sizeof(yoke_grad_scaler_options) */
-    int32_t disabled;        /* 1: scale returns its argument, step steps, other calls have no effect */
-    double scale;            /* ≥ FLT_MIN, the scale at first; 65536 in PyTorch */
+    uint32_t struct_size; /* sizeof(yoke_grad_scaler_options) */
+    int32_t disabled; /* 1: scale returns its argument, step steps, other calls have no effect */
+    double scale;     /* ≥ FLT_MIN, the scale at first; 65536 in PyTorch */
     double growth_factor;    /* > 1; 2 */
     double backoff_factor;   /* between 0 and 1; 0.5 */
     int64_t growth_interval; /* ≥ 1; 2000 */

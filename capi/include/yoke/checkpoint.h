@@ -56,8 +56,7 @@ typedef struct yoke_checkpoint_options {
      * attention (ops of cost gemm in docs/ops.md); "ops": results of the ops in `ops`; "function": as `decide`
      * answers; "budget": as many as `budget` allows. Results that backward does not need are never kept. */
     const char *policy;
-    const char *const
-        *ops; /* names in docs/ops.md; parts of a composed op have their own names */
+    const char *const *ops; /* names in docs/ops.md; parts of a composed op have their own names */
     int64_t op_count;
     /* Called by yoke_checkpoint_end, in its thread, once for each call whose results are needed; until then all
      * results are kept. After an answer other than YOKE_CHECKPOINT_*, yoke_checkpoint_end asks no more, closes the

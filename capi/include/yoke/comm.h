@@ -245,11 +245,11 @@ YOKE_API yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yok
 /* ---- Variables of NCCL, Gloo and PyTorch ------------------------------------------------------------------ */
 
 /* Effect of such a variable. */
-#define YOKE_VARIABLE_NOTHING 0   /* no effect; `text` gives the reason, or the variable in effect */
-#define YOKE_VARIABLE_SETS 1      /* decides `setting` */
-#define YOKE_VARIABLE_OVERRULED 2 /* would decide, but another variable or the program does */
-#define YOKE_VARIABLE_ALWAYS 3    /* asks for behaviour that always holds */
-#define YOKE_VARIABLE_UNKNOWN 4 /* unknown name; no effect, unless NCCL knows the name */
+#define YOKE_VARIABLE_NOTHING 0 /* no effect; `text` gives the reason, or the variable in effect */
+#define YOKE_VARIABLE_SETS 1    /* decides `setting` */
+#define YOKE_VARIABLE_OVERRULED 2  /* would decide, but another variable or the program does */
+#define YOKE_VARIABLE_ALWAYS 3     /* asks for behaviour that always holds */
+#define YOKE_VARIABLE_UNKNOWN 4    /* unknown name; no effect, unless NCCL knows the name */
 #define YOKE_VARIABLE_UNREADABLE 5 /* the first use of `setting` is an error */
 #define YOKE_VARIABLE_PASSED 6     /* NCCL reads it, where NCCL serves tensors of GPUs */
 
@@ -277,18 +277,15 @@ YOKE_API yoke_status yoke_comm_variable_get(int32_t index, yoke_comm_variable *v
 /* Zeros and NULLs stand for defaults. */
 typedef struct yoke_run_options {
     uint32_t struct_size;
-    int32_t ranks; /* on this node: 1 to 1024 */
-    const char *const
-        *command;  /* program, searched on PATH, and its arguments; ends with NULL */
-    int32_t nodes; /* nodes with the same command and number of ranks; 0: 1 */
-    int32_t node;  /* this one, from 0 on */
-    const char
-        *master; /* "HOST:PORT" of rank 0; NULL: a free port of this node, the only node */
-    int32_t restarts; /* how often all are started again when one has failed */
-    int32_t no_stdin; /* 1: rank 0 does not read this process's standard input */
-    double grace;     /* seconds from TERM to KILL; 0: 10 */
-    const void
-        *input; /* standard input of each rank; NULL: rank 0 reads this process's */
+    int32_t ranks;              /* on this node: 1 to 1024 */
+    const char *const *command; /* program, searched on PATH, and its arguments; ends with NULL */
+    int32_t nodes;              /* nodes with the same command and number of ranks; 0: 1 */
+    int32_t node;               /* this one, from 0 on */
+    const char *master; /* "HOST:PORT" of rank 0; NULL: a free port of this node, the only node */
+    int32_t restarts;   /* how often all are started again when one has failed */
+    int32_t no_stdin;   /* 1: rank 0 does not read this process's standard input */
+    double grace;       /* seconds from TERM to KILL; 0: 10 */
+    const void *input;  /* standard input of each rank; NULL: rank 0 reads this process's */
     uint64_t input_bytes;
 } yoke_run_options;
 
@@ -300,10 +297,8 @@ typedef struct yoke_run_result {
     int32_t rank;   /* first failed rank; -1: none */
     int32_t signal; /* terminating signal; 0: none */
     int64_t process;
-    const char
-        *text; /* reason for people, with the cause the rank reported; "": none */
-    const char *
-        trace; /* content of the file TORCHELASTIC_ERROR_FILE + ".trace" of the rank */
+    const char *text;  /* reason for people, with the cause the rank reported; "": none */
+    const char *trace; /* content of the file TORCHELASTIC_ERROR_FILE + ".trace" of the rank */
 } yoke_run_result;
 
 /* Starts ranks of this node as processes, with the variables that yoke_comm_init() reads, and returns when all have

@@ -72,10 +72,9 @@ typedef struct yoke_card_info {
     double temperature, temperature_limit;      /* degrees Celsius; limit: where it slows down */
     uint64_t throttle;                          /* YOKE_THROTTLE_* */
 
-    int32_t ecc; /* on or off */
-    int32_t remap_pending,
-        remap_failed; /* memory rows or pages: a reset is due; the card is due */
-    int32_t mig;      /* partitioning is on */
+    int32_t ecc;                         /* on or off */
+    int32_t remap_pending, remap_failed; /* memory rows or pages: a reset is due; the card is due */
+    int32_t mig;                         /* partitioning is on */
     int64_t ecc_uncorrected, ecc_corrected; /* since the driver was loaded */
     int32_t mig_instances;
     int32_t compute_mode; /* YOKE_COMPUTE_* */

@@ -140,7 +140,7 @@ YOKE_API yoke_status yoke_optimizer_note_schedule(yoke_optimizer *optimizer);
 /* Multiplies the gradients of `params` by max_norm / (norm + 1e-6) if this factor is below 1. `*norm` is their norm
  * before, computed as of one vector: a scalar on the device, float32 (float64 if a gradient is). norm_type 2, 1,
  * infinity or any p > 0. Parameters without a gradient are skipped; if there is no parameter at all, the log says so
- * once. The call never waits for the device. Errors: VALUE for numbers out of range and several devices. [any-thread] */
+ * once. Never waits for the device. Errors: VALUE for numbers out of range and several devices. [any-thread] */
 YOKE_API yoke_status yoke_clip_grad_norm(yoke_tensor *const *params, int64_t count, double max_norm,
                                          double norm_type, yoke_tensor **norm);
 

@@ -41,8 +41,7 @@ typedef struct yoke_reducer_options {
     double bucket_mb;        /* MiB of a bucket, up to 1e6; 0: 25 */
     const char *compression; /* "fp16", "bf16", "powersgd:rank=4,start=10,rate=2"; NULL: none */
     const yoke_bucket_hook *hook; /* in place of a compression; NULL: none */
-    yoke_dtype
-        reduce_dtype; /* for NCCL's sums of 16-bit floats: FLOAT32; 0: as NCCL does */
+    yoke_dtype reduce_dtype;      /* for NCCL's sums of 16-bit floats: FLOAT32; 0: as NCCL does */
 } yoke_reducer_options;
 
 /* Creates a reducer. From now on a backward to one of these leaves, run on all ranks, leaves the mean over the ranks

@@ -110,8 +110,7 @@ typedef struct yoke_op_arg {
     const char *name;
     const char *type;
     int32_t has_default;
-    int32_t
-        by_name; /* 1: bindings take it by name only, as PyTorch has another argument here */
+    int32_t by_name; /* 1: bindings take it by name only, as PyTorch has another argument here */
     yoke_arg default_value;
 } yoke_op_arg;
 

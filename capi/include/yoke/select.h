@@ -49,10 +49,8 @@ typedef struct yoke_candidate {
     uint32_t struct_size;
     int32_t accepted; /* 1: fits */
     int32_t chosen;   /* place among the devices that select would give; -1: not chosen */
-    int32_t
-        card; /* index in the explanation's inventory; -1: not in the inventory (the cpu) */
-    char device
-        [32]; /* "cuda:1" by CUDA's numbering, "cpu"; "" if hidden by CUDA_VISIBLE_DEVICES */
+    int32_t card;     /* index in the explanation's inventory; -1: not in the inventory (the cpu) */
+    char device[32]; /* "cuda:1" by CUDA's numbering, "cpu"; "" if hidden by CUDA_VISIBLE_DEVICES */
     char reason[512]; /* reason of the rejection, or properties of the device */
 } yoke_candidate;
 
@@ -71,8 +69,8 @@ YOKE_API yoke_status yoke_explanation_get(yoke_explanation *explanation, int32_t
 /* The inventory that was looked at: borrowed from the explanation. NULL after NULL. [any-thread] */
 YOKE_API yoke_inventory *yoke_explanation_inventory(yoke_explanation *explanation);
 
-/* Why not enough fits, or a chosen card cannot be made visible; "" for neither. Borrowed. NULL after NULL. [any-thread]
- * */
+/* Returns why too few devices fit, or why a chosen card cannot be made visible; "" for neither. Borrowed. NULL after
+ * NULL. [any-thread] */
 YOKE_API const char *yoke_explanation_problem(yoke_explanation *explanation);
 
 /* Returns the value of CUDA_VISIBLE_DEVICES with which a process sees only the chosen cards, in order: their UUIDs.

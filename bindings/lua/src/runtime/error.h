@@ -13,7 +13,7 @@ int yl_nil_error(lua_State *L, Binding *b);
 
 /* Raises a misuse; `format` as in lua_pushfstring. `call` names the function as scripts spell it. */
 int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const char *format, ...);
-/* Raises "there is no argument 'dim'; did you mean 'axis'? sum(x: tensor, …) -> tensor" for a keyword not in `names`. */
+/* Raises "there is no argument 'dim'; did you mean 'axis'? sum(x: tensor, …) -> tensor" for an unknown keyword. */
 int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key,
                      const char *const *names, int count, const char *signature);
 /* Pushes "; did you mean 'axis'?", or "" if none of `names` is near to `key`. */

@@ -130,7 +130,7 @@ static int ask(lua_State *L)
     lua_setfield(L, -2, "shape");
     lua_call(L, 1, 1);
     const char *answer = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-    static const char *const answers[] = {"recompute", "keep", "offload"}; /* in the order of C's numbers */
+    static const char *const answers[] = {"recompute", "keep", "offload"}; /* in C's order */
     int said = 0;
     while (said < 3 && strcmp(answer, answers[said])) ++said;
     if (said == 3)

@@ -11,7 +11,7 @@ typedef struct Modes {
     yoke_autocast *region;
     int32_t has_checkpoint; /* 1: `checkpoint` is put back */
     yoke_checkpoint *checkpoint;
-    Scope *streams; /* scopes with streams in force, each with the former stream; NULL: none */
+    Scope *streams;      /* scopes with streams in force, each with the former stream; NULL: none */
     yoke_device *device; /* the thread's own, with streams in force; NULL: none */
 } Modes;
 

@@ -5,8 +5,7 @@
 
 #include "bindings/lua/src/runtime/error.h"
 
-static const char
-    kPackage; /* registry key of the source's beginning, "@/…/yoke/" */
+static const char kPackage; /* registry key of the source's beginning, "@/…/yoke/" */
 
 /* Line noted by the calling thread, of any state. */
 static __thread const lua_Debug *noted;

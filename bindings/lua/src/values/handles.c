@@ -37,8 +37,8 @@ void yl_push_device(lua_State *L, Binding *b, yoke_device *device)
         lua_rawsetp(L, LUA_REGISTRYINDEX, &kDevices);
     }
     lua_rawgetp(L, -1, device);
-    if (!yl_test_handle(
-            L, -1, &yl_device_class)) { /* the kept handle may have been finalized by hand */
+    if (!yl_test_handle(L, -1,
+                        &yl_device_class)) { /* the kept handle may have been finalized by hand */
         lua_pop(L, 1);
         yoke_device **box = yl_push_handle(L, &yl_device_class);
         *box = yoke_device_retain(device);

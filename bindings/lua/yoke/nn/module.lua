@@ -285,8 +285,7 @@ end
 
 --- Moves all parameters and buffers and casts the floating ones, by x:to_'s arguments; returns the module. Parameters
 --- stay the same objects, with their gradients, so an existing optimizer goes on with them; a changed buffer becomes
---- a new tensor. Earlier records cannot be walked back afterwards. non_blocking is for buffers: the move of a
---- parameter waits.
+--- a new tensor. Earlier records cannot be walked back. non_blocking is for buffers: a parameter's move waits.
 function Module:to(...)
     local arguments, moved = table.pack(...), {}
     walk(self, { parameter = true }, "", function(_, _, _, value)

@@ -153,7 +153,8 @@ bool init_interrupts()
     static const int guarded = pthread_atfork(nullptr, nullptr, note_after_fork);
     if (guarded) return PyErr_NoMemory() != nullptr;
     main_thread = 0;  // a host program may have started Python anew, in another thread
-    Py_AddPendingCall(note_main_thread, nullptr);  // runs in the main thread; never, if the queue is full
+    Py_AddPendingCall(note_main_thread,
+                      nullptr);  // in the main thread; never, if full
     return yoke_set_interrupt_hook(Waiting::hear, nullptr, nullptr) == YOKE_OK ||
            raise_last_error() != nullptr;
 }

@@ -178,7 +178,7 @@ bool fits(PyObject *number, T *out)
         if (PyLong_Check(number) && PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Clear();
         return false;
     } else {
-        if (!PyIndex_Check(number)) {  // a float for an integer dtype is truncated; other types are refused
+        if (!PyIndex_Check(number)) {  // floats are truncated; other types are refused
             const double value = PyFloat_AsDouble(number);
             if (value == -1 && PyErr_Occurred()) return false;
             if (!(value >= -9.2e18 && value <= 9.2e18)) return false;

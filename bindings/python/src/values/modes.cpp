@@ -230,8 +230,7 @@ private:
     bool has_checkpoint_ = false;
     yoke_checkpoint *checkpoint_ = nullptr;  // in whose place another is in force
     bool has_device_ = false;
-    yoke_device *device_ =
-        nullptr;  // the thread's own, while another is in force; null: none
+    yoke_device *device_ = nullptr;  // the thread's own, while another is in force; null: none
     std::vector<yoke_stream *> streams_;
 };
 thread_local InForce in_force;

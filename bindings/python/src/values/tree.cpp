@@ -164,7 +164,8 @@ StateRef TreeReader::read_list(py::handle value, bool is_tuple)
         const Below below(*this, py::int_(i));
         const StateRef child = read(PyTuple_GET_ITEM(items.ptr(), i));
         if (yoke_state_append(node.get(), child.get()) != YOKE_OK)
-            refuse(YOKE_E_VALUE, kDeepest, value);  // child already placed at a higher level, too deep here
+            refuse(YOKE_E_VALUE, kDeepest,
+                   value);  // child placed higher up as well
     }
     return node;
 }
