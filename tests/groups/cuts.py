@@ -1,4 +1,4 @@
-"""Two hosts with a cable between, which is cut."""
+"""Two machines with a cable between. The tests cut the cable."""
 import faults
 from networks import ADDRESSES, Hosts
 from ranks import Job, until
@@ -15,7 +15,7 @@ def on_two_hosts(hosts, size, **variables):
 
 
 def check(job, answers, words):
-    """Each rank blames one of the other host."""
+    """Checks that each rank blames a rank of the other machine."""
     for number, answer in answers.items():
         others = [rank.name for rank in job.ranks.values() if rank.number % 2 != number % 2]
         assert answer.status in ("comm", "timeout") and answer.seconds < faults.SOON, answers

@@ -4,8 +4,8 @@ import os
 import faults
 from ranks import SANITIZED, Job, Port, Rank, stop
 
-WARM = 3  # cycles after which everything that stays is there
-ROOM = 4096  # KiB by which a process may grow in all cycles: what its heap has not given back
+WARM = 3  # cycles until all lasting resources exist
+ROOM = 4096  # KiB by which a process may grow in all cycles: memory that the heap keeps
 
 
 def kill(job, call):
@@ -28,7 +28,7 @@ KINDS = (kill, differ, give_up, kill, differ, give_up, halt)
 
 
 def one(job, number, shared):
-    """A group of three fails by its last rank, which is a new process; the others shrink it, and let it go."""
+    """Lets a group of three fail by its last rank, a new process. The other ranks shrink the group and leave."""
     port, how = Port(), KINDS[number % len(KINDS)]
     url = f"tcp://127.0.0.1:{port.number}"
     job.ranks[2] = Rank(2, 3, port.number, YOKE_COMM_SHM=shared)
@@ -41,7 +41,7 @@ def one(job, number, shared):
         failed = job.answers({2})
         assert all(answer.status in ("comm", "timeout", "cancelled") for answer in failed.values()), failed
         if how in (differ, give_up):
-            job.ranks[2].end()  # or it would be waited for
+            job.ranks[2].end()  # otherwise shrink waits for rank 2
         for command in "shrink 5", "call all_reduce 100000", "leave":
             answers = job.ask(command, {2})
             assert all(answer.status == "ok" for answer in answers.values()), (command, answers)

@@ -1,21 +1,24 @@
-"""What may happen to a rank of a group, when, and what every rank that lives must then be told."""
+"""Faults of a rank of a group, their moments, and the error that every living rank must then raise."""
 import os
 import signal
 
 from ranks import Job, stop, until
 
-SOON = 20  # seconds, far below the deadline of a call that somebody waits for in vain
-# Deadlines: one that no rank may need, and one that is to run out. Many jobs on few processors make ranks late.
+SOON = 20  # seconds, far below the deadline of a call that waits in vain
+# Deadlines: LONG is never reached, SHORT is to run out. Many jobs on few processors make ranks late.
 LONG, SHORT = 60, 3 if "YOKE_SOAK" in os.environ else 1
 
-# Each with the last rank as root where it has one, so that no rank is root, server and victim in all cases.
+# Calls with the last rank as root, if the op has a root. So no rank is root, server and victim in all cases.
 SMALL = "{op} 7 float32 sum {root}"
 LARGE = "{op} 200000 float32 sum {root}"
 OPS = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "ring")
 
 
 def told_all_alike(job, answers, victim, status, *words, calls=None):
-    """Every living rank has the same error, soon, which has these words; of no call, behind that of these calls in which it was told."""
+    """Checks that every living rank soon has the same error with these words.
+
+    With `calls`, the error's text begins with the interrupted call of the rank, which must be in `calls`.
+    """
     for answer in answers.values():
         assert answer.status == status and answer.seconds < SOON, answers
         for word in words:
@@ -24,12 +27,12 @@ def told_all_alike(job, answers, victim, status, *words, calls=None):
     if calls is not None:
         assert {text.partition(": ")[0] for text in causes} <= calls, (calls, answers)
         causes = {text.partition(": ")[2] for text in causes}
-    # Who has lost rank 0 tells what it saw itself.
+    # If rank 0 is lost, each rank reports its own observation.
     assert victim == 0 or len(causes) == 1, answers
 
 
 class Fault:
-    """Strikes a rank that is idle; and one that is amid calls, where it `is_sudden`."""
+    """Strikes an idle rank. If `is_sudden`, a rank amid calls can be struck as well."""
     is_sudden = False
     timeout = LONG
     variables = {}
@@ -65,7 +68,7 @@ class Stopped(Fault):
 
 
 class Silent(Stopped):
-    """As a stopped one, where nobody's deadline runs out."""
+    """Stops a rank, as Stopped does, but no deadline runs out."""
     timeout = LONG
     variables = {"YOKE_COMM_SILENCE": str(SHORT)}
 
@@ -75,7 +78,7 @@ class Silent(Stopped):
 
 
 class Exits(Fault):
-    """As a program that raises, or is out of memory, does."""
+    """Ends the process with a code, as a program does after an exception or without memory."""
 
     def strike(self, job, victim, call):
         job.ranks[victim].tell("exit 3")
@@ -94,7 +97,7 @@ class Leaves(Fault):
 
 
 class Raises(Fault):
-    """As an exception does that leaves a `with group`."""
+    """Aborts the group, as an exception within `with group` does."""
 
     def strike(self, job, victim, call):
         assert job.ranks[victim].ask("abort out of data").status == "ok"
@@ -104,7 +107,7 @@ class Raises(Fault):
 
 
 class OutOfMemory(Fault):
-    """A call that finds no memory for its work: the others wait for it."""
+    """Makes a call of the victim fail for lack of memory, while the other ranks wait for the victim."""
     variables = {"YOKE_NO_CACHING": "1"}
     form = LARGE
 
@@ -123,7 +126,7 @@ FAULTS = {"killed": Killed(), "stopped": Stopped(), "silent": Silent(), "exits":
 
 
 def first_failures(answers, later):
-    """Of two calls of each rank the one that failed; the second fails with the same words, where the first did."""
+    """Returns the first failed answer of each rank's two calls. If both calls failed, the texts must be the same."""
     for number, answer in answers.items():
         assert answer.status != "wrong" and (answer.status == "ok" or answer.text == later[number].text), (answers, later)
     return {number: later[number] if answer.status == "ok" else answer for number, answer in answers.items()}
@@ -163,7 +166,7 @@ DIFFERENT = {
 
 
 def try_difference(kind, other, size=3, shared=1):
-    """One rank calls something else than the others: everybody's call fails, and so does the next one."""
+    """Lets a rank make another call than the other ranks: the call fails on every rank, and so does the next call."""
     usual, unusual, words = DIFFERENT[kind]
     with Job(size, YOKE_COMM_SHM=shared).meet(LONG) as job:
         calls = {number: f"{unusual if number == other else usual}; call barrier".split("; ") for number in job.ranks}

@@ -10,7 +10,7 @@ ADDRESSES = "10.77.13.1", "10.77.13.2"
 
 @functools.cache
 def why_not():
-    """Why it cannot be tried here; "" where it can."""
+    """Returns why this machine cannot make networks; "" if it can."""
     try:
         tried = subprocess.run(["unshare", "--net", "ip", "link", "add", "name", "eth0", "type", "veth", "peer", "name", "eth1"], capture_output=True, text=True)
     except OSError as error:
@@ -19,7 +19,7 @@ def why_not():
 
 
 class Hosts:
-    """They go with this process, however it ends: what holds them reads from it."""
+    """Network namespaces. Processes that read from this process hold the namespaces, so all end with this process in every case."""
 
     def __init__(self):
         self.holders = [subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in ADDRESSES]
@@ -51,10 +51,10 @@ class Hosts:
         if how == "link":
             self.on(0, "ip", "link", "set", "eth0", "down")
             return
-        for host, other in enumerate(reversed(ADDRESSES)):  # to a card that nobody has
+        for host, other in enumerate(reversed(ADDRESSES)):  # to the address of no card
             self.on(host, "ip", "neighbour", "replace", other, "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
 
     def limit(self, rate):
-        """What passes in each direction, as `tc` writes it: "1gbit"."""
+        """Limits the rate in each direction, in the notation of `tc`: "1gbit"."""
         for host in range(len(ADDRESSES)):
             self.on(host, "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms")

@@ -1,4 +1,6 @@
-"""Ranks that do what a test tells them: processes of tests/capi/comm_rank.c, and whoever else comes to their ports."""
+"""Ranks that obey the commands of a test, as processes of tests/capi/comm_rank.c. Also helpers for other clients of the ranks'
+ports.
+"""
 import dataclasses
 import os
 import pathlib
@@ -10,12 +12,12 @@ import time
 
 PATIENCE = 60  # seconds without an answer after which a rank counts as hung
 PROGRAM = pathlib.Path(os.environ["YOKE_BUILD_DIR"]) / "tests" / "test_capi_comm_rank"
-SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # whose memory is not what a limit or a count would see
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # a sanitizer changes memory, so limits and counts fail
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "PMIX_", "OMPI_", "SLURM_", "PET_", "TORCHELASTIC_", "YOKE_COMM_", "JOB_COMPLETION_")
 
 
 class Port:
-    """One that is a test's: held, but not listened at."""
+    """Port held by a test without listening."""
 
     def __init__(self):
         self._held = socket.socket(socket.AF_INET6)
@@ -37,7 +39,7 @@ class Answer:
 
 class Rank:
     def __init__(self, number, size, port, prefix=(), host="127.0.0.1", **variables):
-        """`prefix`: a command that runs it; a variable of None is not set."""
+        """Starts the process. `prefix` is a command that runs the program; a variable of None is not set."""
         own = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
         own |= {"RANK": number, "WORLD_SIZE": size, "MASTER_ADDR": host, "MASTER_PORT": port} | variables
         environment = {name: str(value) for name, value in own.items() if value is not None}
@@ -47,17 +49,17 @@ class Rank:
 
     @property
     def name(self):
-        """As errors call it."""
+        """Returns the rank's name in errors."""
         return f"rank {self.number} (host {socket.gethostname()}, process {self.process.pid})"
 
     def tell(self, command):
         try:
             self.process.stdin.write(command.encode() + b"\n")
-        except BrokenPipeError:  # it has ended, which its answer says
+        except BrokenPipeError:  # the process has ended; answer() says so
             pass
 
     def line(self, patience=PATIENCE):
-        """The next one; None where it has ended."""
+        """Returns the next line; None if the process has ended."""
         end = time.monotonic() + patience
         while b"\n" not in self._read:
             if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
@@ -81,7 +83,7 @@ class Rank:
         return self.answer(patience)
 
     def is_silent(self):
-        """It is in a command."""
+        """Returns whether the rank is in a command."""
         return b"\n" not in self._read and not select.select([self.process.stdout], [], [], 0)[0]
 
     def send(self, number):
@@ -100,7 +102,7 @@ class Rank:
 
 
 class Job:
-    """Ranks of one group, by number; who has ended stays among them."""
+    """Ranks of a group, by number; ended ranks stay in the list."""
 
     def __init__(self, size, numbers=None, **variables):
         self.size, self.port, self.ranks = size, Port(), {}
@@ -124,7 +126,7 @@ class Job:
         return [rank for number, rank in self.ranks.items() if number not in away]
 
     def ask(self, command, away=(), patience=PATIENCE):
-        """What each rank answers, but those that are away; a command may be a function of the rank."""
+        """Returns the answers of all ranks, except those in `away`. A command may be a function of the rank."""
         for rank in self.but(*away):
             rank.tell(command(rank.number) if callable(command) else command)
         return self.answers(away, patience)
@@ -159,7 +161,7 @@ def stop(rank):
 
 
 def listening(process):
-    """The TCP ports at which a process listens."""
+    """Returns the TCP ports at which a process listens."""
     inodes = set()
     for each in pathlib.Path(f"/proc/{process}/fd").iterdir():
         try:
@@ -176,7 +178,7 @@ def listening(process):
 
 
 def until_connected(port):
-    """Somebody has, on this machine."""
+    """Waits until a connection to the port exists on this machine."""
     def is_so():
         for table in "tcp", "tcp6":
             for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""Whoever connects to the ports of ranks, and what they send, changes nothing for those."""
+"""Foreign clients at the ports of ranks: the connections must change nothing for the ranks."""
 import contextlib
 import itertools
 import os
@@ -8,11 +8,11 @@ import time
 
 from ranks import PATIENCE, Job, Rank, listening
 
-HELD = 40  # connections of each stranger that keeps them
+HELD = 40  # connections that each lasting client keeps
 
 
 def true_greeting():
-    """What a rank says first to rank 0, of whom it does not know whether it is one."""
+    """Returns the first bytes of a rank to rank 0, sent before the rank knows the server."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         door.settimeout(PATIENCE)
         rank = Rank(1, 2, door.getsockname()[1])
@@ -25,7 +25,7 @@ def true_greeting():
 
 
 def words(greeting):
-    """What strangers say, each time something else."""
+    """Yields texts of foreign clients, each time a different text."""
     half = len(greeting) // 2
     known = [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", greeting[:half], greeting[:-1], b"\0" * 48, greeting[:half] + os.urandom(half + 64)]
     for number in itertools.count():
@@ -33,7 +33,9 @@ def words(greeting):
 
 
 class Strangers:
-    """Threads that come to all ports of some processes, until the end: who says something and goes, who says it byte by byte, who stays."""
+    """Threads that connect to all ports of some processes until the end. The first thread sends a text and goes, the second sends
+    byte by byte, the third stays.
+    """
 
     def __init__(self, ranks, greeting):
         self.ranks, self.greeting = ranks, greeting
@@ -51,9 +53,9 @@ class Strangers:
             each.join()
 
     def connect(self):
-        """To each port that is open now."""
+        """Yields a connection to each open port."""
         for rank in list(self.ranks.values()):
-            with contextlib.suppress(OSError):  # which has ended
+            with contextlib.suppress(OSError):  # the process has ended
                 for port in listening(rank.process.pid):
                     with contextlib.suppress(OSError):
                         self.came += 1
@@ -94,7 +96,7 @@ def fine(answers):
 
 
 def try_all(seconds, shared=0):
-    """At init, where some ranks are there and one is not; when all are idle; amid calls; and while they shrink."""
+    """Tries foreign clients in init with a rank missing, with idle ranks, amid calls, and in shrink."""
     greeting = true_greeting()
     with Job(3, numbers=(0, 1), YOKE_COMM_SHM=shared) as job, Strangers(job.ranks, greeting) as strangers:
         job.tell("init env 60 60")
@@ -112,7 +114,7 @@ def try_all(seconds, shared=0):
 
 
 def strangers_until(strangers, seconds):
-    """So long, and until some have come."""
+    """Waits so many seconds, and until at least 5 connections were made."""
     before, end = strangers.came, time.monotonic() + seconds
     while time.monotonic() < end or strangers.came < before + 5:
         time.sleep(0.01)

@@ -15,11 +15,11 @@ WHEN = "idle", "waiting", "amid"
 def is_case(name, op, victim, when):
     if when == "amid" and not faults.FAULTS[name].is_sudden:
         return False
-    return name != "memory" or op != "barrier"  # which has no tensor
+    return name != "memory" or op != "barrier"  # barrier has no tensor
 
 
 def pairs():
-    """Those of a shard, YOKE_SHARD=3/8: most of their time is waiting."""
+    """Returns the cases of a shard, such as YOKE_SHARD=3/8. Most of their time is waiting."""
     shard, shards = map(int, os.environ.get("YOKE_SHARD", "0/1").split("/"))
     all_of_them = [(name, op, victim, when, shared, size) for name, op, when, shared, size in itertools.product(faults.FAULTS, faults.OPS, WHEN, (1, 0), (2, 3, 4))
                    for victim in range(size) if is_case(name, op, victim, when)]

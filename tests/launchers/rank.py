@@ -1,7 +1,8 @@
-"""A rank under any launcher: joins by the environment, computes with the others, and tells: `rank.py FOLDER [fail RANK | exit RANK | again]`.
+"""A rank under any launcher: joins by the environment, computes with the other ranks, and reports.
 
-It writes FOLDER/RANK.json: who it is, and the launcher's variables. `fail`: that rank raises while the others wait for it; `exit`: it ends
-with 3; `again`: the last one ends with 3 at the job's first start. What a rank is told then stands in FOLDER/RANK.error.
+Usage: `rank.py FOLDER [fail RANK | exit RANK | again]`. The rank writes its numbers and the launcher's variables to
+FOLDER/RANK.json. `fail`: rank RANK raises while the other ranks wait. `exit`: rank RANK ends with 3. `again`: the last rank ends
+with 3 at the job's first start. A rank with an error writes the error's text to FOLDER/RANK.error.
 """
 import json
 import os

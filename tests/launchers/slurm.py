@@ -87,7 +87,7 @@ class Cluster:
             time.sleep(0.1)
 
     def stop(self):
-        for each in reversed(self.daemons):  # the node before its controller
+        for each in reversed(self.daemons):  # the node before the controller
             each.terminate()
         for each in self.daemons:
             try:

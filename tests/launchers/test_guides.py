@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not TORCH or not IS_BUILT, reason="YOKE_TORCH_PY
 
 
 def torchrun(folder, *program, restarts=0):
-    """Returns what each rank told. torchrun itself runs without the environment of the emulated machine."""
+    """Returns the results of each rank. torchrun itself runs without the environment of the emulated machine."""
     folder.mkdir()
     command = [TORCH, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", RANKS, "--max-restarts", restarts, "--no-python", *program, folder]
     done = subprocess.run([str(word) for word in command], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
@@ -52,7 +52,7 @@ def is_near(found, expected, allowed):
 
 
 def pair(name, tmp_path, own=()):
-    """Returns what rank 0 of the port told. `own` are results in which ranks may differ, all others have the same bits."""
+    """Returns the results of rank 0 of the port. `own` are results in which ranks may differ; all other results have the same bits."""
     guide, port = on_cpu(tmp_path / "guide", name), on_cards(tmp_path / "port", name)
     for ours, theirs in zip(port, guide):
         assert ours.keys() == theirs.keys()

@@ -1,6 +1,6 @@
-"""One script under yoke run, torchrun, mpirun and srun: it computes, and its failures come to whoever has launched it.
+"""A script under yoke run, torchrun, mpirun and srun: the ranks compute, and the launcher reports failures.
 
-YOKE_BUILD_DIR says what is tried, YOKE_TORCH_PYTHON the Python that has PyTorch.
+YOKE_BUILD_DIR names the build under test, YOKE_TORCH_PYTHON a Python with PyTorch.
 """
 import concurrent.futures
 import json
@@ -34,7 +34,7 @@ def free_port():
 
 
 class Launcher:
-    """`run(size, *words)` runs so many ranks; `has_cause`: what they tell of their failure is printed."""
+    """`run(size, *words)` runs `size` ranks. `has_cause`: the launcher prints the ranks' cause of failure."""
     has_cause = True
 
     def __init__(self, run, has_cause=True):
@@ -96,7 +96,7 @@ def told(folder):
 
 
 def record(name, ranks):
-    """What launchers set is kept where YOKE_RECORD names a folder: the recorded environments of tests/core/comm come from there."""
+    """Keeps the variables of launchers if YOKE_RECORD names a folder. The recorded environments of tests/core/comm come from there."""
     if "YOKE_RECORD" in os.environ:
         pathlib.Path(os.environ["YOKE_RECORD"], name.replace(" ", "-") + ".json").write_text(json.dumps(ranks, indent=1, sort_keys=True))
 
@@ -116,12 +116,13 @@ def test_ranks_are_one_group(launcher, size, tmp_path, request):
 def test_a_rank_that_raises_ends_the_job_and_all_are_told(launcher, victim, tmp_path):
     done = launcher.run(3, tmp_path, "fail", victim)
     assert done.returncode != 0 and "RuntimeError: no more data" in done.stdout + done.stderr, done
-    for path in tmp_path.glob("*.error"):  # the launcher may have ended them before
+    for path in tmp_path.glob("*.error"):  # the launcher may have ended the ranks before
         text = path.read_text(encoding="utf-8")
         assert f"rank {victim} (host" in text and "no more data" in text, text
     if launcher.has_cause:
         tail = done.stderr.splitlines()[-1] if launcher.run is yoke_run else done.stderr
-        # Of the rank's own end yoke run says "rank 2 (process …", of one that heard of it "rank 2 (host …".
+        # yoke run prints "rank 2 (process …" if the failing rank's own end came first, "rank 2 (host …" if another
+        # rank's error came first.
         assert "no more data" in tail and f"rank {victim} (" in tail, done
 
 

@@ -1,4 +1,4 @@
--- Gradients, and grad modes that belong to a coroutine.
+-- Gradients, and the grad modes of each coroutine.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails

@@ -1,4 +1,5 @@
--- Memory budgets: no bit changes, a step is what was foreseen, and misuse is told and leaves nothing open.
+-- Memory budgets: results keep every bit, a step takes the foreseen memory, and misuse raises an error and leaves no
+-- scope open.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
@@ -35,7 +36,7 @@ local function under(budget)
     return function(fn, ...) return yoke.checkpoint({ policy = budget }, fn, ...) end
 end
 
--- Whether a budget serves a step.
+-- Returns whether a budget serves a step.
 local function is_usable(budget)
     local x = yoke.ones({ 8 }):requires_grad_(true)
     local loss = yoke.checkpoint({ policy = budget }, function() return (x * 2.0):tanh():sum() end)

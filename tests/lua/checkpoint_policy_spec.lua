@@ -1,11 +1,11 @@
--- Functions that decide what a checkpoint scope keeps: asked once, as the scope is closed, and never elsewhere.
+-- Functions that decide for a checkpoint scope: called once, as the scope closes, and at no other time.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
 
 local function leaf(...) return yoke.randn({ ... }):requires_grad_() end
 
--- Whether what an op makes now is dropped.
+-- Returns whether saved tensors of ops made now are dropped.
 local function dropped()
     local x = yoke.ones({ 4 }):requires_grad_()
     return yoke.saved_tensors((x * 2.0):tanh())[1].recomputed

@@ -1,4 +1,4 @@
--- Checkpoint scopes: every number is what it is without them, to its last bit; a scope is its coroutine's.
+-- Checkpoint scopes: every number has the same bits as without scopes. A scope belongs to its coroutine.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
@@ -7,7 +7,7 @@ local nn = yoke.nn
 local policies = { false, "full", "matmul", { "gelu", "layer_norm", "dropout", "mul" },
     function(op) return (op.bytes < 200 or op.name == "linear") and "keep" or "recompute" end }
 
--- Closed by hand nowhere: what a test makes goes with the collection behind it.
+-- No test closes these tensors by hand: the collection after the test frees them.
 local function leaf(...) return yoke.randn({ ... }):requires_grad_() end
 
 local function block() return nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)) end
@@ -25,7 +25,7 @@ local function of_net(list, net)
     return list
 end
 
--- What a step leaves; `within(fn, ...)` runs the parts of which it is made.
+-- Results of a step; `within(fn, ...)` runs the parts of the step.
 local cases = {}
 
 function cases.dropout(within)
@@ -153,7 +153,7 @@ end
 
 local function plain(fn, ...) return fn(...) end
 
--- Whether what an op makes now is dropped, asked by what it does.
+-- Returns whether saved tensors of ops made now are dropped, judged by the effect.
 local function dropped()
     local x <close> = yoke.ones({ 4 }):requires_grad_()
     local y <close> = x * 2.0

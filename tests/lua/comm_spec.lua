@@ -1,4 +1,4 @@
--- yoke.comm: arguments that are none, and what coalesce leaves behind.
+-- yoke.comm: wrong arguments, and the state after coalesce.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local fails, it = support.fails, support.leak_free(it)
@@ -50,7 +50,7 @@ describe("an argument that is none is told by its name, in", function()
 end)
 
 describe("coalesce", function()
-    -- Nothing is kept any more: a call is done when it returns.
+    -- Returns whether the group coalesces no more: a call is then done when wait() returns.
     local function is_over(group)
         local x = yoke.ones { 2 }
         local work = assert(group:all_reduce(x, { async_op = true }))

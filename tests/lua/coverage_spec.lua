@@ -123,7 +123,7 @@ describe("the rockspec", function()
         for _, module in pairs(spec.build.modules) do
             if type(module) == "string" then named[module] = true end
         end
-        -- What only editors read is not installed.
+        -- Files for editors only are not installed.
         for _, name in ipairs { "meta", "api", "api_memory", "api_streams", "api_devices", "api_state", "api_habits", "api_comm" } do
             named["bindings/lua/yoke/" .. name .. ".lua"] = true
         end

@@ -1,11 +1,11 @@
--- One pass over the op table at the sizes where kernels' buffers end: what sanitizers run of the sweeps, from Lua.
--- A result must be the same whether its operands lie densely, backwards, or stand still; Python's sweep holds values.
+-- A pass over the op table at the sizes where kernels' buffers end. Sanitizers run this part of the sweeps, from Lua.
+-- A result must be the same for dense, reversed and expanded operands. Python's sweep checks values.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it = support.leak_free(it)
 
-local ROWS, EDGES = 3, { 511, 512, 513 } -- a buffer of 512 elements, one less and one more
-local NOT_HERE = { -- ops that take no tensor, or whose result is another each time
+local ROWS, EDGES = 3, { 511, 512, 513 } -- a buffer of 512 elements, 1 less and 1 more
+local NOT_HERE = { -- ops without a tensor argument, or with a new result each time
     empty = true, zeros = true, ones = true, full = true, arange = true, linspace = true, eye = true, rand = true, randn = true,
     randint = true, randperm = true, empty_like = true, rand_like = true, randn_like = true, randint_like = true, dropout = true,
 }
@@ -18,7 +18,7 @@ local LAYOUTS = { dense = dense, backwards = backwards, still = still }
 local function places(n) return yoke.cast(yoke.zeros({ ROWS, n }), "int64") end
 local function mask(n) return yoke.gt(dense(n), 0.5) end
 
--- What stands behind x, where it is not one more tensor of x's shape.
+-- Arguments after x, if they are not a second tensor of x's shape.
 local REST = {
     add_layer_norm = function(n) return dense(n), { n } end,
     cast = function() return "float64" end,
@@ -71,7 +71,7 @@ local function call(name, x, n)
     if name == "adaptive_avg_pool2d" then return op(yoke.unsqueeze(x, 0), { ROWS, n }) end
     if name == "conv2d" or name == "conv_transpose2d" then return op(yoke.unsqueeze(x, 0), yoke.ones({ 1, 1, 2, 3 })) end
     if name == "outer" then return op(x[0], x[1]) end
-    if name == "view" then x = yoke.clone(x) end -- it asks for strides that allow it
+    if name == "view" then x = yoke.clone(x) end -- view needs strides of a dense tensor
     if REST[name] then return op(x, REST[name](n)) end
     local signature = yoke.ops()[name].signature
     if signature:find "%(%w+: %w+, %w+: operand" or signature:find "%(%w+: %w+, %w+: tensor[,)]" then return op(x, dense(n)) end
@@ -86,7 +86,7 @@ end
 
 local function most(x) return x.numel == 0 and 0 or yoke.amax(yoke.abs(yoke.cast(x, "float64"))):item() end
 
--- Sums of hundreds of products differ by their order.
+-- Allows for the order of additions: sums of hundreds of products depend on the order.
 local function is_near(got, want)
     return most(yoke.cast(got, "float64") - yoke.cast(want, "float64")) <= math.max(1e-3, 1e-5 * most(want))
 end

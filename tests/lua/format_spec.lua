@@ -1,4 +1,4 @@
--- How tensors read as text. The expected texts of numbers are NumPy's own for the same arrays.
+-- Text of tensors. The expected texts of numbers are NumPy's own for the same arrays.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it = support.leak_free(it)

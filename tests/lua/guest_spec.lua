@@ -1,5 +1,5 @@
--- What a careless or hostile script may do to the binding: take metatables apart, call finalizers by hand, hand over
--- strings that C would cut, modules that hold themselves. It gets errors; the host goes on.
+-- Acts of a careless or hostile script against the binding: takes metatables apart, calls finalizers by hand, passes
+-- strings with a NUL, and builds modules that hold themselves. The script gets errors; the host program goes on.
 local yoke = require "yoke"
 local core = require "yoke.core"
 local nn = yoke.nn
@@ -7,7 +7,7 @@ local support = dofile "tests/lua/support.lua"
 local it = support.leak_free(it)
 local fails = support.fails
 
--- One object of each class that scripts can hold.
+-- Returns an object of each class that scripts can hold.
 local function objects()
     local parameter = yoke.zeros({ 2 }):requires_grad_()
     local optimizer = core.optimizer("SGD", { lr = 0.1 })
@@ -91,7 +91,7 @@ describe("a guest", function()
     end)
 
     it("keeps the list of scopes whole where one lost its finalizer", function()
-        coroutine.wrap(function() -- whose scopes they stay for good
+        coroutine.wrap(function() -- the scopes stay with this coroutine for good
             for _ = 1, 100 do debug.setmetatable(yoke.no_grad(), nil) end
             collectgarbage()
             collectgarbage()
@@ -129,7 +129,7 @@ describe("a guest", function()
 end)
 
 describe("modes of overlapping coroutines", function()
-    -- Two coroutines that open a scope each and end in the order in which they began.
+    -- Runs two coroutines. Each opens a scope; the coroutine that began first ends first.
     local function overlap(open, ask)
         local seen = {}
         local function body(name)
@@ -201,7 +201,7 @@ describe("a module that holds itself", function()
         for name in pairs(net:state_dict()) do names[#names + 1] = name end
         table.sort(names)
         assert.are.same({ "0.bias", "0.weight", "1.bias", "1.weight" }, names)
-        for _ = 1, 60 do net = nn.Sequential(net, net) end -- 2^60 ways lead to it
+        for _ = 1, 60 do net = nn.Sequential(net, net) end -- 2^60 paths lead to a layer
         assert.are.equal(2, #net:parameters())
         net:eval():to "float64"
         assert.are.equal("float64", shared.weight.dtype)

@@ -1,4 +1,4 @@
--- What users of PyTorch write out of habit works, or the error says how it is written here.
+-- Habits of PyTorch users work, or the error says how Yoke writes the call.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails

@@ -1,4 +1,4 @@
--- What the machine has, as tables.
+-- Inventory of the machine, as tables.
 local yoke = require "yoke"
 
 describe("an inventory", function()

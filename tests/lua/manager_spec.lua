@@ -1,10 +1,11 @@
--- yoke.CheckpointManager: what it keeps and loads, what `into` does and refuses, and what it says of damage.
+-- yoke.CheckpointManager: kept and loaded checkpoints, effects and refusals of `into`, and errors about damaged
+-- files.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
 local nn, optim = yoke.nn, yoke.optim
 
--- Calls with a new folder, which goes with all in it.
+-- Calls `body` with a new folder and removes the folder afterwards.
 local function in_folder(body)
     local path = os.tmpname()
     os.remove(path)
@@ -148,7 +149,7 @@ describe("a checkpoint manager", function()
             local none, problem = manager:load()
             local latest, other = manager:latest()
             for _, file in ipairs(held) do file:close() end
-            if #held == 100000 then return end -- there are more files than one would open
+            if #held == 100000 then return end -- the limit is above the files that this test opens
             assert.is_nil(none)
             assert.equal("io", problem.code)
             assert.truthy(problem.message:find("Too many open files", 1, true))

@@ -1,10 +1,10 @@
--- What every class of nn does alike: a new class is in each test by standing in yoke.nn.
+-- Common behaviour of all classes of nn. The tests iterate over yoke.nn, so a new class is tested at once.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
 local nn, optim = yoke.nn, yoke.optim
 
--- The arguments that a class cannot do without.
+-- Required arguments of each class.
 local REQUIRED = {
     AdaptiveAvgPool2d = { 1 }, AvgPool2d = { 1 }, BatchNorm1d = { 4 }, BatchNorm2d = { 4 }, Conv1d = { 4, 4, 1 }, Conv2d = { 4, 4, 1 },
     ConvTranspose2d = { 4, 4, 1 }, Embedding = { 4, 4 }, GroupNorm = { 2, 4 }, LayerNorm = { 4 }, Linear = { 4, 4 }, MaxPool2d = { 1 },

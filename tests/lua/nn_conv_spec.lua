@@ -1,4 +1,4 @@
--- Convolution and pooling layers against the ops under them, and what they refuse.
+-- Convolution and pooling layers against the ops under them, and refused arguments.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails

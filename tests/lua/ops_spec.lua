@@ -1,9 +1,9 @@
--- Every op through Lua's one way to call it: by place, by name, as a method, as an operator.
+-- Every op through Lua's call convention: by place, by name, as a method, as an operator.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails, close_to = support.leak_free(it), support.fails, support.close_to
 
--- One call of each op and what it must give; a function judges for itself.
+-- A call of each op with the expected result; if the expected result is a function, the function judges.
 local function t(...) return yoke.tensor(...) end
 local e = math.exp(1)
 local function has_shape(...)

@@ -132,7 +132,7 @@ describe("GradScaler", function()
         scaler:scale(x:sum()):backward()
         scaler:unscale_(optimizer)
         scaler:load_state_dict(state)
-        scaler:unscale_(optimizer)  -- of another iteration
+        scaler:unscale_(optimizer)  -- a second iteration
         other:set_growth_interval(7)
         assert.equal(7, other:get_growth_interval())
         fails("value", "is missing", other.load_state_dict, other, {})

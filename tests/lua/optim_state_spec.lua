@@ -1,4 +1,4 @@
--- What load_state_dict refuses, by name and with nothing changed.
+-- States that load_state_dict refuses: the error has the name, and the optimizer stays unchanged.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
@@ -63,7 +63,7 @@ describe("load_state_dict of an optimizer", function()
         adamw:load_state_dict(state)
         local masters <close> = stepped("SGD", { lr = 0.5, momentum = 0.9 })
         state = masters:state_dict()
-        state.state[0].momentum_buffer = nil -- it begins with the next step
+        state.state[0].momentum_buffer = nil -- the buffer begins with the next step
         masters:load_state_dict(state)
     end)
 

@@ -7,7 +7,7 @@ local yoke = require "yoke"
 local nn = yoke.nn
 
 local IN, WIDTH, OUT, BATCH = 6, 16, 12, 2
-local LOST_AT = 3 -- steps that all ranks make
+local LOST_AT = 3 -- steps of all ranks
 
 -- ---- The training -------------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ end
 function ways.join(group, name)
     local run = begin(group)
     assert(group:join(function() run:steps(0, 2 * group.rank) end, { run.optimizer }))
-    run:steps(2, 3) -- with the momentum of the rank that came last
+    run:steps(2, 3) -- with the momentum of the last rank to arrive
     run:finish(name)
 end
 
@@ -107,7 +107,7 @@ function ways.lost(group, name)
     run.optimizer:zero_grad()
     run:go_back(LOST_AT)
     local is_fine, problem = pcall(function()
-        assert(group:barrier()) -- all have the gradients on their cards
+        assert(group:barrier()) -- all ranks have the gradients on their cards
         if group.rank == group.size - 1 then os.execute "kill -9 $PPID" end
         assert(group:barrier())
     end)

@@ -1,4 +1,4 @@
--- DistributedDataParallel of Lua: ranks are processes, whose results are those of one.
+-- DistributedDataParallel of Lua: ranks are processes. Their results equal the results of a single process.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local fails, it = support.fails, support.leak_free(it)
@@ -60,11 +60,11 @@ describe("DistributedDataParallel", function()
             loss:backward()
             assert(gate.layer.weight.grad:tolist()[1][1] == 0.5)
             gate:zero_grad()
-            local own = yoke.ones({ 1, 2 }):requires_grad_() * 2 -- the script's: a view, which cannot be written
+            local own = yoke.ones({ 1, 2 }):requires_grad_() * 2 -- the script's tensor comes back as a read-only view
             local given = ddp(own, false)
             local is_written, why = pcall(given.mul_, given, 2)
             assert(not is_written and tostring(why):find "is a view")
-            local made = ddp(yoke.ones { 1, 2 }, true) -- the module's: itself
+            local made = ddp(yoke.ones { 1, 2 }, true) -- the module's tensor comes back unchanged
             made:mul_(2)
             local both = made:sum() + given:sum()
             both:backward()
@@ -150,7 +150,7 @@ describe("DistributedDataParallel", function()
             assert(layer.weight:tolist()[1][1] == 7)
             none, problem = pcall(group.join, group, 5)
             assert(not none and problem.code == "type")
-            assert(group:monitored_barrier(30.0)) -- nobody fails before all have come here
+            assert(group:monitored_barrier(30.0)) -- no rank fails before all ranks are here
             none, problem = pcall(group.join, group, function()
                 if group.rank == 1 then error("no such batch", 0) end
                 ddp(yoke.ones { 1, 2 }):sum():backward()
@@ -171,7 +171,7 @@ describe("DistributedDataParallel", function()
             local take = sampler:indices()
             take()
             ddp(yoke.ones { 1, 2 }):sum():backward()
-            if group.rank == 1 then -- which is one step ahead
+            if group.rank == 1 then -- rank 1 is a step ahead
                 optimizer:step()
                 ddp:forward(yoke.ones { 1, 2 })
                 take()
@@ -264,7 +264,7 @@ describe("DistributedDataParallel", function()
             assert(layer.weight:tolist()[1][2] == 1)
             ddp(yoke.ones { 1, 2 }):sum():backward()
             assert(layer.weight.grad == nil and layer.bias.grad:tolist()[1] == 1)
-            assert(group:monitored_barrier(30.0)) -- nobody fails before all have come here
+            assert(group:monitored_barrier(30.0)) -- no rank fails before all ranks are here
             if group.rank == 1 then layer.weight:requires_grad_() end
             local done, problem = pcall(function() ddp(yoke.ones { 1, 2 }):sum():backward() end)
             assert(not done and tostring(problem):find("'weight' was frozen, and requires a gradient now", 1, true), tostring(problem))
@@ -319,7 +319,7 @@ describe("DistributedDataParallel", function()
         assert(problem.where:find("parallel_spec", 1, true), problem.where) -- the script's line, not the binding's
         layer.extra = yoke.ones({ 2 }):requires_grad_()
         layer.weight:requires_grad_(false)
-        ddp(yoke.ones { 1, 3 }):sum():backward() -- in a group of one nothing is reduced, so nothing is looked at
+        ddp(yoke.ones { 1, 3 }):sum():backward() -- a group of 1 reduces no gradients, so it checks no parameters
         assert(layer.bias.grad and group:barrier())
         ddp:close()
         layer:close()

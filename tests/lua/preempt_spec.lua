@@ -1,4 +1,5 @@
--- on_preempt: what a script does when a signal comes, in yoke.poll(). Each test is a process of its own, which may die.
+-- on_preempt: actions of a script after a signal, in yoke.poll(). Each test runs in its own process, because the
+-- signal may end the process.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
@@ -9,8 +10,8 @@ local HEAD = [[
     local function say(what) return function() io.write(what, " ") io.flush() end end
 ]]
 
---- What a script prints, and how it ends: "exit 0", "signal 15". `ignored` are signals that it inherits as ignored,
---- `variables` what is set in its environment.
+--- Runs a script. Returns the printed text and how the process ended: "exit 0", "signal 15". `ignored` names signals
+--- that the process inherits as ignored, `variables` sets its environment.
 local function run(script, ignored, variables)
     local path = support.temporary_file(HEAD .. script)
     local command = ("trap '' %s; %s exec lua5.4 %s 2>&1"):format(ignored or "WINCH", variables or "", path)
@@ -194,7 +195,7 @@ describe("poll", function()
             yoke.zeros(1)
             send "TERM"
             yoke.poll()
-        ]], nil, "YOKE_NUM_THREAD=2") -- a name that is no setting's is warned of
+        ]], nil, "YOKE_NUM_THREAD=2") -- warns: no setting has this name
     end)
 end)
 

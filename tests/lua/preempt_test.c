@@ -1,6 +1,6 @@
 /*
- * Watched signals in a host with several Lua states: all of them and the host have their turn before the host's own
- * handler gets the signal.
+ * Watched signals in a host program with several Lua states: all states and the host program run their callbacks
+ * before the host program's own handler gets the signal.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <lauxlib.h>
@@ -31,7 +31,7 @@ static lua_State *open_state(void)
     return L;
 }
 
-/* How many callbacks a poll of the state runs. */
+/* Returns how many callbacks a poll of the state runs. */
 static lua_Integer poll_in(lua_State *L)
 {
     if (luaL_dostring(L, "return yoke.poll()")) expect(0, lua_tostring(L, -1));

@@ -15,7 +15,7 @@ describe("the module", function()
         assert.equal(require "yoke.optim", told.optim)
         assert.equal("function", type(told.GradScaler))
         assert.equal("table", type(yoke.data))
-        yoke.data = false -- whatever a script makes of it
+        yoke.data = false -- a script's own value
         for name, value in pairs(yoke) do told[name] = value end
         assert.is_false(told.data)
         yoke.data = nil
@@ -137,8 +137,8 @@ describe("memory", function()
         assert.is_true(yoke.max_memory_allocated("cpu") - before < (megabytes << 20) // 2)
     end)
 
-    -- What only the record keeps until backward(), and then nothing does, must not wait for a later cycle. In a process
-    -- of its own: how often the collector runs goes with the size of the Lua heap.
+    -- Memory that only the record keeps until backward() must be freed then, not in a later collection. The script
+    -- runs in its own process: the size of the Lua heap determines how often the collector runs.
     local function peak_of_training(heap_megabytes)
         local script = support.temporary_file(([[
             local yoke = require "yoke"
@@ -176,7 +176,7 @@ describe("memory", function()
         fails("value", "-1", yoke.empty, { -1 })
     end)
 
-    -- A process of its own, with little address space: a sanitizer needs more than that to start.
+    -- Process with little address space; a sanitizer needs more to start.
     if not (os.getenv "LD_PRELOAD" or ""):find "asan" then
         it("that garbage holds is collected before an op gives up", function()
             local script = support.temporary_file [[
@@ -276,7 +276,8 @@ describe("errors", function()
 end)
 
 describe("the log", function()
-    -- The one thing that this binding lets Yoke say at any time: a variable set after its first use.
+    -- Only 1 kind of message can appear at any time with this binding: the warning about a variable set after first
+    -- use.
     it("waits in a queue until poll() runs the callback", function()
         assert.equal(0, yoke.poll())
         yoke.set_log_callback(function() end)

@@ -1,4 +1,4 @@
--- DistributedSampler of Lua: which examples each rank takes.
+-- DistributedSampler of Lua: the examples of each rank.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local fails, it = support.fails, support.leak_free(it)

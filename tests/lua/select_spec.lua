@@ -67,7 +67,7 @@ describe("choosing devices", function()
     end)
 
     it("waits for devices in steps that Ctrl-C ends", function()
-        -- In a process of its own, where nothing ever fits.
+        -- Runs in a separate process, in which no device ever fits.
         local script = support.temporary_file [[
             local core = require "yoke.core"
             core._select = function() return nil, { code = "timeout", message = "later" } end
@@ -87,7 +87,7 @@ describe("choosing devices", function()
     it("waits as long as it was told, and names what did not fit", function()
         local devices, err = yoke.device "auto:min_cc=99,wait=50ms"
         assert.is_nil(devices)
-        assert.are.equal("unavailable", err.code) -- no waiting changes that
+        assert.are.equal("unavailable", err.code) -- waiting does not help
         devices, err = yoke.device "auto:min_cc=99,wait=50"
         assert.is_nil(devices)
         assert.are.equal("value", err.code)
@@ -103,7 +103,7 @@ describe("choosing devices", function()
         end
         assert.are.equal(before, yoke.why_unavailable("cuda"))
         yoke.disable("cuda")
-        kept:close() -- a second time takes back nobody else's
+        kept:close() -- a second close undoes no other call's disable
         assert.are_not.equal(before, yoke.why_unavailable("cuda"))
         yoke.enable("cuda")
         support.fails("type", "'fn'", yoke.disabled, "cuda", 1)

@@ -1,4 +1,4 @@
--- yoke.spawn: functions in processes of their own, and how their failures come back.
+-- yoke.spawn: functions in separate processes, and how their failures reach the caller.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it = support.leak_free(it)
@@ -10,7 +10,7 @@ local function refused(code, words, ...)
     for _, word in ipairs(words) do assert.truthy(problem.message:find(word, 1, true), problem.message) end
 end
 
--- What a rank has written to a file of this name behind its rank.
+-- Returns the text that a rank has written to the file `path .. rank`, and removes the file.
 local function written(path, rank)
     local file = assert(io.open(path .. rank, "r"))
     local text = file:read "a"

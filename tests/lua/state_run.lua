@@ -54,7 +54,7 @@ local function load(run, path)
     run.plain = state.plain
 end
 
--- ---- What is in a file --------------------------------------------------------------------------------------------
+-- ---- Content of a file --------------------------------------------------------------------------------------------
 
 local function hex(bytes) return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end)) end
 

@@ -1,4 +1,4 @@
--- States in files, as Lua has them: tables come back as they were, and what cannot is refused by its place.
+-- States in files, in Lua: tables come back unchanged. The error about an unsavable value names the value's place.
 local yoke = require "yoke"
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
@@ -164,7 +164,7 @@ describe("a state in a file", function()
         local none, why = yoke.load(folder)
         assert.is_nil(none)
         assert.equal("checkpoint", why.code)
-        assert(os.remove(folder))  -- which is empty: all files of all sets are gone
+        assert(os.remove(folder))  -- the folder is empty: all files of all sets are gone
     end)
 
     it("is mapped privately and saved where it came from", function()

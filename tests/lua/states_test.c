@@ -1,6 +1,6 @@
 /*
- * Several Lua states in one process: side by side in one thread, and one in each of several threads. Each
- * loads Yoke for itself; none sees another's modes, log or tensors, and nothing is left when they are closed.
+ * Several Lua states in a process: side by side in a thread, and a state in each of several threads. Each state
+ * loads Yoke for itself. No state sees another state's modes, log or tensors, and closed states leave no tensors.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <lauxlib.h>
@@ -33,7 +33,7 @@ static lua_State *open_state(void)
     return L;
 }
 
-/* Runs a chunk, which must not raise; its one result is returned as an integer. */
+/* Runs a chunk, which must not raise; returns the chunk's single result as an integer. */
 static lua_Integer run(lua_State *L, const char *chunk)
 {
     lua_Integer result = -1;
@@ -121,7 +121,7 @@ static void a_tensor_of_another_state_is_refused(void)
     lua_close(a);
 }
 
-/* Makes the library say something: it warns once of each variable that changes after its first use. */
+/* Makes the library log a warning: each variable changed after its first use causes a single warning. */
 static void provoke_warning(const char *variable)
 {
     yoke_device *device = NULL;
@@ -170,7 +170,7 @@ static void count_drop(void *user)
     ++dropped_by_host;
 }
 
-/* A host program that listens keeps its log whatever states come and go, and so does a second one. */
+/* Tests two host programs with log callbacks: both keep the log while states come and go. */
 static void states_leave_the_log_of_their_host_alone(void)
 {
     int beside = 0;

@@ -1,4 +1,4 @@
---- What the Lua tests share. A spec begins with
+--- Helpers that the Lua tests share. A spec begins with
 ---     local support = dofile "tests/lua/support.lua"
 ---     local it = support.leak_free(it)
 local yoke = require "yoke"
@@ -6,13 +6,14 @@ local yoke = require "yoke"
 local support = {}
 
 local function live_tensors()
-    -- Twice: the first collection runs finalizers, the second frees what they held on to.
+    -- Collects twice: the first collection runs finalizers, the second frees the objects which the finalized objects
+    -- held.
     collectgarbage()
     collectgarbage()
     return yoke.live_tensor_count()
 end
 
---- An `it` whose tests must leave no tensor behind.
+--- Returns an `it` whose tests must leave no tensor behind.
 function support.leak_free(it)
     return function(name, test)
         it(name, function()
@@ -24,7 +25,7 @@ function support.leak_free(it)
     end
 end
 
---- Runs a function that must raise an error object of a code, whose message has each of the given parts.
+--- Runs a function that must raise an error object with this code, and with each part in the message.
 function support.fails(code, parts, fn, ...)
     local ok, err = pcall(fn, ...)
     if ok then error("nothing was raised; expected '" .. code .. "'", 2) end
@@ -40,7 +41,7 @@ function support.fails(code, parts, fn, ...)
     return err
 end
 
---- Whether two nested lists of numbers agree to within a relative tolerance.
+--- Returns whether two nested lists of numbers agree to within a relative tolerance.
 function support.close_to(actual, expected, tolerance)
     if type(expected) == "table" then
         if type(actual) ~= "table" or #actual ~= #expected then return false end

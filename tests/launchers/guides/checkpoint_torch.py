@@ -1,4 +1,6 @@
-"""Shows: the group tells the card, rank 0 alone writes a checkpoint, and behind a barrier each rank reads it onto its own card."""
+"""Shows: the group names the card, rank 0 alone writes a checkpoint, and behind a barrier each rank reads the checkpoint onto its
+own card.
+"""
 import pathlib
 import sys
 

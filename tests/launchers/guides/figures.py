@@ -1,4 +1,4 @@
-"""Both programs of a pair use this: the values that they begin with, the loss of a rank, and the file for their results."""
+"""Helpers of both programs of a pair: the first values, the loss of a rank, and the file for the results."""
 import json
 import math
 import os

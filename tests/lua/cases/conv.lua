@@ -1,4 +1,4 @@
--- One call of each op of core/ops/conv and what it must give.
+-- A call of each op of core/ops/conv with the expected result.
 local yoke = require "yoke"
 local t = yoke.tensor
 

@@ -1,4 +1,4 @@
--- One call of each op of core/ops/matmul and what it must give.
+-- A call of each op of core/ops/matmul with the expected result.
 local yoke = require "yoke"
 local t = yoke.tensor
 

@@ -1,4 +1,4 @@
--- One call of each op of core/ops/norm and what it must give.
+-- A call of each op of core/ops/norm with the expected result.
 local yoke = require "yoke"
 local t = yoke.tensor
 

@@ -1,4 +1,4 @@
--- One call of each op of core/ops/pointwise, activation and compare, and what it must give.
+-- A call of each op of core/ops/pointwise, activation and compare with the expected result.
 local yoke = require "yoke"
 local t = yoke.tensor
 

@@ -1,4 +1,4 @@
--- One call of each op of core/ops/pool and what it must give.
+-- A call of each op of core/ops/pool with the expected result.
 local yoke = require "yoke"
 local t = yoke.tensor
 

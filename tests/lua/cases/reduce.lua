@@ -1,4 +1,4 @@
--- One call of each op of core/ops/reduce and core/ops/sort and what it must give.
+-- A call of each op of core/ops/reduce and core/ops/sort with the expected result.
 local yoke = require "yoke"
 local t = yoke.tensor
 

@@ -1,4 +1,4 @@
--- One call of each op of core/ops/shape, arrange and index, and what it must give.
+-- A call of each op of core/ops/shape, arrange and index with the expected result.
 local yoke = require "yoke"
 local assert = require "luassert"
 local t = yoke.tensor
