@@ -1,5 +1,4 @@
-// expect_error.h: holds a failing call to its promise: the status, and every part that its message
-// must name.
+// expect_error.h: checks the status of a failing call, and every part that its message must name.
 #pragma once
 
 #include "core/base/error.h"

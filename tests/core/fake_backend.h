@@ -1,4 +1,4 @@
-// fake_backend.h: a small backend over malloc that counts what reaches it and fails when told to.
+// fake_backend.h: a small backend over malloc that counts calls, and fails on command.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -16,7 +16,7 @@ namespace yoke::test {
 struct FakeState {
     std::atomic<int> devices{1};
     std::atomic<int> gets{0}, opens{0}, allocs{0}, frees{0}, waits{0}, forks{0};
-    std::atomic<uint32_t> launch_flags{0}, benchmark_limit{0};  // of the last launch
+    std::atomic<uint32_t> launch_flags{0}, benchmark_limit{0};  // values at the last launch
     std::atomic<uint64_t> workspace_limit{0};
     std::atomic<int64_t> held{0};
     std::atomic<int64_t> capacity{int64_t{1} << 40};

@@ -1,11 +1,11 @@
-// fake_kinds.h: the fake backend beside a CPU that takes no orders, for what chooses between kinds of devices.
+// fake_kinds.h: the fake backend beside a CPU that `fake` does not control, for choices between kinds of devices.
 #pragma once
 
 #include "tests/core/fake_backend.h"
 
 namespace yoke::test {
 
-// A CPU for programs that are linked without the library's own; it takes no orders.
+// Returns the table of a CPU for programs linked without the library's own CPU. `fake` does not control this CPU.
 inline yoke_status get_fake_cpu(const yoke_host *, const yoke_backend **out)
 {
     static yoke_backend table = fake_table("cpu");

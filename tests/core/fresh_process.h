@@ -1,5 +1,5 @@
-// fresh_process.h: runs a piece of a test in a process of its own, in which nothing of the library
-// has been used yet: for what is decided at first use, and for what forks.
+// fresh_process.h: runs a part of a test in a fresh process, in which the library is still unused. Tests of first
+// uses and of forks need this.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 namespace yoke::test {
 
-// Ends a process in which a piece of a test ran: 1 if something failed, with what it was. Without the
-// exit handlers of a test program that was stopped half-way.
+// Ends a process in which a part of a test ran. If a check failed, prints the failures and ends with 1. Skips the
+// exit handlers, because the test program was stopped half-way.
 [[noreturn]] inline void end_process()
 {
     const testing::TestInfo *test = testing::UnitTest::GetInstance()->current_test_info();
@@ -52,7 +52,7 @@ bool passes_in_child(const Body &body)
 {
     const pid_t child = fork();
     if (child == 0) {
-        alarm(20);  // a child that hangs fails
+        alarm(20);  // makes a hung child fail
         body();
         end_process();
     }

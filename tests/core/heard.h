@@ -17,7 +17,7 @@ public:
     Heard &operator=(const Heard &) = delete;
 
     std::vector<std::string> lines;
-    std::vector<std::string> warnings;  // those of them that warn
+    std::vector<std::string> warnings;  // only the warnings
 
 private:
     static void hear(void *user, int32_t level, const char *message)

@@ -1,4 +1,4 @@
-// machines.h: machines made by hand, for what decides over an inventory without taking one.
+// machines.h: machines made by hand, for tests of choices over an inventory.
 #pragma once
 
 #include "core/select/choice.h"
@@ -11,7 +11,7 @@ namespace yoke::test {
 
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
-// A healthy card that CUDA numbers as it is numbered here; `number` is also in its UUID and address.
+// Returns a healthy card. `number` is its index here and in CUDA, and also in its UUID and address.
 inline Card card(int number, const char *name, int cc, double memory_gib, int multiprocessors)
 {
     Card made = unknown_card();
@@ -37,7 +37,7 @@ inline Card card(int number, const char *name, int cc, double memory_gib, int mu
     return made;
 }
 
-// Its links all cross the system; join() makes them better.
+// Returns a machine whose links all cross the system; join() makes links better.
 inline Machine machine_of(const std::vector<Card> &cards)
 {
     Machine made;
@@ -60,7 +60,7 @@ inline void join_cards(Machine &machine, size_t a, size_t b, int path, int nvlin
     }
 }
 
-// As a process without variables sees the machine.
+// Returns the situation of a process without variables on this machine.
 inline Situation situation_of(const Machine &machine)
 {
     Situation made;

@@ -11,7 +11,7 @@
 
 namespace yoke::test {
 
-// From now on.
+// Refuses new threads from now on.
 inline bool forbid_threads()
 {
     sock_filter code[] = {

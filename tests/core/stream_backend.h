@@ -1,7 +1,8 @@
-// stream_backend.h: the fake backend with streams and events, which writes down what it is asked, in order.
+// stream_backend.h: the fake backend with streams and events, which logs its calls in order.
 //
-// A line of the log is a word and what it is about: "kernel s1", "record s1 e2", "wait s0 e2", "copy s1", "sync s1". s0
-// is the default stream of a device; numbers are those of creation. `fake_streams.reached` answers every query.
+// A line of the log is a word with its objects: "kernel s1", "record s1 e2", "wait s0 e2", "copy s1", "sync s1". s0
+// is the default stream of a device; numbers follow the order of creation. `fake_streams.reached` answers every
+// query.
 #pragma once
 
 #include "core/device/stream.h"
@@ -26,7 +27,7 @@ struct FakeStreams {
         const std::lock_guard lock(mutex);
         lines.push_back(std::move(line));
     }
-    // What was said since the last call.
+    // Returns the lines since the last call.
     std::vector<std::string> take()
     {
         const std::lock_guard lock(mutex);
@@ -141,7 +142,7 @@ inline yoke_status get_fake_with_streams(const yoke_host *host, const yoke_backe
     return YOKE_OK;
 }
 
-// For the length of a block of code.
+// Makes a stream current for the length of a block of code.
 class OnStream {
 public:
     explicit OnStream(Stream &stream) : before_(current_stream(*stream.lane.device))
@@ -154,7 +155,7 @@ private:
     Ref<Stream> before_;
 };
 
-// A process of its own in which devices "fake:0" and "fake:1" have streams.
+// Runs `body` in a fresh process in which devices "fake:0" and "fake:1" have streams.
 template <class Body>
 void in_fresh_process_with_streams(const Body &body)
 {
@@ -162,7 +163,7 @@ void in_fresh_process_with_streams(const Body &body)
         fake.devices = 2;
         register_backend("fake", get_fake_with_streams);
         set_caching(
-            true);  // which sanitizer runs switch off: the order of waiting blocks is what is tested
+            true);  // sanitizer runs switch caching off; here the order of waiting blocks is tested
         body(*devices_of("fake")[0], *devices_of("fake")[1]);
     });
 }

@@ -1,4 +1,4 @@
-// tree.h: a small file system of its own, for what reads /sys, /proc and /dev.
+// tree.h: a small file system for readers of /sys, /proc and /dev.
 #pragma once
 
 #include "core/machine/files.h"
@@ -35,7 +35,7 @@ protected:
         std::filesystem::create_symlink(target, file);
     }
 
-    // A PCI device below its bridges: device("pci0000:60/0000:60:01.0/0000:61:00.0", ...).
+    // Makes a PCI device below its bridges: device("pci0000:60/0000:60:01.0/0000:61:00.0", ...).
     std::string device(const std::string &place, const std::string &vendor, const std::string &id,
                        const std::string &type)
     {

@@ -1,4 +1,4 @@
-// probe.h: nodes that no op makes, which note what a walk does with them.
+// probe.h: nodes made by no op, with notes of the walk's calls.
 #pragma once
 
 #include "core/autograd/backward.h"
@@ -27,7 +27,7 @@ inline double value_of(const Tensor &x)
     return value;
 }
 
-// A node with any number of edges that hands its gradient to each, and notes what happens to it.
+// Node with any number of edges. Hands its gradient to each edge, and notes each call.
 class ProbeNode final : public Node {
 public:
     ProbeNode(const char *name, std::vector<Edge> edges, int outputs, std::vector<std::string> &log)
@@ -67,7 +67,7 @@ struct Made {
     ProbeNode *node;
 };
 
-// A number that `name` has made of the given ones.
+// Returns a number made by a node of this name with these edges.
 inline Made made_by(const char *name, std::vector<Edge> edges, std::vector<std::string> &log,
                     int outputs = 1, int output = 0)
 {

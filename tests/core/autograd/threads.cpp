@@ -25,7 +25,7 @@ double first_of(const Tensor &x)
     return values[0];
 }
 
-// A chain of products and powers over x: each node saves what it read.
+// Returns a product of powers of x: each node saves its operands.
 Tensor chain(const yoke_tensor &x, int length)
 {
     Tensor y = ops::mul(x, x);
@@ -39,7 +39,8 @@ void walk(const Tensor &root, bool retain)
     backward(roots, {}, retain);
 }
 
-// What each of `count` threads met, all having begun at once: nothing, or the StateError of a graph that was freed.
+// Walks from each root in a thread of its own; all threads begin at once. Returns their statuses: OK, or the
+// StateError of a freed graph.
 std::vector<yoke_status> walk_at_once(const std::vector<Tensor> &roots, bool retain)
 {
     std::vector<yoke_status> met(roots.size(), YOKE_OK);
@@ -85,7 +86,8 @@ TEST(AutogradThreads, LossesWithASharedTrunkDoTheSame)
         const Tensor x = leaf(1.0), a = leaf(2.0), b = leaf(3.0), trunk = chain(*x, 12);
         const auto met = walk_at_once({ops::sum(ops::mul(trunk, a)), ops::sum(ops::mul(trunk, b))},
                                       round % 2 == 0);
-        // A walk that ends at the trunk may have added to the leaf in front of it, and x gets nothing of it.
+        // A walk that fails at the trunk may already have added to the leaf in front of the trunk. Then x gets
+        // nothing from this walk.
         if (met[0] == YOKE_OK) {
             EXPECT_EQ(first_of(grad_of(*a, "a test")), 1.0);
         }
@@ -104,13 +106,13 @@ TEST(AutogradThreads, AGateIsEmptiedByTheLastToLeave)
     EXPECT_TRUE(gate.enter());
     EXPECT_TRUE(gate.enter());
     EXPECT_FALSE(gate.leave());
-    EXPECT_FALSE(gate.close());  // one is inside
+    EXPECT_FALSE(gate.close());  // a walk is inside
     EXPECT_FALSE(gate.enter());
     EXPECT_FALSE(gate.close());
-    EXPECT_FALSE(gate.leave());  // of the one who was turned away
+    EXPECT_FALSE(gate.leave());  // by the walk that was refused
     EXPECT_TRUE(gate.leave());
     EXPECT_FALSE(gate.enter());
-    EXPECT_FALSE(gate.leave());  // it is empty already
+    EXPECT_FALSE(gate.leave());  // the gate is empty already
 
     ReadGate empty;
     EXPECT_TRUE(empty.close());

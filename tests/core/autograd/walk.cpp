@@ -34,7 +34,7 @@ TEST(Walk, ANodeOfManyEdgesGivesEachItsGradient)
     std::vector<Edge> edges;
     for (int i = 0; i < 40; ++i) {
         leaves.push_back(number(i, true));
-        edges.push_back(i % 5 == 4 ? Edge{} : edge_to(leaves.back()));  // some inputs want none
+        edges.push_back(i % 5 == 4 ? Edge{} : edge_to(leaves.back()));  // some inputs need no gradient
     }
     Made root = made_by("root", edges, log);
     go_back(root.tensor);
@@ -122,7 +122,7 @@ TEST(Walk, AnInputThatIsAlsoAnOutputAndOneThatStandsTwiceEachGetTheirOwn)
     EXPECT_FALSE(shares_memory(*grads[0], *grads[1]));
 }
 
-// Hands the gradient on as it is.
+// Passes the gradient on unchanged.
 class PassingNode final : public Node {
 public:
     explicit PassingNode(Edge to) : to_(std::move(to)) {}
@@ -179,7 +179,7 @@ TEST(Walk, TwoRootsOfOneGraphAddTheirGradients)
     EXPECT_EQ(log, (Log{"b", "release b", "a", "release a"}));
 }
 
-// What a leaf holds when a node runs, as that node sees it.
+// Returns an action that notes whether the leaf has a gradient when the node runs.
 static auto sees(const Tensor &leaf, std::vector<bool> &seen)
 {
     return [&leaf, &seen](std::span<Tensor> in, std::span<Tensor> out) {
@@ -214,7 +214,7 @@ TEST(Walk, ALeafThatNodesUseWithoutAGradientRunsAtTheEnd)
     Made a = made_by("a", {edge_to(x), edge_to(y)}, log);
     Made b = made_by("b", {edge_to(a.tensor), edge_to(y), edge_to(z)}, log);
     b.node->action = [](std::span<Tensor> in, std::span<Tensor> out) { out[1] = in[0]; };
-    go_back(b.tensor);  // no gradient reaches a, which uses y too
+    go_back(b.tensor);  // no gradient reaches a, though a uses y too
     EXPECT_EQ(value_of(grad_of(*y, "a test")), 1);
     EXPECT_FALSE(grad_of(*x, "a test").present());
     EXPECT_FALSE(grad_of(*z, "a test").present());
@@ -231,8 +231,8 @@ TEST(Walk, ALeafMayBeARootAndUsedToo)
     EXPECT_EQ(value_of(grad_of(*alone, "a test")), 1);
 }
 
-// A leaf adds to its gradient in place, and the walk may have begun with that very tensor, which others have yet to
-// read.
+// A leaf adds to its gradient in place. The walk may have begun with this same tensor, which other nodes still have
+// to read.
 TEST(Walk, AWalkMayBeginWithTheGradientOfALeafThatItAddsTo)
 {
     const Tensor older = number(1, true), leaf = number(1, true);
@@ -245,7 +245,7 @@ TEST(Walk, AWalkMayBeginWithTheGradientOfALeafThatItAddsTo)
     EXPECT_EQ(value_of(grad_of(*leaf, "a test")), 2);
 }
 
-// 8 weights that hold gradients already: a walk needs memory for one new one, and what the chain itself takes.
+// 8 weights hold gradients already. A walk needs memory for 1 new gradient and for the chain's own tensors.
 TEST(Walk, NewGradientsDoNotWaitBesideOldOnes)
 {
     constexpr int64_t kSide = 128, kBytes = kSide * kSide * 8;
@@ -263,7 +263,7 @@ TEST(Walk, NewGradientsDoNotWaitBesideOldOnes)
         x = ops::sum(x);
         reset_peak_memory_stats(device);
         const int64_t before = memory_stats(device).allocated;
-        go_back(x, true);  // what the chain has saved stays: it is not to make room for gradients
+        go_back(x, true);  // keeps the chain's saved tensors, so their memory does not serve gradients
         most = memory_stats(device).max_allocated - before;
     }
     EXPECT_LT(most, 5 * kBytes);

@@ -1,4 +1,5 @@
-// Who takes the gradients of leaves: each once a walk, as soon as the last of it has come, and told how the walk ended.
+// Watchers of leaves: each takes a leaf's gradient once a walk, as soon as its last part arrives, and learns how the
+// walk ended.
 #include "tests/core/autograd/probe.h"
 #include "tests/core/expect_error.h"
 
@@ -8,7 +9,7 @@
 namespace yoke::test {
 namespace {
 
-// Has the leaves add what comes, and notes all of it.
+// Watcher that adds arriving gradients to the leaves, and notes every call.
 class Notes final : public LeafWatcher {
 public:
     explicit Notes(Log &all) : log(all) {}

@@ -1,4 +1,4 @@
-// What is accepted as a backend, and what is said of the others.
+// Accepted backends, and the messages about refused backends.
 #include "core/backend/registry.h"
 #include "core/backend/comm.h"
 #include "core/base/config.h"
@@ -113,7 +113,7 @@ TEST(BackendRegistry, AFileThatIsNoLibraryIsRefusedWithTheLoadersReason)
     std::ofstream(folder / "libyoke_cuda.so") << "text";
     const Backend broken = detail::open_module("cuda", folder);
     std::filesystem::remove(folder / "libyoke_cuda.so");
-    // Any library of the system will do for one that is not ours.
+    // Any library of the system serves as a foreign library.
     const void *cosine = Library::open("libm.so.6").find("cos");
     std::filesystem::create_symlink(folder_of_code(cosine) + "/libm.so.6",
                                     folder / "libyoke_cuda.so");

@@ -1,4 +1,4 @@
-// What the core knows of kinds without opening them.
+// Traits of kinds, which the core knows without opening the backends.
 #include "core/backend/traits.h"
 
 #include <gtest/gtest.h>

@@ -155,7 +155,7 @@ TEST(Config, EveryProblemIsNamedAndEverySlip)
         setenv("YOKE_DEVCE", "cpu", 1);
         setenv("YOKE_PLATFORM", "cpu", 1);
         setenv("YOKE_LOG_LEVL", "debug", 1);
-        // Variables of tests and of other programs, and a name that is near nothing.
+        // Variables of tests and of other programs, and a name far from every known name.
         for (const char *other : {"YOKE_BIN", "YOKE_BUILD_DIR", "YOKE_SOAK", "YOKE_PIANO", "YOKED"})
             setenv(other, "1", 1);
         using Slips = std::vector<std::pair<std::string, std::string>>;
@@ -345,7 +345,7 @@ TEST(Log, ACallbackMayReplaceItself)
         set_log_callback(
             [](void *user, int32_t, const char *) {
                 set_log_callback(nullptr, nullptr, nullptr);
-                // Still in its own call: it must not have been dropped yet.
+                // The callback still runs, so it must not have been dropped yet.
                 EXPECT_EQ(static_cast<Heard *>(user)->drops, 0);
             },
             &heard, drop);

@@ -1,4 +1,4 @@
-// Variables of NCCL, Gloo and PyTorch: what they set, what comes before them, and what is told of each.
+// Variables of NCCL, Gloo and PyTorch: their effects, their priority, and the messages about each variable.
 #include "core/base/foreign.h"
 #include "core/base/config.h"
 #include "core/base/log.h"
@@ -14,7 +14,7 @@ namespace {
 using test::expect_error;
 using test::in_fresh_process;
 
-// The only ones that are set.
+// Sets these variables and unsets all other foreign variables.
 void set_alone(const std::map<std::string, std::string> &variables)
 {
     for (const ForeignVariable &each : foreign_variables()) unsetenv(each.name.c_str());
@@ -94,7 +94,7 @@ TEST(Foreign, WhatCannotBeReadIsAnErrorThatNamesIt)
         expect_error(YOKE_E_VALUE, {"NCCL_DEBUG"}, [] { check_config(); });
         EXPECT_EQ(try_config("YOKE_LOG"), nullptr);
         EXPECT_EQ(told("NCCL_SHM_DISABLE"), "unreadable YOKE_COMM_SHM");
-        setenv("YOKE_LOG", "warn", 1);  // who has set that asks nobody else
+        setenv("YOKE_LOG", "warn", 1);  // an own setting stops the search
         EXPECT_STREQ(config("YOKE_LOG"), "warn");
     });
 }

@@ -1,4 +1,4 @@
-// Waits that the host ends: core/base/interrupt.cpp.
+// Waits that the host program ends: core/base/interrupt.cpp.
 #include "core/base/interrupt.h"
 
 #include "core/base/work.h"
@@ -18,7 +18,7 @@
 namespace yoke::test {
 namespace {
 
-// A host that ends the wait when it is asked for the second time.
+// Host program that ends the wait at the second question.
 class Host {
 public:
     Host() { set_interrupt_hook(hear, this, nullptr); }
@@ -38,7 +38,7 @@ void expect_interrupted(const std::function<void()> &wait)
     const Interruptible call("init");
     expect_error(YOKE_E_CANCELLED, {"init", "interrupted"}, wait);
     EXPECT_EQ(host.asked(), 2);
-    sleep_until(Deadline::after(0.3));  // what ends the call is not asked for again
+    sleep_until(Deadline::after(0.3));  // the call has ended, so the hook is not asked again
     EXPECT_EQ(host.asked(), 2);
     expect_error(YOKE_E_CANCELLED, {"init"}, [&] { call.check(); });
 }

@@ -1,4 +1,4 @@
-// Who tells lines of scripts, and that each is told and dropped once: core/base/script.cpp.
+// Providers of script lines: each is asked and dropped once. See core/base/script.cpp.
 #include "core/base/script.h"
 
 #include "tests/core/fresh_process.h"
@@ -105,14 +105,14 @@ TEST(Script, ProvidersAreReplacedWhileThreadsAskAndEachIsDroppedOnce)
 
 TEST(Script, PlacesHaveAnEnd)
 {
-    in_fresh_process([] {  // whose places are used up
+    in_fresh_process([] {  // the child uses up its places
         Place place{"made.py", "f", 1};
         place.set();
         const ScriptLine *const known = script_line();
         for (place.line = 2; script_line();) ++place.line;
         EXPECT_GT(place.line, 60000);
         place.line = 1;
-        EXPECT_EQ(script_line(), known);  // what is known stays
+        EXPECT_EQ(script_line(), known);  // known places stay
         take_away();
     });
 }

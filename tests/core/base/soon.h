@@ -1,4 +1,4 @@
-// soon.h: a deadline that no test reaches, for what is expected to happen.
+// soon.h: a deadline for expected events, which no test reaches.
 #pragma once
 
 #include "core/base/deadline.h"

@@ -1,4 +1,4 @@
-// What belongs to a thread, what passes between threads, and what a fork leaves behind.
+// State of threads, objects passed between threads, and state after a fork.
 #include "core/base/fork.h"
 #include "core/base/library.h"
 #include "core/base/pool.h"
@@ -78,7 +78,7 @@ TEST(Tally, StaysExactAfterItsFirstThreadHasEnded)
 {
     static Tally tally;
     std::thread([] { tally.add(7); }).join();
-    for (int i = 0; i < 10; ++i)  // their states may lie where the first one's lay
+    for (int i = 0; i < 10; ++i)  // their states may reuse the first state's memory
         std::thread([] { tally.add(1); }).join();
     EXPECT_EQ(tally.add(1), 18);
 }

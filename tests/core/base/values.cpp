@@ -24,11 +24,11 @@ yoke_dtype expected_promotion(yoke_dtype a, yoke_dtype b)
     if (is_floating(a)) {
         if (a == YOKE_F64 || b == YOKE_F64) return YOKE_F64;
         const bool small_a = item_size(a) == 1, small_b = item_size(b) == 1;
-        if (small_a != small_b) return small_a ? b : a;  // float8 gives way to what is wider
-        return YOKE_F32;  // different and none of them f64: f32 with a half, or two kinds of half
+        if (small_a != small_b) return small_a ? b : a;  // the wider dtype wins over float8
+        return YOKE_F32;  // different, without f64: f32 with a half, or two kinds of half
     }
     if (a == YOKE_I64 || b == YOKE_I64) return YOKE_I64;
-    return YOKE_I32;  // different and none of them i64: with i32, or i8 and u8
+    return YOKE_I32;  // different, without i64: with i32, or i8 and u8
 }
 
 TEST(Dtype, PromotionFollowsTheRuleForEveryPair)

@@ -1,4 +1,4 @@
-// Ranks that die once all have met, and who is told of it.
+// Ranks that die after the rendezvous, and reports of the death.
 #include "core/comm/init.h"
 #include "core/rendezvous/relay.h"
 #include "core/select/select.h"
@@ -17,7 +17,7 @@ using test::RankProcess;
 using test::results;
 using test::variables_of;
 
-// A rank that waits until it is told that one has died, and tells which.
+// Starts a rank that waits for another rank's death, and returns the report.
 RankProcess survivor(int rank, uint16_t port)
 {
     return RankProcess([=] {
@@ -30,7 +30,7 @@ RankProcess survivor(int rank, uint16_t port)
         };
         const Rendezvous met = meet(options);
         std::string who = died->get("who", Deadline::after(20));
-        // The other ranks are told by a key that they wait for; of rank 0's end they know themselves.
+        // A key in the store reports the death to the other ranks. Each rank notices rank 0's death itself.
         if (met.server) {
             met.store->set("cause", who, Deadline::after(20));
             met.server->wait_until_left(Deadline::after(20));
@@ -43,7 +43,7 @@ RankProcess victim(int rank, uint16_t port)
 {
     return RankProcess([=]() -> std::string {
         const Rendezvous met = meet(options_of(variables_of(rank, 3, port)));
-        // Whoever has died has met all others before.
+        // A rank that dies has met all other ranks before.
         if (met.server)
             met.server->table()->wait({"start0/met/1", "start0/met/2"}, Deadline::after(20));
         raise(SIGKILL);
@@ -80,7 +80,7 @@ TEST(Deaths, ThatOfRankZeroIsToldToAll)
             const Rendezvous met = meet(options);
             try {
                 met.store->set("met/" + std::to_string(rank), "", Deadline::after(20));
-            } catch (const Error &) {  // rank 0 has seen it, and is dead before it answers
+            } catch (const Error &) {  // rank 0 received the key, and died before its answer
             }
             return died->get("who", Deadline::after(20));
         }));
@@ -89,7 +89,7 @@ TEST(Deaths, ThatOfRankZeroIsToldToAll)
         EXPECT_EQ(text, format("0 %d", PeerEvent::kEnded));
 }
 
-// It happens while what was before is told again.
+// The event comes in while the relay repeats earlier events.
 TEST(Deaths, OneThatIsHeardOfWhileAllAreFoundToBeThereIsToldLast)
 {
     std::vector<std::pair<int32_t, PeerEvent::Kind>> told;
@@ -111,7 +111,7 @@ TEST(Deaths, OneThatIsHeardOfWhileAllAreFoundToBeThereIsToldLast)
                                        {1, PeerEvent::kLeft}}));
 }
 
-// ---- In what a group does beside its collectives ----------------------------------------------------------------
+// ---- Calls of a group beside its collectives --------------------------------------------------------------------
 
 RankProcess member(int rank, uint16_t port, const std::function<std::string(Group &)> &body)
 {
@@ -174,7 +174,7 @@ TEST(Deaths, ThatOfRankZeroIsToldToWhoSplits)
 
 // ---- In a part without the rank that keeps the table -------------------------------------------------------------
 
-// What `body` gives in a part of ranks 1 and 2, once rank 0 has died.
+// Returns the results of `body` in a subgroup of ranks 1 and 2, after rank 0 has died.
 std::vector<std::string> in_part_without_rank_0(const std::function<std::string(Group &)> &body,
                                                 std::string *dead)
 {
@@ -186,13 +186,13 @@ std::vector<std::string> in_part_without_rank_0(const std::function<std::string(
             group.run({}, false);
             try {
                 group.run({}, false);
-            } catch (const Error &) {  // of rank 0's death
+            } catch (const Error &) {  // rank 0 has died
             }
             return body(*part);
         }));
     RankProcess dying = member(0, port.number(), [](Group &group) -> std::string {
         group.split(0, 0);
-        group.run({}, false);  // the others have made theirs
+        group.run({}, false);  // the other ranks have made their subgroups
         raise(SIGKILL);
         return "";
     });
@@ -233,7 +233,7 @@ TEST(Deaths, APartTellsWhatItCannotDoWithoutRankZeroAndGoesOn)
     }
 }
 
-// Who waits for a rank that has given the part up is told, though ranks cannot agree.
+// Rank 1 of the subgroup learns that rank 0 gave the subgroup up, although ranks cannot agree.
 TEST(Deaths, APartWithoutRankZeroStillEndsForAll)
 {
     std::string dead;

@@ -1,5 +1,5 @@
-// Calls on tensors of a device through the host's engine: on which streams what is done, and what ends a call whose
-// device does not answer: core/comm/staging.cpp, call_runner.cpp.
+// Calls on tensors of a device through the CPU engine: streams of each step, and the end of a call whose device does
+// not answer. See core/comm/staging.cpp, call_runner.cpp.
 #include "core/device/deferred_error.h"
 #include "core/memory/pinned.h"
 #include "tests/core/comm/threads.h"
@@ -19,8 +19,8 @@ TEST(GroupDevices, ACallGoesThroughTheGroupsOwnStreamBehindTheCallersAndTheCalle
         set_current_stream(*side);
         fake_streams.take();
         groups[0]->run(reduce_all(t), false);
-        // Each copy has an event for its pinned memory, which keeps the last one of a stream, beside the event that
-        // others wait for.
+        // Each copy records two events: an event for its pinned memory, kept as the last of the stream, and an event
+        // for later waits.
         EXPECT_EQ(fake_streams.take(),
                   (Lines{"record s1 e1", "wait s2 e1", "copy s2", "record s2 e1", "record s2 e2",
                          "copy s2", "record s2 e3", "record s2 e1", "wait s1 e1"}));
@@ -52,7 +52,7 @@ TEST(GroupDevices, ARankReadsAndWritesWhatItsPartOfTheCallWants)
         });
         EXPECT_EQ(told, std::vector<std::string>(2));
         const Lines lines = fake_streams.take();
-        // One to send and one to receive of the broadcast; of reduce two to send and one to receive.
+        // Copies of the broadcast: 1 to send and 1 to receive. Copies of reduce: 2 to send and 1 to receive.
         EXPECT_EQ(
             std::ranges::count_if(lines, [](const auto &line) { return line.starts_with("copy"); }),
             5);
@@ -109,7 +109,7 @@ TEST(GroupDevices, AnAbortEndsACallThatWaitsForItsDevice)
         groups[0]->abort("enough");
         expect_error(YOKE_E_CANCELLED, {"enough"}, [&] { work->wait(20); });
         EXPECT_TRUE(work->is_done());
-        raise_deferred_error(device);  // its work has told it
+        raise_deferred_error(device);  // the work has reported this error
         fake_streams.reached = true;
     });
 }
@@ -124,7 +124,7 @@ TEST(GroupDevices, AWorkIsDoneOnceTheDeviceHasTheResult)
         fake_streams.reached = false;
         EXPECT_FALSE(work->is_done());
         EXPECT_FALSE(work->wait(0.01));
-        t->storage->note_written("add_");  // while it is on its way
+        t->storage->note_written("add_");  // during the call
         fake_streams.reached = true;
         EXPECT_TRUE(work->is_done());
         for (const double seconds : {-1., 20.})
@@ -132,7 +132,7 @@ TEST(GroupDevices, AWorkIsDoneOnceTheDeviceHasTheResult)
 
         const Ref<Work> second = groups[0]->run(reduce_all(other), true);
         EXPECT_TRUE(second->wait(20));
-        other->storage->note_written("add_");  // after it
+        other->storage->note_written("add_");  // after the call
         EXPECT_TRUE(second->wait(20));
         EXPECT_TRUE(second->wait(-1));
     });
@@ -199,7 +199,7 @@ TEST(GroupDevices, StreamsOfGroupsRestWithTheirGroupsAndKeepTheirKindFromBeingDi
         std::vector<Ref<Group>> groups = init_threads(1, 0, kCall);
         for (Device *each : {&device, &other, &device})
             groups[0]->run(reduce_all(filled_on(*each, 4, 1)), false);
-        EXPECT_EQ(fake_streams.made, 3);  // one rested
+        EXPECT_EQ(fake_streams.made, 3);  // a stream rested in the cache
         groups.clear();
         empty_cache(nullptr);
         disable("fake");

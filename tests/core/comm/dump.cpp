@@ -1,4 +1,4 @@
-// What is written is read, and nothing else: core/comm/dump.cpp, dump_read.cpp.
+// A written dump is read back, and other texts are refused: core/comm/dump.cpp, dump_read.cpp.
 #include "tests/core/comm/made_dumps.h"
 #include "tests/core/expect_error.h"
 
@@ -21,7 +21,7 @@ TEST(Dump, IsReadAsItWasWritten)
     EXPECT_EQ(one.records[2].call.signature.root, 1);
     EXPECT_EQ(one.cause->text, "why \x1b[31m");
     Dump odd = one;
-    odd.records[0].file = "\xff.py";  // no UTF-8, which JSON cannot hold
+    odd.records[0].file = "\xff.py";  // invalid UTF-8, unfit for JSON
     EXPECT_NO_THROW((void)read_dump(dump_text(odd)));
 }
 

@@ -1,4 +1,4 @@
-// What the core hands from rank to rank: core/comm/exchange.cpp.
+// Bytes that the core hands from rank to rank: core/comm/exchange.cpp.
 #include "core/comm/exchange.h"
 
 #include "tests/core/comm/threads.h"

@@ -1,4 +1,4 @@
-// Groups whose ranks are threads: values, order, failures and what all ranks are told: core/comm/group.cpp,
+// Groups whose ranks are threads: values, order, failures and reports to all ranks. See core/comm/group.cpp,
 // call_queue.cpp, call_runner.cpp, failure.cpp, blame.cpp, collective.cpp, cause_of.cpp.
 #include "tests/core/comm/threads.h"
 
@@ -51,7 +51,7 @@ TEST(Group, RunsCallsInTheOrderInWhichTheyWereIssued)
         group.run(reduce_all(last), false);
         for (const Ref<Work> &each : works) {
             EXPECT_TRUE(each->is_done());
-            each->wait(-1);  // those before it that write the same tensor are no writes amid it
+            each->wait(-1);  // earlier calls on this tensor do not count as writes amid the call
         }
         EXPECT_EQ(values(a)[999], 1024);
         EXPECT_EQ(values(b)[0], 2048);
@@ -77,7 +77,7 @@ TEST(Group, TakesTensorsOfAnyStrides)
     EXPECT_EQ(told, std::vector<std::string>(2));
 }
 
-// ---- What does not fit ------------------------------------------------------------------------------------------
+// ---- Arguments that do not fit ----------------------------------------------------------------------------------
 
 TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
 {
@@ -113,7 +113,7 @@ TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
     const int64_t shape[] = {4}, strides[] = {0};
     expect_error(YOKE_E_VALUE, {"all_reduce", "expanded", "axis 0"},
                  [&] { group.run(reduce_all(make_view(*t, shape, strides, 0)), false); });
-    // None of these was a call of the group.
+    // No refused call counts as a call of the group.
     const auto told = each_rank(groups, [](Group &each) { each.run(barrier(), false); });
     EXPECT_EQ(told, std::vector<std::string>(2));
 }
@@ -152,21 +152,21 @@ TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
             each_rank(groups, [&](Group &group) { group.run(make(group.rank()), false); });
         expect_all_told(told, {"YOKE_E_COMM", "do not agree"});
         for (const char *part : parts) EXPECT_NE(told[0].find(part), std::string::npos) << told[0];
-        // It stays failed, with the same words.
+        // The group stays failed, with the same text.
         const auto later =
             each_rank(groups, [](Group &group) { group.run(barrier(), true)->wait(-1); });
         EXPECT_EQ(later, told);
     }
 }
 
-// The signature of both is that of the send.
+// Both signatures are the signature of the send.
 TEST(Group, ShowsARecvAsOneThoughTheSendDiffers)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
     const auto told = each_rank(groups, [](Group &group) {
         const int32_t other = 1 - group.rank();
         const Tensor out = filled(3, 0);
-        // Of the two calls of rank 0 that have this number the recv is the second.
+        // Rank 0 makes two calls with this number; the recv is the second.
         std::vector<IssuedCall> calls;
         calls.push_back(
             {checked({YOKE_COMM_SEND, -1, other, filled(3 + group.rank(), 1), {}}, group),
@@ -181,7 +181,7 @@ TEST(Group, ShowsARecvAsOneThoughTheSendDiffers)
                      ") called send of 4 float32 to rank 0 (message 1 from the one to the other)"});
 }
 
-// What the other rank sends is met by a call that this one has not come to.
+// The other rank's send meets a call that this rank has not reached.
 TEST(Group, ShowsTheOrderOfCallsThatAreIssuedTogether)
 {
     for (const bool has_barrier_first : {true, false}) {
@@ -226,12 +226,12 @@ TEST(Group, NamesTheRankThatDoesNotCome)
     EXPECT_EQ(told[1], "");
     expect_all_told({told[0], told[2]}, {"YOKE_E_TIMEOUT", "rank 1 (host", "did not come in time",
                                          "all_reduce of 4 float32, sum"});
-    // Who comes later is told, too.
+    // A rank that comes later raises the same error.
     expect_error(YOKE_E_TIMEOUT, {"rank 1 (host", "did not come"},
                  [&] { groups[1]->run(barrier(), false); });
 }
 
-// Amid the elements of a collective all wait for each other, and a rank that is well may be as late as one that is not.
+// Amid the elements of a collective all ranks wait for each other. A healthy rank may be as late as a failed rank.
 TEST(Group, NamesAllThatMayBeLateWhereNobodyCanTellWhich)
 {
     const std::vector<RankInfo> ranks = init_threads(12, 0, kCall)[0]->ranks();
@@ -291,11 +291,11 @@ TEST(Group, TellsOfTensorsThatAreWrittenMeanwhile)
     const Ref<Work> work = groups[0]->run(reduce_all(t), true);
     t->storage->note_written(
         "fill_");  // as a write does, but for the bytes, which the engine reads
-    // meanwhile: its peer has not come
+    // meanwhile: the peer has not come
     groups[1]->run(reduce_all(filled(4, 1)), false);
     expect_error(YOKE_E_STATE, {"all_reduce", "written by fill_", "under way"},
                  [&] { work->wait(-1); });
-    // That is its own affair.
+    // The error concerns only this work, not the group.
     const auto told = each_rank(groups, [](Group &group) { group.run(barrier(), false); });
     EXPECT_EQ(told, std::vector<std::string>(2));
 }
@@ -313,7 +313,7 @@ TEST(Group, ListsAllThatAreMissingAtAMonitoredBarrier)
     EXPECT_EQ(after, std::vector<std::string>(4));
 }
 
-// Whoever came to one that ended in vain, and however often: the next one is that of all.
+// Some ranks came to barriers that timed out, some of them several times. The next barrier still serves all ranks.
 TEST(Group, MeetsAtTheMonitoredBarrierBehindOneThatTimedOut)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 10, kCall);
@@ -336,7 +336,7 @@ TEST(Group, MeetsAtTheMonitoredBarrierBehindOneThatTimedOut)
     }
 }
 
-// One that still waits when another gives up waits on, also for that one.
+// A rank that waits while another rank gives up continues to wait, also for the rank that gave up.
 TEST(Group, WaitsAtAMonitoredBarrierForThoseThatComeAgain)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);

@@ -1,4 +1,5 @@
-// Dumps of groups whose ranks are threads, of lines that a host tells: core/comm/group.cpp, core/base/script.cpp.
+// Dumps of groups whose ranks are threads, with lines from the host program: core/comm/group.cpp,
+// core/base/script.cpp.
 #include "core/base/script.h"
 #include "core/base/text.h"
 #include "core/comm/coalesce.h"
@@ -12,7 +13,7 @@
 namespace yoke::test {
 namespace {
 
-// Tells that all threads are at this line, while it lives.
+// Provider that reports this line for all threads while it lives.
 struct At {
     explicit At(int32_t line) : line_(line) { set_stack_provider(tell, this, nullptr); }
     ~At() { set_stack_provider(nullptr, nullptr, nullptr); }

@@ -10,15 +10,15 @@ Tensor view_of(const Tensor &base, int64_t offset, int64_t count)
     return make_view(*base, shape, strides, offset);
 }
 
-// ---- The tensors of one call ------------------------------------------------------------------------------------
+// ---- The tensors of a call --------------------------------------------------------------------------------------
 
-// How one call's tensors lie in 8 parts of `part` elements each.
+// Layout of a call's tensors in 8 parts of `part` elements each.
 struct Place {
     int32_t op, reduction, root;
     int64_t in_parts, out_parts;
 };
 
-// Elements that no two ranks and no two places have alike; small enough that sums of them are exact.
+// Writes elements that differ between all ranks and places. They are small enough for exact sums.
 void number(const Tensor &base, int32_t rank)
 {
     for (int64_t i = 0; i < base->numel; ++i)
@@ -46,7 +46,7 @@ void expect_as_apart(Group &group, const Place &place, int64_t part, int64_t in_
                           << part << " elements, 't' from " << in_at << ", 'out' from " << out_at;
 }
 
-// 'out' is what it would be elsewhere, whichever elements of 't' it takes the place of.
+// 'out' has the same values as in separate memory, whichever elements of 't' it overlaps.
 TEST(GroupMemory, TensorsOfOneCallMayOverlapInAnyWay)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
@@ -66,9 +66,9 @@ TEST(GroupMemory, TensorsOfOneCallMayOverlapInAnyWay)
     EXPECT_EQ(told, std::vector<std::string>(3));
 }
 
-// ---- Calls of two groups on one storage --------------------------------------------------------------------------
+// ---- Calls of two groups on a storage ----------------------------------------------------------------------------
 
-// What one rank does with a group of each kind.
+// Runs `body` on each rank with a group of each kind.
 void in_two_groups(const std::function<void(Group &one, Group &other)> &body)
 {
     std::vector<Ref<Group>> ones = init_threads(2, 0, kCall), others = init_threads(2, 0, kCall);
@@ -132,7 +132,8 @@ TEST(GroupMemory, ColumnsOfOneTensorMayBeInUseInTwoGroups)
     });
 }
 
-// A call of rank 0's that waits for the other rank while `meanwhile` is done on the first half of its storage.
+// Expects an error of rank 0's call, which waits for the other rank while `meanwhile` works on the first half of the
+// storage.
 void expect_error_after(
     const std::function<void(std::vector<Ref<Group>> &, const Tensor &)> &meanwhile, int64_t offset,
     const char *writer)

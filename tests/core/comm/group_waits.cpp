@@ -1,4 +1,4 @@
-// How long a group's ranks wait for each other: deadlines, ranks that have died, and a host that ends it.
+// Waits of a group's ranks for each other: deadlines, dead ranks, and interrupts of the host program.
 #include "core/base/config.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
@@ -17,7 +17,7 @@
 namespace yoke::test {
 namespace {
 
-// Ranks of a job, as threads of the test, which all hear what the watcher is told.
+// Returns ranks of a job as threads of the test. All of them watch the same watcher.
 Members ranks_of(int32_t size, const std::shared_ptr<Store> &store,
                  const std::shared_ptr<Watcher> &watcher)
 {
@@ -53,7 +53,7 @@ std::vector<Ref<Group>> made(const Members &members, const GroupOptions &options
 
 // ---- Forks ------------------------------------------------------------------------------------------------------
 
-// A fork while another thread makes a descriptor waits until the child knows that it is to be closed there.
+// A fork while another thread makes a descriptor waits until the descriptor is listed, so the child can close it.
 TEST(GroupWaits, AForkAmidTheMakingOfADescriptorLeavesTheChildNone)
 {
     using cpu::comm::Descriptor;
@@ -75,7 +75,7 @@ TEST(GroupWaits, AForkAmidTheMakingOfADescriptorLeavesTheChildNone)
         close(ends[1]);
         char byte;
         alarm(5);
-        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);  // an end where nobody can write
+        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);  // end of file, because no writer is left
     }
     forked.set_value();
     making.get() = {};
@@ -189,7 +189,7 @@ TEST(GroupWaits, ASendThatOneRankRefusedIsToldOfToWhoReceivesUntilItSendsAnother
                  });
 }
 
-// It was there, and makes no group with those that were.
+// Rank 1 answered the shrink, but does not make the new group.
 TEST(GroupWaits, AShrinkEndsThoughOneDoesNotMakeTheGroup)
 {
     const auto store = std::make_shared<HashStore>();
@@ -199,7 +199,7 @@ TEST(GroupWaits, AShrinkEndsThoughOneDoesNotMakeTheGroup)
                  [&] { (void)groups[0]->shrink(0.5); });
 }
 
-// ---- Ranks that have died ---------------------------------------------------------------------------------------
+// ---- Dead ranks -------------------------------------------------------------------------------------------------
 
 TEST(GroupWaits, AMonitoredBarrierListsTheDeadAtOnce)
 {
@@ -236,7 +236,7 @@ TEST(GroupWaits, AMonitoredBarrierEndsWellToWhichTheDeadHadCome)
     EXPECT_EQ(told.get(), std::vector<std::string>(1));
 }
 
-// Whoever comes as the others give one up meets them at the next one.
+// A rank that comes while the other ranks give a barrier up meets them at the next barrier.
 TEST(GroupWaits, AMonitoredBarrierEndsWellForAllOrForNobody)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
@@ -247,7 +247,7 @@ TEST(GroupWaits, AMonitoredBarrierEndsWellForAllOrForNobody)
         } else {
             try {
                 return group.monitored_barrier(kShort);
-            } catch (const Error &) {  // that rank 1 is not there
+            } catch (const Error &) {  // rank 1 is not there
             }
         }
         group.monitored_barrier(20);
@@ -258,7 +258,7 @@ TEST(GroupWaits, AMonitoredBarrierEndsWellForAllOrForNobody)
 
 // ---- Dumps ------------------------------------------------------------------------------------------------------
 
-// A dump that does not come to its end, until somebody has learnt of the failure.
+// Dump that does not end until a rank has learnt of the failure.
 struct SlowDump {
     static void hear(void *user, int32_t, const char *text)
     {
@@ -292,7 +292,7 @@ void fail_with_slow_dumps()
     });
     expect_all_told(told, {"YOKE_E_CANCELLED", "enough"});
     EXPECT_FALSE(slow.was_waited_for);
-    EXPECT_EQ(slow.begun, 3);  // each has ended before its rank is told
+    EXPECT_EQ(slow.begun, 3);  // each dump has ended before its rank raises
 }
 
 TEST(GroupWaits, NoRankWaitsForTheDumpOfAnother)
@@ -300,9 +300,9 @@ TEST(GroupWaits, NoRankWaitsForTheDumpOfAnother)
     in_fresh_process(fail_with_slow_dumps);
 }
 
-// ---- A host that ends waits -------------------------------------------------------------------------------------
+// ---- Interrupts of the host program -----------------------------------------------------------------------------
 
-// Ends the waits of the thread that makes it.
+// Ends the waits of the thread that constructed the object.
 class Impatient {
 public:
     Impatient()

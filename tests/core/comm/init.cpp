@@ -1,4 +1,4 @@
-// Processes that come to groups again and again, with others that have left meanwhile or are new: core/comm/init.cpp.
+// Processes that call init repeatedly, with ranks that have left meanwhile or are new: core/comm/init.cpp.
 #include "core/comm/init.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/comm/threads.h"
@@ -35,7 +35,7 @@ private:
     const std::string path_;
 };
 
-// Opened by some ranks, waited for by others.
+// Gate that some ranks open and other ranks wait for.
 class Gate {
 public:
     Gate()
@@ -126,7 +126,7 @@ TEST(Init, VariablesThatHaveChangedAreAnErrorWhileTheirGroupLives)
                       format(", 0 of 1, %d of 2", rank)});
 }
 
-// Its port is free for the smaller job, though a group of the former one is still there.
+// The port is free for the smaller job, though a group of the former job still exists.
 TEST(Init, ASmallerJobAtTheSamePortFollowsOneThatHasFailed)
 {
     const Port port;
@@ -148,7 +148,7 @@ TEST(Init, ASmallerJobAtTheSamePortFollowsOneThatHasFailed)
     EXPECT_EQ(ranks[1].result(), "1 of 2");
 }
 
-// The others still have their groups, or drop them too.
+// Lets all ranks meet again after `leaver` has left. The other ranks keep their groups, or drop them too.
 void expect_to_meet_anew(int leaver, bool do_others_keep)
 {
     const Port port;
@@ -177,7 +177,7 @@ TEST(Init, RanksMeetAnewWhereSomeHaveLeft)
         for (const bool do_others_keep : {true, false}) expect_to_meet_anew(leaver, do_others_keep);
 }
 
-// Rank 0 waits for the other one when that leaves, and has nothing to tell a launcher.
+// Rank 0 waits for rank 1 while rank 1 leaves, and has no cause to report to a launcher.
 TEST(Init, OneThatLeavesWhileAnotherWaitsForItIsMetAnew)
 {
     const Port port;
@@ -317,7 +317,7 @@ TEST(Init, ByAFileADeathIsToldToAll)
 
 // ---- Parts without rank 0 -----------------------------------------------------------------------------------------
 
-// Rank 1 of three stops, while rank 2 waits for it in a part of theirs.
+// Stops rank 1 of three, while rank 2 waits for rank 1 in a subgroup of both.
 void expect_silence_to_be_noticed(const std::function<Ref<Group>(int rank)> &whole)
 {
     std::vector<RankProcess> ranks;

@@ -1,4 +1,4 @@
-// An init that failed, tried again: however often each of the ranks has tried, they meet.
+// Repeated init after a failure: the ranks meet, however often each rank has tried.
 #include "core/comm/init.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/comm/threads.h"
@@ -21,7 +21,7 @@ Ref<Group> init(int rank, const std::string &url, double timeout_s)
     return init_group(options, "comm.init");
 }
 
-// One behind the other, in two processes: rank 0's tries, then rank 1's, then what both do.
+// Runs functions in order in two processes: first rank 0's tries, then rank 1's, then the calls of both ranks.
 class Turns {
 public:
     Turns()
@@ -86,7 +86,7 @@ TEST(InitAgain, ByAFileToo)
     unlink(path.c_str());
 }
 
-// Two threads of each of two processes at once: they meet one after the other.
+// Two threads of each of two processes call init at once. The groups form in turn.
 TEST(InitAgain, ThreadsOfAProcessTakeTurns)
 {
     const Port port;
@@ -103,7 +103,7 @@ TEST(InitAgain, ThreadsOfAProcessTakeTurns)
             std::thread other(begin, 1);
             begin(0);
             other.join();
-            // Which of the two a thread has got is chance: by number all are alike on both.
+            // A thread gets either group by chance. The groups' numbers agree on both ranks.
             if (groups[0]->number() > groups[1]->number()) std::swap(groups[0], groups[1]);
             const std::string first = met(groups[0]);
             return first + ", " + met(groups[1]);
@@ -111,7 +111,7 @@ TEST(InitAgain, ThreadsOfAProcessTakeTurns)
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
 }
 
-// A job by other arguments in between: the first one's ranks meet where they have met.
+// A job with other arguments comes in between. The first job's ranks meet again at their old address.
 TEST(InitAgain, OfOneJobBesideAnother)
 {
     const Port first_port, second_port;
@@ -139,7 +139,7 @@ TEST(InitAgain, BehindAFailureMakesTheDefaultGroup)
         ranks.push_back(RankProcess([&, rank] {
             const Ref<Group> former = init(rank, url, 20);
             const std::string before = met(former);
-            // Rank 0 waits for rank 1, which is done then with what came before.
+            // Rank 0 waits until rank 1 is done with the former group.
             turns.take(rank, [&] {
                 if (rank == 1) former->abort("the script had enough");
             });
@@ -151,7 +151,8 @@ TEST(InitAgain, BehindAFailureMakesTheDefaultGroup)
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
 }
 
-// Rank 1 has let all go, and is back before rank 0 has: it is no stranger there, and rank 0 none of another job.
+// Rank 1 has dropped all groups and returns before rank 0 drops its group. Neither rank may log a warning about a
+// strange rank.
 TEST(InitAgain, WhoIsBackBeforeRankZeroIsWarnedOfByNobody)
 {
     const Port port;

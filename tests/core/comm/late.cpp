@@ -1,5 +1,5 @@
-// Calls on tensors of a device through an engine that runs late: on which streams what is done, who waits for whom, and
-// what ends a call that the device does not end: core/comm/late.
+// Calls on tensors of a device through a deferred engine: streams of each step, waits, and the end of a call that the
+// device does not end. See core/comm/late.
 #include "core/comm/late/call_watch.h"
 #include "core/device/deferred_error.h"
 #include "tests/core/comm/late_backend.h"
@@ -83,7 +83,7 @@ TEST(LateCalls, CallsThatDifferAreNamedAndTheHostReadsNothingBefore)
         const auto told = each_rank(groups, [](Group &group) {
             Device &device = device_of(group);
             group.run(reduce_all(filled_on(device, 4 + group.rank(), 1)), false);
-            raise_deferred_error(device);  // as who reads a result does
+            raise_deferred_error(device);  // as a reader of results does
         });
         expect_alike(told, {"the number of elements", "all_reduce of 4 float32 on a device",
                             "all_reduce of 5 float32 on a device"});
@@ -114,7 +114,7 @@ TEST(LateCalls, ARankThatDoesNotComeIsNamedAtTheDeadline)
             const Ref<Work> work = groups[0]->run(reduce_all(t), true);
             expect_error(YOKE_E_TIMEOUT, {"rank 1", "did not come in time"},
                          [&] { work->wait(20); });
-            raise_deferred_error(device_of(*groups[0]));  // its work has told it
+            raise_deferred_error(device_of(*groups[0]));  // the work has reported this error
         },
         0.3);
 }
@@ -230,7 +230,7 @@ TEST(LateCalls, MemoryOfTheHostProgramIsKeptUntilTheDeviceIsDone)
                 kCall);
             fake_streams.reached = false;
             groups[0]->run(reduce_all(t), false);
-            groups[0]->run(reduce_all(t), true);  // and nobody waits
+            groups[0]->run(reduce_all(t), true);  // without a wait
             t = nullptr;
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
             EXPECT_EQ(dropped, 0);
@@ -287,7 +287,7 @@ TEST(LateCalls, AForeignWriteBeforeTheWaitIsFound)
             const Tensor t = filled_on(device_of(*groups[0]), 4, 1);
             const Ref<Work> first = groups[0]->run(reduce_all(t), true);
             const Ref<Work> second =
-                groups[0]->run(reduce_all(t), true);  // behind it on the stream
+                groups[0]->run(reduce_all(t), true);  // after the first on the stream
             first->wait(-1);
             t->storage->note_written("add_");
             for (const double seconds : {-1., 20.})

@@ -1,8 +1,8 @@
-// late_backend.h: devices "cuda:0" and "cuda:1" of the fake backend with streams, and an engine that runs late on them.
+// late_backend.h: devices "cuda:0" and "cuda:1" of the fake backend with streams, with a deferred engine.
 //
-// The engine moves nothing. It writes down its calls among the lines of the streams: "call all_reduce s3", "abort",
-// "destroy", and "begin" and "end" of calls that are issued together. A call waits in `call` while `holds` is true, as
-// NCCL does until ranks connect; while `hangs` is true, an abort does not end it either. `async_error` waits while
+// The engine moves no data. It writes its calls among the lines of the streams: "call all_reduce s3", "abort",
+// "destroy", and "begin" and "end" of calls issued together. A call waits in `call` while `holds` is true, as NCCL
+// does until ranks connect; while `hangs` is true, an abort does not end the call either. `async_error` waits while
 // `holds_asking` is true. Memory of `stuck_rank` is not made in time, and the other ranks wait for it.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace yoke::test {
 
 struct LateEngine {
     std::atomic<bool> holds{false}, hangs{false}, holds_asking{false};
-    // An abort has the device reach all fences, as NCCL does, whose kernels leave with their work undone.
+    // Makes the device reach all fences at an abort, as with NCCL, whose kernels leave their work undone.
     std::atomic<bool> leaves_at_abort{false};
     std::atomic<int> stuck_rank{-1};
     std::atomic<yoke_status> call_status{YOKE_OK}, async_status{YOKE_OK}, init_status{YOKE_OK};
@@ -167,7 +167,7 @@ inline yoke_status get_fake_with_engine(const yoke_host *host, const yoke_backen
     return YOKE_OK;
 }
 
-// A process of its own, in which body(groups) has groups of `size` ranks on as many devices.
+// Runs body(groups) in a fresh process, with groups of `size` ranks on as many devices.
 template <class Body>
 void in_fresh_process_with_engine(const Body &body, double timeout_s = 0, int32_t size = 2)
 {
@@ -200,7 +200,7 @@ inline void expect_lines(std::string_view word, size_t count)
     EXPECT_EQ(found, count);
 }
 
-// Memory is let go of in a thread of its own.
+// Waits for a value, because a separate thread releases memory.
 inline void await_value(const std::atomic<int> &value, int wanted)
 {
     const Deadline deadline = Deadline::after(20);

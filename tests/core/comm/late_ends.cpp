@@ -1,4 +1,5 @@
-// How late calls fail and end: which cause is told, what an engine that hangs holds up, and how long memory stays.
+// Failures and ends of deferred calls: the reported cause, the effects of an engine that hangs, and the lifetime of
+// memory.
 #include "core/comm/coalesce.h"
 #include "core/comm/keep_for_good.h"
 #include "core/comm/late/call_watch.h"
@@ -102,7 +103,7 @@ TEST(LateCalls, OfGroupsThatAreCoalescedNoneIsLaunchedWhereOneIsRefused)
             expect_error(YOKE_E_STATE, {"use the same memory"}, [] { Coalescing::end(kCall); });
             EXPECT_TRUE(lines_with("call").empty());
         },
-        1);  // second, after which a call ends that was launched all the same
+        1);  // second, the timeout for a call that was launched by mistake
 }
 
 // A call of one group may wait in the engine until the other group's is there.
@@ -132,7 +133,7 @@ TEST(LateCalls, MemoryOfAWorkThatNobodyWaitsForServesOnlyBehindTheDevice)
             fake_streams.reached = false;
             (void)groups[0]->run(reduce_all(t), true);
             t = nullptr;
-            met(groups[0]);  // behind it in the queue, which has let go of the tensor by then
+            met(groups[0]);  // queued after the call, so the queue has released the tensor by then
             fake_streams.take();
             const Tensor next = filled_on(device, 4, 2);
             EXPECT_TRUE(next->data != place || !lines_with("wait").empty());
@@ -189,7 +190,7 @@ TEST(LateCalls, AnAbortKeepsMemoryUntilTheDeviceIsDone)
             std::vector<Ref<Storage>> storages{behind->storage};
             behind = nullptr;
             let_go_of(std::move(storages), nullptr);
-            await_value(other, 1);  // the thread takes them in turn
+            await_value(other, 1);  // the thread releases storages in order
             EXPECT_EQ(dropped, 0);
             fake_streams.reached = true;
             await_value(dropped, 1);

@@ -1,4 +1,4 @@
-// Calls of a library that do not return, beside what the other ranks and groups are told of them: core/comm/late.
+// Library calls that do not return, and reports about them to other ranks and groups: core/comm/late.
 #include "core/comm/late/comm_lane.h"
 #include "tests/core/comm/late_backend.h"
 

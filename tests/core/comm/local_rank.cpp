@@ -1,4 +1,4 @@
-// Which of its machine's ranks a process is, by the variables of launchers.
+// Number of a process among its machine's ranks, by the variables of launchers.
 #include "core/comm/local_rank.h"
 
 #include "core/comm/init.h"
@@ -61,7 +61,7 @@ TEST(LocalRank, EachLauncherTellsIt)
 TEST(LocalRank, OnlyAmongSeveralRanksOfAMachine)
 {
     in_fresh_process([] {
-        EXPECT_EQ(rank_of({{"LOCAL_RANK", "1"}}), std::nullopt);  // whose rank is said by nobody
+        EXPECT_EQ(rank_of({{"LOCAL_RANK", "1"}}), std::nullopt);  // no variable gives the rank
         EXPECT_EQ(rank_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}}), std::nullopt);
         EXPECT_EQ(rank_of({{"RANK", "1"},
                            {"WORLD_SIZE", "2"},
@@ -117,7 +117,7 @@ const Setting kJob = {
     {"RANK", "0"},         {"WORLD_SIZE", "2"},          {"LOCAL_RANK", "0"},
     {"YOKE_RUN_ID", "7f"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
 
-// Whether a process with these variables beside the job's is a rank beside rank 0 of the job.
+// Returns whether a process with these variables beside the job's is a rank beside rank 0 of the job.
 bool is_beside(const Setting &more)
 {
     int is_there[2], ends[2];
@@ -133,7 +133,7 @@ bool is_beside(const Setting &more)
     }
     close(is_there[1]);
     char byte = 0;
-    (void)!read(is_there[0], &byte, 1);  // which exec closes
+    (void)!read(is_there[0], &byte, 1);  // exec closes the pipe
     const bool found = detail::is_rank_beside(other);
     close(ends[0]), close(ends[1]), close(is_there[0]);
     kill(other, SIGKILL);
@@ -164,7 +164,7 @@ TEST(LocalRank, AVariableIsTheRanksOwnWhereTheLauncherHadAnother)
         set_all(kJob);
         EXPECT_FALSE(detail::is_variable_of_rank("YOKE_TEST_CARDS"));
         setenv("YOKE_TEST_CARDS", "3", 1);
-        EXPECT_TRUE(detail::is_variable_of_rank("YOKE_TEST_CARDS"));  // its parent has none
+        EXPECT_TRUE(detail::is_variable_of_rank("YOKE_TEST_CARDS"));  // the parent has no such variable
         const char *path = getenv("PATH");
         ASSERT_NE(path, nullptr);
         EXPECT_FALSE(detail::is_variable_of_rank("PATH"));

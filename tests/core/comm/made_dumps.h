@@ -68,7 +68,7 @@ public:
         dump_.path = "dump of " + std::to_string(now_s);
         return *this;
     }
-    // As it is read from a file.
+    // Returns the dump as read from a file.
     operator Dump() const
     {
         Dump read = read_dump(dump_text(dump_));

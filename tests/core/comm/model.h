@@ -7,7 +7,7 @@
 
 namespace yoke::test {
 
-// A model of a few vectors: the loss is the sum of scale_i * x_i * p_i over those that are used.
+// Model of a few vectors: the loss is the sum of scale_i * x_i * p_i over the used vectors.
 struct Model {
     std::vector<Tensor> params;
     std::shared_ptr<Reducer> reducer;

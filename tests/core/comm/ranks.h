@@ -1,4 +1,4 @@
-// ranks.h: ranks of a job that are processes, and what each of them tells of how it fared.
+// ranks.h: ranks of a job as processes, and the report of each rank.
 #pragma once
 
 #include "core/base/error.h"
@@ -18,7 +18,7 @@ namespace yoke::test {
 
 using Variables = std::map<std::string, std::string>;
 
-// A child process that runs `body` and tells its text; killed with it where it was not waited for.
+// Child process that runs `body` and returns its text. The destructor kills a child without a wait.
 class RankProcess {
 public:
     explicit RankProcess(const std::function<std::string()> &body)
@@ -49,7 +49,7 @@ public:
     }
     void signal(int number) const { kill(process_, number); }
     pid_t process() const { return process_; }
-    // Waits for its end.
+    // Waits for the end of the process.
     std::string result()
     {
         std::string text;
@@ -112,7 +112,7 @@ inline RendezvousOptions options_of(const Variables &variables, double timeout_s
     return options;
 }
 
-// Who came, and whether the store leads from each to all.
+// Returns the ranks of the rendezvous, and checks that each rank reaches all ranks through the store.
 inline std::string tell(const Rendezvous &met)
 {
     std::string text;
@@ -122,7 +122,7 @@ inline std::string tell(const Rendezvous &met)
     const auto ranks = all_gather(*met.store, "ranks", met.rank, met.size, std::to_string(met.rank),
                                   Deadline::after(20));
     for (const std::string &rank : ranks) text += rank;
-    // Rank 0 keeps the table until all have read it.
+    // Rank 0 keeps the store until all ranks have read it.
     met.store->add("done", 1, Deadline::after(20));
     if (met.server) met.server->wait_until_left(Deadline::after(20));
     return text;

@@ -1,4 +1,5 @@
-// Ranks whose system gives no thread, descriptor or memory while they make a group: all are told which, and of what.
+// Ranks without threads, descriptors or memory while they make a group: every rank gets the short rank and the
+// missing resource.
 #include "core/comm/init.h"
 #include "core/comm/local_groups.h"
 #include "tests/core/comm/ranks.h"
@@ -15,7 +16,7 @@
 #include <future>
 #include <new>
 
-// A sanitizer has an operator new of its own, and pairs each piece with how it is freed.
+// A sanitizer has its own operator new, and checks that each block is freed by the matching function.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define YOKE_TEST_IS_PLAIN
 #endif
@@ -24,7 +25,7 @@
 
 namespace {
 
-// The calling thread gets so many pieces of memory, not the next one, and all behind it; below 0 it gets all.
+// Blocks of memory that the calling thread still gets before a single allocation fails; below 0 none fails.
 thread_local int before_lack = -1;
 
 void *given(size_t bytes)
@@ -34,7 +35,7 @@ void *given(size_t bytes)
     throw std::bad_alloc();
 }
 
-// The calling thread starts so many more threads, and the system refuses the next ones; below 0 it refuses none.
+// Threads that the calling thread may still start before the system refuses; below 0 none is refused.
 thread_local int before_refusal = -1;
 
 }  // namespace
@@ -79,7 +80,7 @@ void operator delete[](void *memory, size_t) noexcept
 namespace yoke::test {
 namespace {
 
-// From now on this process gets so many more descriptors.
+// Limits this process to so many more descriptors from now on.
 [[maybe_unused]] void allow_descriptors(int more)
 {
     std::vector<int> next;
@@ -105,7 +106,7 @@ InitOptions rank_of(int rank, const std::string &url)
     return options;
 }
 
-// What three ranks are told, of which one does something first.
+// Returns the reports of three ranks; the victim runs `first` before init.
 std::vector<std::string> told_by(const std::string &url, int victim,
                                  const std::function<void()> &first,
                                  const std::function<void(Group &)> &then = {})
@@ -114,11 +115,11 @@ std::vector<std::string> told_by(const std::string &url, int victim,
     for (const int rank : {0, 1, 2})
         ranks.push_back(RankProcess([&, rank]() -> std::string {
             const struct AtEnd {
-                ~AtEnd() { finalize_groups(); }  // rank 0 waits for the others
+                ~AtEnd() { finalize_groups(); }  // rank 0 waits for the other ranks
             } at_end;
             if (first && rank == victim) first();
             const Ref<Group> group = init_group(rank_of(rank, url), "comm.init");
-            group->run(barrier(), false);  // in which who has it by then is told
+            group->run(barrier(), false);  // a rank with a group raises here
             if (then) then(*group);
             return "made";
         }));
@@ -155,7 +156,7 @@ TEST(Shortage, OfThreadsAtInitIsToldToAll)
     }
 }
 
-// Of so many descriptors that it reaches the others at all, up to those with which all is well.
+// Tries growing numbers of descriptors: from the least that reaches the other ranks up to the first that suffices.
 [[maybe_unused]] void expect_each_lack_to_be_told(
     const char *call, int victim, int least,
     const std::function<std::vector<std::string>(int)> &run)
@@ -180,14 +181,14 @@ TEST(Shortage, OfDescriptorsAtInitIsToldToAll)
 {
     expect_each_lack_to_be_told("comm.init", 1, 0,
                                 [](int more) { return told(1, [=] { allow_descriptors(more); }); });
-    // Of the port's, of the watch thread's, and of the others' connections.
+    // The port, the watch thread and the other ranks' connections need descriptors.
     for (const int more : {0, 1, 2, 3, 4}) {
         const auto texts = told(0, [=] { allow_descriptors(more); });
         expect_named(texts, 0, {"comm.init: rank 0 (host", "Too many open files", "ulimit -n"});
     }
 }
 
-// Of so many that it can read the file.
+// Needs enough descriptors to read the file.
 TEST(Shortage, OfDescriptorsByAFileIsToldToAll)
 {
     const std::string path = testing::TempDir() + "yoke-short-" + std::to_string(getpid());
@@ -201,7 +202,7 @@ TEST(Shortage, OfDescriptorsByAFileIsToldToAll)
     unlink(path.c_str());
 }
 
-// Others of its process have taken those that were left when it began to listen.
+// The process has used its last descriptors when listening begins.
 TEST(Shortage, OfDescriptorsForAnyConnectionIsToldToAll)
 {
     const Port port;
@@ -250,7 +251,7 @@ TEST(Shortage, OfDescriptorsAtSplitIsToldToAll)
     });
 }
 
-// The first ranks have their threads already. They wait for the others at the store, and must be told.
+// The first ranks have their threads already. They wait for the other ranks at the store, and must raise.
 TEST(Shortage, OfThreadsForRanksOfOneProcessIsRaised)
 {
     for (int32_t refused = 1; refused < 4; ++refused) {
@@ -266,7 +267,7 @@ TEST(Shortage, OfThreadsForRanksOfOneProcessIsRaised)
     }
 }
 
-// Each piece of memory in turn: what one rank makes of its part is of no use where the other has none.
+// Fails each allocation in turn. A rank cannot use its subgroup if another rank has none.
 TEST(Shortage, OfMemoryAtSplitIsToldToAll)
 {
     bool is_enough = false;
@@ -279,7 +280,7 @@ TEST(Shortage, OfMemoryAtSplitIsToldToAll)
             if (is_short) is_enough = std::exchange(before_lack, -1) >= 0;
             part->run(barrier(), false);
         });
-        // What tidies up behind the making may do without.
+        // The cleanup after split can work without this memory.
         if (told != std::vector<std::string>(2))
             expect_all_told(told, {"YOKE_E_OOM split: rank 1 (host", "memory"});
         EXPECT_FALSE(is_enough && piece < 50);

@@ -1,5 +1,4 @@
-// Parts of groups, those that live on, their memory and their end: core/comm/split.cpp, peer_memory.cpp,
-// living_groups.cpp.
+// Subgroups, shrunk groups, their memory and their end: core/comm/split.cpp, peer_memory.cpp, living_groups.cpp.
 #include "core/comm/coalesce.h"
 #include "tests/core/comm/threads.h"
 
@@ -26,7 +25,7 @@ TEST(Group, SplitsByColorAndKey)
         EXPECT_EQ(part.present(), rank != 3);
         if (!part.present()) return;
         EXPECT_EQ(part->size(), rank % 2 ? 1 : 2);
-        EXPECT_EQ(part->rank(), rank == 0 ? 1 : 0);  // the keys turn their order round
+        EXPECT_EQ(part->rank(), rank == 0 ? 1 : 0);  // the keys reverse the order
         const Tensor t = filled(1, static_cast<float>(rank));
         part->run(reduce_all(t), false);
         EXPECT_EQ(values(t)[0], rank % 2 ? 1 : 2);
@@ -46,7 +45,7 @@ TEST(Group, ShrinksToTheRanksThatCome)
         const Tensor t = filled(1, static_cast<float>(rank));
         part->run(reduce_all(t), false);
         EXPECT_EQ(values(t)[0], 5);
-        const Ref<Group> again = part->shrink(5);  // in which all come
+        const Ref<Group> again = part->shrink(5);  // all ranks come
         again->run(reduce_all(t), false);
         EXPECT_EQ(values(t)[0], 15);
     });
@@ -79,7 +78,7 @@ TEST(Group, FailsWhereRanksAskForUnlikeMemory)
         group.empty(shape, YOKE_F32, open_device("cpu"));
     });
     expect_all_told(told, {"empty: rank 0", "5 elements of float32", "rank 1", "4 of float32"});
-    // As any call that differs.
+    // The group has failed, as after any mismatched call.
     EXPECT_EQ(each_rank(groups, [](Group &each) { each.run(barrier(), false); }), told);
 }
 
@@ -189,7 +188,7 @@ TEST(Group, MakesMemoryBehindTheCallsBeforeIt)
             const Ref<Work> behind = group.run(reduce_all(other, YOKE_REDUCE_MAX), true);
             with->wait(-1);
             EXPECT_EQ(values(t)[999], 2);
-            t = {};  // amid the call behind it
+            t = {};  // during the second call
             behind->wait(-1);
         }
     });
@@ -274,7 +273,7 @@ TEST(Group, IsLeftByItsOwnThread)
     }
 }
 
-// What it holds, and whom it tells of a cause, is counted.
+// Store that counts the held keys and the watchers of a cause.
 class CountingStore final : public Store {
 public:
     std::optional<uint64_t> when_set(std::string_view key, Then then) override
@@ -356,7 +355,7 @@ TEST(Group, IsNotTakenForOneThatLivesWhenItHasEnded)
     EXPECT_EQ(store->watched, 0);
 }
 
-// A rank that has come to one has left those before it.
+// A rank at a barrier needs no keys of earlier barriers.
 TEST(Group, LeavesTheKeysOfItsLastMonitoredBarrierAlone)
 {
     const auto store = std::make_shared<CountingStore>();
@@ -372,7 +371,7 @@ TEST(Group, LeavesTheKeysOfItsLastMonitoredBarrierAlone)
                 Group::make(std::move(members), {}, Deadline::after(20), kCall);
         }));
     for (auto &each : making) each.get();
-    EXPECT_EQ(store->held(), 0u);  // of their making
+    EXPECT_EQ(store->held(), 0u);  // keys of making the group
     expect_error(YOKE_E_TIMEOUT, {"monitored_barrier", "rank 1"},
                  [&] { groups[0]->monitored_barrier(0.01); });
     const size_t of_one_given_up = store->held();

@@ -1,4 +1,4 @@
-// threads.h: groups whose ranks are threads of the test, and what each of them comes to.
+// threads.h: groups whose ranks are threads of the test, and the result of each rank.
 #pragma once
 
 #include "core/comm/group.h"
@@ -15,7 +15,7 @@ namespace yoke::test {
 
 inline constexpr const char *kCall = "init_all";
 
-// On a device whose memory the host reaches.
+// Returns a tensor on a device whose memory the CPU reaches.
 inline Tensor filled_on(Device &device, int64_t count, float value)
 {
     const int64_t shape[] = {count};
@@ -53,7 +53,7 @@ inline Collective barrier()
     return {};
 }
 
-// What each rank came to: "" or what it raised.
+// Returns each rank's result: "" or the text of its error.
 inline std::vector<std::string> each_rank(std::vector<Ref<Group>> &groups,
                                           const std::function<void(Group &)> &body)
 {
@@ -82,7 +82,7 @@ inline void expect_all_told(const std::vector<std::string> &told,
     }
 }
 
-// Issues calls of one group together, in this thread if it may, and raises what they failed with.
+// Issues calls of a group together, in this thread if possible, and raises their error.
 inline void run_together(Group &group, std::vector<IssuedCall> calls)
 {
     CallIssuer::Together together{&group.issuer(), std::move(calls)};

@@ -1,4 +1,4 @@
-// warnings.h: what this process logs as a warning of connections between ranks, while one of these lives.
+// warnings.h: warnings about connections between ranks, collected from this process while an object lives.
 #pragma once
 
 #include "core/base/log.h"

@@ -1,4 +1,4 @@
-// What the host's memory is for this process: the least of machine, control groups and limits of the process.
+// Host memory for this process: the least of machine, control groups and limits of the process.
 #include "core/device/free_memory.h"
 
 #include "core/backend/registry.h"
@@ -33,7 +33,7 @@ protected:
         std::ofstream(root_ / file) << text << "\n";
     }
     Groups groups(const std::string &proc) const { return {proc, root_}; }
-    // A machine of 1,000 MiB, 800 of them free.
+    // Returns the memory of a machine with 1,000 MiB, 800 of them free, within these limits.
     FreeMemory within(const std::string &proc,
                       const detail::ProcessLimits &process = kNoLimits) const
     {
@@ -64,7 +64,7 @@ TEST_F(HostFreeMemory, IsTheTightestGroupsOnTheWayToTheRoot)
     write("a/b/memory.max", std::to_string(400 * kMiB));
     write("a/b/memory.current", std::to_string(10 * kMiB));
     const FreeMemory free_memory = within("0::/a/b\n");
-    EXPECT_EQ(free_memory.free, 250 * kMiB);  // files that were read are given back
+    EXPECT_EQ(free_memory.free, 250 * kMiB);  // cached files count as free
     EXPECT_EQ(free_memory.total, 600 * kMiB);
     EXPECT_NE(free_memory.limit.find("a/memory.max"), std::string::npos) << free_memory.limit;
     EXPECT_TRUE(free_memory.kills);
@@ -75,7 +75,7 @@ TEST_F(HostFreeMemory, ReadsVersionOneToo)
     write("memory/x/memory.limit_in_bytes", std::to_string(300 * kMiB));
     write("memory/x/memory.usage_in_bytes", std::to_string(100 * kMiB));
     write("memory/x/memory.stat", "total_inactive_file " + std::to_string(20 * kMiB));
-    write("memory/memory.limit_in_bytes", "9223372036854771712");  // none
+    write("memory/memory.limit_in_bytes", "9223372036854771712");  // no limit
     const FreeMemory free_memory = within("5:cpu:/y\n4:memory:/x\n");
     EXPECT_EQ(free_memory.free, 220 * kMiB);
     EXPECT_EQ(free_memory.total, 300 * kMiB);

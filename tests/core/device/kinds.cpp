@@ -1,5 +1,5 @@
-// Kinds that are switched off, and the device that is used without being named. Each piece runs in a fresh process,
-// since devices are opened once for ever.
+// Kinds that are switched off, and the default device. Each part runs in a fresh process, because devices open once
+// for ever.
 #include "core/device/kinds.h"
 #include "core/base/config.h"
 #include "core/base/lent.h"
@@ -23,7 +23,7 @@ using test::fake;
 using test::in_fresh_process;
 using test::prepare;
 
-// Stands in for the layers that tell what lives: whether the device was switched off while they were asked.
+// Records of a stand-in for the layers that report live objects: whether the device was off at each call.
 std::vector<bool> off_while_asked;
 int64_t one_thing(Device &device, size_t most, std::vector<std::string> &names)
 {
@@ -70,7 +70,7 @@ TEST(DeviceKinds, ATensorOfAKindThatWasJustSwitchedOffIsRefusedBeforeItHasMemory
         const std::vector<int64_t> shape{3};
         expect_error(YOKE_E_UNAVAILABLE, {"fake:0", "disabled"},
                      [&] { make_layout(device, YOKE_F32, shape, nullptr, "test"); });
-        disable("fake");  // nothing was left behind
+        disable("fake");  // the refused tensor left no object behind
     });
 }
 
@@ -86,7 +86,7 @@ TEST(DeviceKinds, AFirstUseWhileAKindIsOffDecidesNothingForTheTimeAfter)
         prepare();
         disable("fake");
         EXPECT_EQ(current_device().name, "cpu");
-        set_config("YOKE_DEVICE", "cpu");  // nothing was used up either
+        set_config("YOKE_DEVICE", "cpu");  // the default was not fixed either
         set_config("YOKE_DEVICE", "");
         enable("fake");
         EXPECT_EQ(current_device().name, "fake:0");

@@ -42,7 +42,7 @@ struct Racer {
     int answer;  // to be read from
 };
 
-// Starts with all others, once `start` is closed; holds its lease until it is killed.
+// Starts a process that waits until `start` is closed, leases a card, and holds the lease until a kill.
 Racer start_racer(const Machine &machine, const int (&start)[2])
 {
     int answer[2];

@@ -1,4 +1,5 @@
-// One device, measured now: joined to its card by UUID or address; told apart when it is gone or nobody knows of it.
+// A device, measured now: joined to its card by UUID or address. A missing device and an unknown device are reported
+// apart.
 #include "core/device/sample.h"
 
 #include "tests/core/expect_error.h"
@@ -15,7 +16,7 @@ using test::in_fresh_process;
 
 class Sample : public test::Tree {
 protected:
-    // A machine of one card without NVML.
+    // Makes a machine with a card and without NVML.
     void prepare()
     {
         const std::string card =

@@ -1,4 +1,4 @@
-// Streams over a fake backend that writes down what it is asked: who waits for whom, and what memory waits for.
+// Streams over a fake backend that logs its calls: waits between streams, and waits of memory.
 #include "core/device/inner_stream.h"
 #include "core/memory/alloc_conf.h"
 #include "core/memory/memory.h"
@@ -46,7 +46,7 @@ TEST(DeviceStreams, LaunchesAndCopiesCarryTheCurrentStream)
         const Ref<Stream> side = make_stream(device, 0);
         {
             const OnStream on(side);
-            made_on(device);  // so that its arena has memory
+            made_on(device);  // gives the stream's arena memory
         }
         fake_streams.take();
         ops::add(*x, *x);
@@ -159,7 +159,7 @@ TEST(DeviceStreams, AStreamThatWasReleasedServesTheNextWhoAsksOnceItIsIdle)
         EXPECT_EQ(fake_streams.made, 2);
         EXPECT_EQ(fake_streams.destroyed, 0);
         void *block = x->data;
-        x = nullptr;  // freed after its stream had been let go
+        x = nullptr;  // freed after the release of its stream
         const OnStream on(side);
         EXPECT_EQ(made_on(device)->data, block);
     });
@@ -336,7 +336,7 @@ TEST(Streams, OnlyThoseOfScriptsKeepTheirKindFromBeingDisabled)
         Ref<Stream> stream = make_inner_stream(device);
         disable("fake");
         enable("fake");
-        stream = nullptr;  // it rests
+        stream = nullptr;  // the stream rests
         stream = make_stream(device, 0);
         EXPECT_EQ(fake_streams.made, 1);
         expect_error(YOKE_E_STATE, {"fake is in use: 1 stream of fake:0"}, [] { disable("fake"); });

@@ -39,7 +39,7 @@ TEST(DoctorProbe, AProgramThatHangsIsEndedWithItsChildrenAtTheDeadline)
     EXPECT_LT(took, 20);
     const int child = atoi(outcome.output.c_str());
     ASSERT_GT(child, 1);
-    // Its parent is gone, so whoever inherits it has to fetch its status: that takes a moment.
+    // The child's parent is gone. Another process inherits the child and fetches its status after a moment.
     for (int i = 0; i < 2000 && kill(child, 0) == 0; ++i) {
         RecordedRoot root;
         const std::string stat = root.line("/proc/" + std::to_string(child) + "/stat");
@@ -97,7 +97,7 @@ TEST(DoctorProbe, TheProgramIsFoundInTheFolderThatIsNamed)
     EXPECT_NE(probe_program(facts), program);
 }
 
-// ---- A probe on a card that is stated by hand, with a program that is stated by hand
+// ---- A probe on a made-up card with a made-up program
 
 Facts one_card()
 {
@@ -315,8 +315,8 @@ TEST(DoctorChecks, ABuildServesWhatItsArchsSay)
         return check_compute_capability(facts);
     };
     EXPECT_EQ(status("80", 86).status, kOk);         // machine code serves later minors
-    EXPECT_EQ(status("80", 90).status, kOk);         // by its PTX
-    EXPECT_EQ(status("80-real", 90).status, kFail);  // which this has not
+    EXPECT_EQ(status("80", 90).status, kOk);         // by the PTX
+    EXPECT_EQ(status("80-real", 90).status, kFail);  // no PTX
     EXPECT_EQ(status("90-virtual", 90).status, kOk);
     EXPECT_EQ(status("90a", 90).status, kOk);
     EXPECT_EQ(status("90a", 100).status, kFail);

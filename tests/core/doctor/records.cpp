@@ -1,4 +1,4 @@
-// What a recording keeps of the kernel's log and of names, and what a card's finding says where little is known.
+// Recordings: kept parts of the kernel's log and of names, and a card's finding with few known facts.
 #include "core/doctor/checks.h"
 #include "core/doctor/log.h"
 #include "core/doctor/redact.h"

@@ -1,5 +1,4 @@
-// Whom dumps of a group's ranks blame, over records that are made up: core/hang/hang.cpp, hang_calls.cpp,
-// hang_findings.cpp.
+// Ranks that dumps blame, over made-up records: core/hang/hang.cpp, hang_calls.cpp, hang_findings.cpp.
 #include "core/hang/hang.h"
 
 #include "tests/core/comm/made_dumps.h"
@@ -30,7 +29,7 @@ struct Told {
             if (each.kind == kind) all.insert(all.end(), each.ranks.begin(), each.ranks.end());
         return all;
     }
-    // That the only finding of a kind has these parts.
+    // Checks that the only finding of a kind has these parts.
     void expect(FindingKind kind, std::initializer_list<const char *> parts) const
     {
         const std::vector<std::string> all = texts(kind);
@@ -40,7 +39,7 @@ struct Told {
     }
 };
 
-// Reports point into their dumps, which stay.
+// Returns the report. Keeps the dumps, because reports point into them.
 Told told(std::vector<Dump> dumps, const IsRunning &is_running = nobody_knows)
 {
     static std::vector<std::vector<Dump>> kept;
@@ -154,7 +153,7 @@ TEST(Hang, ManyRanksAreNamedByTheirRange)
     for (int32_t rank = 1; rank < 5; ++rank) dumps.push_back(Made(rank, 6).done(kReduce, 2));
     dumps[1] = Made(1, 6);
     dumps.push_back(Made(5, 6));
-    // Rank 0 is in its first call, which others have finished: not one that is missing.
+    // Rank 0 is in its first call, and other ranks have finished this call. So rank 0 is not missing.
     const Told all = told(std::move(dumps));
     EXPECT_EQ(all.report.blamed, (Ranks{1, 5}));
     all.expect(FindingKind::kNeverCame, {"ranks 1, 5 have not called it"});
@@ -198,7 +197,7 @@ TEST(Hang, WhoWaitForEachOtherAreOneCircle)
     std::vector<Dump> ring;
     for (int32_t rank = 0; rank < 4; ++rank)
         ring.push_back(Made(rank, 5).recv((rank + 1) % 4, kRunning, 9));
-    ring.push_back(Made(4, 5).recv(0, kRunning, 9));  // waits for the ring, and is not in it
+    ring.push_back(Made(4, 5).recv(0, kRunning, 9));  // waits for the ring from outside
     const Told all = told(std::move(ring));
     EXPECT_EQ(all.report.blamed, (Ranks{0, 1, 2, 3}));
     EXPECT_EQ(all.ranks(FindingKind::kCycle), (Ranks{0, 1, 2, 3}));
@@ -236,7 +235,7 @@ TEST(Hang, WhoWaitsForTwoCirclesIsInNone)
 
 TEST(Hang, ACallBehindAnotherOneLeadsToWhoIsMissingThere)
 {
-    // 0 waits for 1, which has queued the receive behind a call in which 2 is missing.
+    // Rank 0 waits for rank 1. Rank 1 has queued the receive behind a call in which rank 2 is missing.
     const Told all = told({Made(0, 3).in(kReduce, 1).send(1, kQueued, 2),
                            Made(1, 3).in(kReduce, 1).recv(0, kQueued, 2), Made(2, 3)});
     EXPECT_EQ(all.report.blamed, Ranks{2});
@@ -249,7 +248,7 @@ TEST(Hang, ACallBehindAnotherOneLeadsToWhoIsMissingThere)
          "rank 1 (host h1, process 101) has called it, and is in recv of 4 float32 from rank 2"});
 }
 
-// ---- Meetings ---------------------------------------------------------------------------------------------------
+// ---- Rendezvous -------------------------------------------------------------------------------------------------
 
 TEST(Hang, WhoDoesNotComeToSplitIsBlamedAfterAWhile)
 {
@@ -266,12 +265,12 @@ TEST(Hang, WhoDoesNotComeToSplitIsBlamedAfterAWhile)
     EXPECT_EQ(other.report.blamed, Ranks{1});
 }
 
-// ---- Groups that have failed ------------------------------------------------------------------------------------
+// ---- Failed groups ----------------------------------------------------------------------------------------------
 
 TEST(Hang, OfAFailedGroupThePlaceOfTheFailureCounts)
 {
     const char *const cause = "all_reduce: rank 1 did not come";
-    // What was queued began when all had failed.
+    // The queued call began when the group had failed.
     const Told all = told({Made(0, 2)
                                .call(kReduce, kFailed, 1)
                                .call(kReduce, kFailed, 2, 4, 5)
@@ -281,7 +280,7 @@ TEST(Hang, OfAFailedGroupThePlaceOfTheFailureCounts)
     EXPECT_EQ(all.report.blamed, Ranks{1});
     all.expect(FindingKind::kCause, {cause});
     all.expect(FindingKind::kIn, {"call 1: rank 0 for 10 s"});
-    // One that failed for its caller alone is over.
+    // A call that failed for its caller alone is over.
     EXPECT_FALSE(
         told({Made(0, 2).call(kReduce, kFailed, 1), Made(1, 2).done(kReduce, 1)}).report.hangs);
 }
@@ -315,7 +314,7 @@ TEST(Hang, CallsThatTheRingHasLostAreFinished)
     Dump dump = Made(1, 2).done(kReduce, 1).done(kReduce, 1).in(kReduce, 2);
     dump.records.erase(dump.records.begin());
     const Told all = told({Made(0, 2).in(kReduce, 2), dump});
-    EXPECT_EQ(all.report.blamed, Ranks{0});  // it is still in the first one
+    EXPECT_EQ(all.report.blamed, Ranks{0});  // rank 0 is still in call 1
     all.expect(FindingKind::kUnderWay, {"call 1", "rank 1 has finished it"});
 }
 

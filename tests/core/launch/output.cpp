@@ -1,4 +1,4 @@
-// Lines of ranks, and what they tell in error files.
+// Lines of ranks, and the content of their error files.
 #include "core/launch/output.h"
 #include "core/launch/error_file.h"
 
@@ -18,7 +18,7 @@
 namespace yoke {
 namespace {
 
-// A file in the working directory that goes with it.
+// File in the working directory, removed by the destructor.
 class File {
 public:
     File() : path_("launch-test-" + std::to_string(getpid())) {}
@@ -49,13 +49,13 @@ TEST(Output, LinesThatComeInPiecesAreWholeAndLongOnesAreCut)
     one.add("y");
     one.finish();
     other.finish();
-    one.finish();  // nothing is left
+    one.finish();  // no text is left
     while (!sink.is_empty()) sink.write_some();
     close(fd);
     EXPECT_EQ(file.text(), "[1] b\n[1] \n[0] aa\n[0] " + longest + "\n[0] y\n[1] c\n");
 }
 
-// A terminal whose other side nobody reads.
+// Terminal whose other side no program reads.
 class StalledTerminal {
 public:
     StalledTerminal() { EXPECT_EQ(openpty(&other_, &fd_, nullptr, nullptr, nullptr), 0); }
@@ -76,7 +76,7 @@ void fill(LineSink &sink)
     for (int rest = 1 << 20; rest > 0; --rest) {
         pollfd wanted{sink.fd(), POLLOUT, 0};
         if (poll(&wanted, 1, 0) == 0) break;
-        sink.write_some();  // a write that waited would do so for ever
+        sink.write_some();  // a blocking write would wait for ever
     }
     EXPECT_FALSE(sink.is_empty());
     EXPECT_FALSE(sink.is_broken());

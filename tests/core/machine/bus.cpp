@@ -22,7 +22,7 @@ TEST_F(Bus, GraphicsCardsAndAcceleratorsAreFoundAndNothingElse)
     device("pci0000:60/0000:60:01.0/0000:61:00.0", "10de", "2335", "030200");
     device("pci0000:60/0000:60:02.0/0000:62:00.0", "1002", "740f", "120000");
     device("pci0000:60/0000:60:03.0/0000:63:00.0", "1a03", "2000", "030000");
-    device("pci0000:60/0000:60:01.0/0000:61:00.1", "10de", "22ba", "040300");  // its sound
+    device("pci0000:60/0000:60:01.0/0000:61:00.1", "10de", "22ba", "040300");  // the card's sound device
     const std::vector<Card> cards = read_pci_cards(root);
     ASSERT_EQ(cards.size(), 4u);
     EXPECT_STREQ(cards[0].info.vendor, "intel");
@@ -132,7 +132,7 @@ TEST_F(Bus, ACardBehindTheBridgesOfAThunderboltControllerIsExternalToo)
     EXPECT_EQ(cards.at(0).info.is_egpu, 1);
     EXPECT_STREQ(cards[0].info.enclosure, "Sonnet Breakaway");
     EXPECT_EQ(cards[0].info.enclosure_rate, 40e9);
-    // A dock that was not let in reaches nothing.
+    // An unauthorized dock reaches no card.
     write("/sys/devices/" + controller + "/authorized", "0\n");
     cards = read_pci_cards(root);
     read_enclosures(root, cards);

@@ -1,4 +1,4 @@
-// The catalog of cards: its rows are whole, and a driver's name finds the right one.
+// Catalog of cards: complete rows, and the right row for a driver's name.
 #include "core/machine/catalog.h"
 
 #include <gtest/gtest.h>

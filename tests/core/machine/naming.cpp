@@ -1,4 +1,4 @@
-// Cards by UUID and by address: partitioned ones, and what is said when no card has either.
+// Cards by UUID and by address: partitioned cards, and messages if no card has either.
 #include "core/select/choice.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/machines.h"

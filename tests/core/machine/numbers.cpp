@@ -23,7 +23,8 @@ TEST(Number, IsWhatATextStartsWith)
     EXPECT_EQ(rest, "");
 }
 
-// The C library with a locale that writes a comma for the point, made for the test: few machines have one.
+// Fixture with the C library in a locale that writes a comma for the point. The test makes the locale, because few
+// machines have it.
 class CommaLocale : public test::Tree {
 protected:
     void SetUp() override

@@ -1,4 +1,4 @@
-// What a process is called: by its title or by what the kernel knows it by, without arguments, and fit to be shown.
+// Displayed name of a process: its title or the kernel's name, without arguments, and safe to print.
 #include "core/machine/proc.h"
 #include "tests/core/tree.h"
 

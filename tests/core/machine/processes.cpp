@@ -1,4 +1,5 @@
-// What /proc and /dev tell: the driver, the machine's kind, processes, Jetsons; and the reasons that follow.
+// Facts from /proc and /dev: the driver, the machine's kind, processes, Jetsons; and the reasons drawn from these
+// facts.
 #include "core/machine/facts.h"
 #include "core/machine/nvidia_module.h"
 #include "core/machine/proc.h"
@@ -58,7 +59,7 @@ TEST_F(Proc, ContainersAndVirtualMachinesAreToldByTheirMarks)
     write("/run/.containerenv", "");
     EXPECT_EQ(fact(read_place, "container"), "podman");
     write("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
-    EXPECT_EQ(fact(read_place, "virtual_machine"), "");  // a bare one
+    EXPECT_EQ(fact(read_place, "virtual_machine"), "");  // bare metal
     write("/proc/cpuinfo", "flags\t\t: fpu hypervisor\n");
     EXPECT_EQ(fact(read_place, "virtual_machine"), "amazon");
     write("/sys/class/dmi/id/sys_vendor", "QEMU\n");
@@ -239,7 +240,7 @@ TEST_F(Proc, AJetsonIsAnIntegratedCardWithTheProcessorsMemory)
 // ---- Reasons --------------------------------------------------------------------------------------------------------
 
 struct Case {
-    const char *part;  // of the reason; "" for none
+    const char *part;  // part of the reason; "" without a reason
     void (*change)(Machine &, yoke_card_info &);
 };
 
@@ -321,7 +322,7 @@ TEST_F(Proc, AClosedFileOfTheCardIsAReason)
     };
     EXPECT_EQ(reason(), "");
     EXPECT_TRUE(test::passes_in_child([&] {
-        // For root no file is closed.
+        // Root may open every file.
         if (geteuid() != 0 || setuid(65534) != 0) return;
         EXPECT_NE(reason().find("may not open /dev/nvidia0"), std::string::npos) << reason();
     }));

@@ -1,4 +1,4 @@
-// Vendors: found by name and number, and what is said of the cards of those that no backend serves.
+// Vendors: found by name and number, and reasons for cards of vendors without a backend.
 #include "core/machine/vendor.h"
 
 #include <gtest/gtest.h>

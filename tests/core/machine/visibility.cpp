@@ -1,4 +1,4 @@
-// Which cards CUDA would show: every rule of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, as tables.
+// Cards that CUDA would show: every rule of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, as tables.
 #include "core/machine/visibility.h"
 
 #include "core/base/log.h"
@@ -47,8 +47,8 @@ Machine four()
 struct Vector {
     const char *value;  // nullptr: not set
     Indexes cards;
-    const char *problem = "";    // a part of it; "" for none
-    const char *corrected = "";  // all of it
+    const char *problem = "";    // a part of the text; "" without a problem
+    const char *corrected = "";  // the whole text
 };
 
 void hold(const Machine &machine, const Vector &vector, const char *order = "PCI_BUS_ID")
@@ -136,7 +136,7 @@ TEST(Visibility, ACardNamedTwiceHidesAll)
              Vector{"1,2,1", {}, "entry '1' names a card for the second time", "1,2"},
              Vector{"GPU-aa,GPU-aa", {}, "second time", "GPU-aa11"},
              Vector{"GPU-aa,GPU-aa11", {}, "second time", "GPU-aa11"},
-             // What stands behind the end of the list is not read.
+             // Entries behind the end of the list are not read.
              Vector{"0,9,0", {0}, "beyond the last card", "0"},
          })
         hold(four(), vector);
@@ -163,7 +163,7 @@ TEST(Visibility, UuidsMayBeShortenedWhileTheyNameOneCard)
 TEST(Visibility, KindsOfEntriesDoNotMix)
 {
     Machine machine = four();
-    machine.cards.erase(machine.cards.begin() + 3);  // so that GPU-c is one card
+    machine.cards.erase(machine.cards.begin() + 3);  // leaves a single GPU-c
     for (const Vector &vector : {
              Vector{"GPU-c,1", {2}, "entry '1' does not begin with GPU-", "GPU-cc33,GPU-bb22"},
              Vector{"1,GPU-c", {1}, "entry 'GPU-c' is a UUID among numbers", "GPU-bb22,GPU-cc33"},
@@ -195,7 +195,7 @@ TEST(Visibility, CudaShowsOneMigInstanceAndNothingBesideIt)
              Vector{"1", {3}},
              Vector{"1,0", {1}, "one MIG instance", "1"},
              Vector{
-                 "2", {}, "beyond the last card, 1"},  // the one without instances does not count
+                 "2", {}, "beyond the last card, 1"},  // a card without instances does not count
              Vector{"GPU-aa", {1}},
              Vector{"MIG-22", {2}},
              Vector{"MIG-2", {2}},
@@ -303,7 +303,7 @@ TEST(Visibility, AnInstanceIsAlsoNamedByItsCardAndNumbers)
         hold(machine, Vector{none.c_str(), {}, "names no MIG instance of this machine"});
     for (const std::string &none : {a + "/7", a + "/7/0/1", a + "/x/0", a})
         hold(machine, Vector{none.c_str(), {}, "is the beginning of no UUID"});
-    // A driver before 470 has that for a UUID.
+    // A driver before 470 has such a UUID.
     put(machine.cards[2].info.uuid, a + "/8/0");
     machine.cards[2].gpu_instance = -1;
     hold(machine, Vector{(a + "/8/0").c_str(), {2}});

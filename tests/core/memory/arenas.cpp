@@ -1,4 +1,4 @@
-// How arenas of several streams share the memory of one device: core/memory/growth.cpp, ladder.cpp.
+// Arenas of several streams that share the memory of a device: core/memory/growth.cpp, ladder.cpp.
 #include "tests/core/memory/arenas.h"
 #include "core/memory/graph_pool.h"
 #include "tests/core/expect_error.h"
@@ -104,7 +104,7 @@ TEST_P(Arenas, ABlockThatOthersUsedIsWaitedForBeforeARequestIsRefused)
     free_block(device, block);
 }
 
-// Two threads wait for the device at once: one of them began before the work, the other one behind it.
+// Two threads wait for the device at once: the first began before the work, the second behind the work.
 TEST_P(Arenas, AWaitSettlesWhatWasFreeWhenItBegan)
 {
     Growth &growth = memory_of(device).growth();
@@ -172,8 +172,7 @@ TEST(Losses, MemoryThatCannotGoBackIsTold)
     }
 }
 
-// Two runs of the first stream have the memory that the request wants, and no run alone has it.
-// The wait began before the graph's end, and replays that came later are not behind the wait.
+// The wait began before the graph's end. Later replays are not behind the wait.
 TEST_P(Arenas, AWaitThatBeganBeforeAGraphsEndSettlesNothingOfTheGraph)
 {
     Growth &growth = memory_of(device).growth();
@@ -198,7 +197,7 @@ TEST_P(Arenas, AWaitThatBeganBeforeAGraphsEndSettlesNothingOfTheGraph)
     machine.hollow.work().finish();
 }
 
-// Each replay uses memory that the capture has freed.
+// Each replay uses memory freed by the capture.
 TEST_P(Arenas, MemoryOfAGraphIsNotSettledByAWaitBeforeItsLastReplay)
 {
     const Ref<GraphPool> pool = GraphPool::make(device, one->lane.id);

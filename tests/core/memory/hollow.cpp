@@ -1,4 +1,4 @@
-// The hollow device: its addresses, its order of work, its failures; and the checker of order over it.
+// Hollow device: its addresses, order of work and failures, and the checker of order over the device.
 #include "core/memory/hollow.h"
 
 #include "core/base/error.h"

@@ -1,4 +1,4 @@
-// kept.h: objects that stay until the process ends. Threads remember a device until they end.
+// kept.h: objects that stay until the process ends, because threads remember a device until their end.
 #pragma once
 
 #include "core/base/immortal.h"

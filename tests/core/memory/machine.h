@@ -46,7 +46,7 @@ public:
     Machine(const Machine &) = delete;
     Machine &operator=(const Machine &) = delete;
 
-    // Returns a block for work of that stream, which is ordered behind all that used its bytes.
+    // Returns a block for work of this stream, ordered behind all earlier uses of its bytes.
     Block *alloc(uint64_t bytes, const Lane &lane)
     {
         Block *block = allocate_block(device, bytes, lane.id);

@@ -1,4 +1,4 @@
-// Blocks of device memory over a fake device that counts what reaches it. It has plain memory alone.
+// Blocks of device memory over a fake device that counts calls. The device has plain memory alone.
 #include "core/memory/memory.h"
 #include "core/base/thread_state.h"
 #include "core/memory/device_memory.h"
@@ -204,7 +204,7 @@ TEST_F(MemoryBlocks, WithoutCachingABlockHasTheVerySize)
     EXPECT_EQ(fake.held, 100 + 5000);
     EXPECT_EQ(memory_stats(device).allocated, 100 + 5000);
     set_caching(true);
-    free(small);  // it has no neighbours to wait with
+    free(small);  // no other block keeps the memory
     EXPECT_EQ(fake.held, 5000);
     free(large);
     EXPECT_EQ(fake.held, 0);
@@ -230,7 +230,7 @@ TEST_F(MemoryBlocks, AShortageGivesWaitingBlocksBackAndTriesAgain)
     fake.capacity = 24 << 20;
     free(alloc(12 << 20));
     free(alloc(64));
-    Block *block = alloc(23 << 20);  // fits only once all that waits is gone
+    Block *block = alloc(23 << 20);  // fits only after all waiting memory is gone
     EXPECT_EQ(fake.held, 23 << 20);
     free(block);
 }
@@ -319,7 +319,7 @@ TEST_F(MemoryBlocks, AThreadKeepsOnlySoMuchForItself)
     std::vector<Block *> blocks;
     for (int i = 0; i < kCount; ++i) blocks.push_back(alloc(4096));
     for (Block *block : blocks) free(block);
-    // Blocks that do not fit lie in the arena, where other threads find them.
+    // Blocks beyond the limit lie in the arena, where other threads find them.
     constexpr uint64_t kMost = ThreadCache::kMaxBytes / 2;
     const auto kept = static_cast<int>(kMost / 4096);
     EXPECT_EQ(thread_state().memory_cache->bytes_of(device), kMost);
@@ -366,7 +366,7 @@ TEST_F(MemoryBlocks, ManyThreadsNeverShareALiveBlock)
             for (Block *block : live) free(block);
             --running;
         });
-    // Meanwhile their magazines are emptied.
+    // Empties the threads' magazines meanwhile.
     while (running) empty_cache(&device);
     for (std::thread &thread : threads) thread.join();
     EXPECT_EQ(clashes, 0);

@@ -46,7 +46,7 @@ public:
         for (int pool = 0; pool < 3; ++pool) came[pool] = gone[pool] = {};
     }
 
-    // Returns the figures that are not as they should be. Peaks of several threads are not exact.
+    // Returns the figures with wrong values. Peaks of several threads are not exact.
     std::string differences(const Figures &figures, bool with_peaks) const
     {
         std::string found;

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Would the tests notice a wrong allocator?  mutants.py FOLDER [--list] [--first N] [--every N] [--only REGEX]
 
-Makes mutants of core/memory and of the streams that it orders by: each wait, coalescing, search and count is left out in
-turn. Statements that are calls of that kind are found in the sources; conditions stand in CONDITIONS. Each mutant is
-built in FOLDER, a tree of its own, and meets the C++ tests of core/memory and core/device and the random programs of
-tests/fuzz/memory. Mutants that change nothing that a caller can see stand in EQUIVALENT, each with its reason. The exit
-status is 1 if less than 95 % are caught.
+Makes mutants of core/memory and of the streams by which it orders work. Each mutant leaves out a wait, coalescing, search or
+count. Statements that call such functions are found in the sources; conditions stand in CONDITIONS. Each mutant is built in
+FOLDER, in a separate tree, and meets the C++ tests of core/memory and core/device and the random programs of tests/fuzz/memory.
+Mutants without a visible effect stand in EQUIVALENT, each with its reason. The exit status is 1 if less than 95 % are caught.
 """
 import argparse
 import os
@@ -17,19 +16,19 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-LEAST = 95  # % that must be caught
+LEAST = 95  # % to catch
 PROGRAMS = 100
 PATIENCE = 240  # seconds
 FILES = [*(f"core/memory/{name}.cpp" for name in
            "arena backend_memory block chunks counters device_memory free_runs graph_pool growth guards ladder magazines"
            " memory page_table pinned raw space".split()), "core/memory/magazines.h", "core/memory/settled_frees.h", "core/device/event.cpp", "core/device/stream.cpp"]
-# A statement that is one call, on one line.
+# Statement with a single call on a single line.
 STATEMENT = re.compile(
     r"^\s+(?:if \([^;{}]*\) )?"
     r"((?:static_cast<void>\()?[\w.:>()\[\]*&-]*"
     r"\b(?:admit\w*|absorb\w*|add_guard|count\w*|drain\w*|drop_reached|empty\w*|erase\w*|fold|forget\w*|gather|give\w*|insert|leave\w*|note\w*"
     r"|order\w*|raise\w*|release\w*|reset\w*|retire\w*|settle\w*|tell_held|tell_wait|unmap|wait\w*)\([^;]*\));$")
-# File, text, and what takes its place.
+# File, text, and replacement.
 CONDITIONS = [
     ("arena.cpp", "if (device.host) return UINT64_MAX;", "return UINT64_MAX;"),
     ("arena.cpp", "run.extent->is_range && run.freed_at <= settled", "run.extent->is_range"),
@@ -98,7 +97,7 @@ CONDITIONS = [
     ("event.cpp", "return lane.open ? make_fence(lane) : lane.behind;", "return lane.behind;"),
     ("stream.cpp", "if (wait_for_whole(device, &status)) return status;", ""),
 ]
-# By file and text.
+# Reasons by file and text.
 EQUIVALENT = {
     "core/memory/page_table.cpp: recent->note(block) -> static_cast<void>(0)": "a walk finds the block as well",
     "core/memory/guards.cpp: wait_for(asked) -> static_cast<void>(0)": "runs for want of host memory alone",
@@ -146,7 +145,7 @@ def conditions():
 
 
 class Bench:
-    """A copy of the tree, in which one file at a time is wrong."""
+    """A copy of the tree, in which a single file at a time is wrong."""
 
     def __init__(self, folder):
         self.tree, self.build = folder / "tree", folder / "build"

@@ -1,8 +1,9 @@
 // ordering.h: reports memory of a hollow device that is used, unmapped or freed before its last use is ordered ahead.
 //
-// Each stream and the host have a vector clock. What was given to a stream has a number; a record keeps the clock of
-// its stream, a wait and a look of the host join it. Work is ordered ahead of something if the clock there has reached
-// its number. The tests tell who owns a block: within one ownership its user orders the work himself.
+// Each stream and the host program have a vector clock. Work given to a stream has a number. A record keeps the clock
+// of its stream; a wait or a look of the host program joins the kept clock. Work is ordered ahead of a point if the
+// clock there has reached the work's number. The tests name the owner of a block. Within an ownership the user of the
+// block orders the work.
 #pragma once
 
 #include "core/memory/hollow.h"
@@ -15,7 +16,7 @@ namespace yoke::test {
 
 class Ordering final : public HollowWatcher {
 public:
-    // A block begins to belong to work of `stream`: all that touched its bytes before is ordered ahead of that stream.
+    // Gives a block to work of `stream`. All earlier uses of its bytes must be ordered ahead of that stream.
     void hand_out(const void *stream, uint64_t address, uint64_t bytes);
 
     void on_gone(uint64_t address, uint64_t bytes) override;
@@ -35,7 +36,7 @@ private:
         const void *stream;
         uint64_t number;
     };
-    // Uses of [address, end) since its last hand-out.
+    // Uses of [address, end) since the last hand-out.
     struct Span {
         uint64_t end;
         std::vector<Use> uses;
@@ -48,7 +49,7 @@ private:
     void each_span(uint64_t address, uint64_t bytes, const F &f);
     void cut(uint64_t address);
     void check(const Clock &clock, const std::string &who, uint64_t address, uint64_t bytes);
-    // The host's clock is part of what it gives from now on.
+    // Returns the stream's clock. From now on the host program's clock is part of the stream's clock.
     Clock &clock_of(const void *stream);
 
     std::map<const void *, Clock> streams_;

@@ -19,12 +19,13 @@ using test::kMiB;
 
 using Orders = test::Arenas;
 
-// A script has one stream wait for another one. What was free there by then needs no other wait, if memory runs out.
+// A script makes a stream wait for another stream. Memory that was free there by then needs no other wait, if memory
+// runs out.
 TEST_P(Orders, WhatAStreamHasWaitedForServesIt)
 {
     const auto waits = [&] { return machine.hollow.calls(HollowEntry::event_wait); };
     Block *late = machine.alloc(200 * kMiB, one->lane);
-    Block *between = machine.alloc(2 * kMiB, one->lane);  // so that the two are no one run
+    Block *between = machine.alloc(2 * kMiB, one->lane);  // keeps the two blocks from joining into a run
     Block *early = freed(600 * kMiB, *one);
     const Ref<Event> event = make_event(false);
     record_event(*event, *one);
@@ -109,7 +110,7 @@ TEST_P(Orders, TheLaterFenceOfAStreamIsWaitedForWhateverTheirOrder)
 TEST_P(Orders, AnEventOfAScriptIsWaitedForAndEndsWithItsHandle)
 {
     Ref<Event> event = make_event(false);
-    synchronize(*event);  // never recorded: nothing to wait for
+    synchronize(*event);  // never recorded, so there is no wait
     EXPECT_EQ(machine.hollow.calls(HollowEntry::event_synchronize), 0);
     freed(kMiB, *one);
     record_event(*event, *one);
@@ -120,7 +121,7 @@ TEST_P(Orders, AnEventOfAScriptIsWaitedForAndEndsWithItsHandle)
     EXPECT_EQ(machine.hollow.calls(HollowEntry::event_destroy), 1);
 }
 
-// The block lies in the first stream's arena, and work of the second stream uses it when it is freed.
+// The block lies in the first stream's arena. Work of the second stream still uses the block at its release.
 TEST(Lent, ASmallBlockIsInNoMagazineOfItsArenasStream)
 {
     test::Machine machine({.capacity = 2 * kMiB, .runs_at_once = false});
@@ -192,7 +193,7 @@ TEST_P(Orders, AnOptionalRequestTakesWhatOthersHaveLeftBeforeFreshMemory)
     free_block(device, again);
 }
 
-// So many guards that those which are reached are looked for.
+// Adds so many guards that the list searches for reached guards.
 TEST_P(Orders, GuardsAreForgottenOnceTheyAreReachedAndNotBefore)
 {
     for (const bool is_done : {false, true}) {
@@ -226,7 +227,7 @@ TEST_P(Orders, AFenceOfAnotherBackendIsWaitedForBeforeARequestIsRefused)
     free_block(device, block);
 }
 
-// The wait for another stream fails: its block stays where it was.
+// The wait for another stream fails, so the stream's block stays in its place.
 TEST_P(Orders, ABlockThatCannotBeWaitedForStaysFree)
 {
     Block *block = freed(900 * kMiB, *one);
@@ -237,7 +238,8 @@ TEST_P(Orders, ABlockThatCannotBeWaitedForStaysFree)
     free_block(device, block);
 }
 
-// The host's stream may end at any time, so a fence is what is waited for. Memory may be short for its event.
+// The host program's stream may end at any time, so the release waits for a fence. Memory for the fence's event may
+// be short.
 TEST_P(Orders, WithoutAFenceAStreamOfTheHostsIsWaitedForWithTheDevice)
 {
     void *native = nullptr;
@@ -326,7 +328,7 @@ TEST_P(Orders, OfManyThreadsAreKept)
     EXPECT_EQ(memory_stats(device).allocated, 0);
 }
 
-// Memory of the host that a device's work used: the child's copy waits for nothing.
+// A device's work used a block of host memory. The child's copy waits for no device.
 TEST_P(Orders, AForkedChildWaitsForNoDevice)
 {
     if (!test::kMayFork) GTEST_SKIP() << "too many locks for this sanitizer";

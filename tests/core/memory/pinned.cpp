@@ -1,4 +1,4 @@
-// Pinned host memory over a fake backend that writes down what it is asked: what of its work a block waits for.
+// Pinned host memory over a fake backend that logs its calls: a block's waits for the backend's work.
 #include "core/memory/pinned.h"
 
 #include "core/ops/move.h"
@@ -66,7 +66,7 @@ TEST(Pinned, APinnedTensorKeepsOneFenceForEachStreamHoweverOftenItIsCopied)
     in_fresh_process_with_streams([](Device &device, Device &other) {
         const Tensor pinned = make_pinned(device, YOKE_F32, Dims{100}, "a test");
         PinnedBlock &block = *pinned_block_of(*pinned);
-        fake_streams.reached = false;  // no copy is ever done, so that only their order tells
+        fake_streams.reached = false;  // copies never end, so only their order counts
         for (int i = 0; i < 100; ++i) move_to(*pinned, device, true);
         EXPECT_EQ(block.fences.size(), 1u);
         {

@@ -1,4 +1,4 @@
-// Races that are planted to be found: tests/core/memory/ordering.h reports each of them, and not its clean twin.
+// Planted races: tests/core/memory/ordering.h reports each race, and not its clean twin.
 #include "tests/core/memory/ordering.h"
 #include "tests/core/memory/units.h"
 
@@ -12,13 +12,13 @@ namespace {
 using test::kMiB;
 using test::Ordering;
 
-// Plays a story about one block of memory. Its words, of streams A to C and D, the default one:
+// Plays a story about a block of memory. The words name streams A to C, and D, the default stream:
 //   uA, uA/  work of A uses the block, or its upper half
-//   rA1, wB1 A records event 1, B waits for it
-//   W1       whoever gets the block waits for event 1
-//   q1, y1   the host asks for event 1, or waits for it
-//   sA, run  the host waits for A; all work ends by itself
-//   end      somebody gets the block, as the stage says: stream B or D, or the host, which gives it back or unmaps it
+//   rA1, wB1 A records event 1, B waits for event 1
+//   W1       the next owner of the block waits for event 1
+//   q1, y1   the host program asks for event 1, or waits for event 1
+//   sA, run  the host program waits for A; all work ends by itself
+//   end      stream B or D gets the block, or the host program gives it back or unmaps it, as the stage says
 class Stage {
 public:
     enum class End { kOtherStream, kDefaultStream, kFree, kUnmap };

@@ -1,4 +1,4 @@
-// What goes before a request for memory is refused: core/memory/memory.cpp, core/memory/pinned.cpp.
+// Memory that goes before a request is refused: core/memory/memory.cpp, core/memory/pinned.cpp.
 #include "core/base/lent.h"
 #include "core/memory/device_memory.h"
 #include "core/memory/magazines.h"
@@ -14,7 +14,8 @@ namespace {
 
 using test::fake;
 
-// The copies of a save are of a higher layer, which lends the way to let them go. Then there is memory.
+// The copies of a save belong to a higher layer, which provides a callback to release them. After the release there
+// is memory.
 TEST(MemoryPressure, WhatWaitsForTheNextSaveGoesBeforeARequestIsRefused)
 {
     static int emptied;
@@ -26,7 +27,7 @@ TEST(MemoryPressure, WhatWaitsForTheNextSaveGoesBeforeARequestIsRefused)
     yoke_backend table = test::fake_table("fake");
     table.host_alloc = test::fake_entries::alloc;
     table.host_free = test::fake_entries::free_block;
-    static Device device;  // which the thread remembers
+    static Device device;  // the thread remembers the device
     device.backend = &table;
     device.handle = &table;
     device.ordinal = 3;

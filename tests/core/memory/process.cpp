@@ -81,7 +81,7 @@ TEST(MemoryScratch, ABackendGetsScratchThroughTheHostTable)
     test::in_fresh_process([] {
         register_backend("fake", test::get_fake);
         Device &device = open_device("fake");
-        set_caching(true);  // with which sizes are rounded
+        set_caching(true);  // caching rounds sizes
         const yoke_host &host = detail::host_table();
         void *block = nullptr;
         EXPECT_EQ(host.scratch_alloc(device.handle, 1000, nullptr, 0, &block), YOKE_OK);

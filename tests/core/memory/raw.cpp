@@ -1,4 +1,4 @@
-// Blocks that are given back by their address alone: core/memory/raw.cpp, page_table.cpp.
+// Blocks freed by their address alone: core/memory/raw.cpp, page_table.cpp.
 #include "core/memory/graph_pool.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/memory/machine.h"
@@ -63,8 +63,8 @@ TEST(RawBlocks, AreFoundByTheirAddressAndFreedOnce)
     EXPECT_EQ(memory_stats(machine.device).allocated, 0);
 }
 
-// A block that shrinks leaves the place of its size to a block that begins in the same page. Another thread frees it,
-// which has to look.
+// A block gets smaller, so its former place in the page table goes to a larger block that begins in the same page.
+// Another thread frees the small block, and has to search the page table.
 TEST(RawBlocks, OfALesserSizeAreFoundBesideLargerOnes)
 {
     Machine machine({});
@@ -99,7 +99,7 @@ TEST(RawBlocks, OfSeveralSizesBeginAtOneAddress)
     }
 }
 
-// A thread frees what another one got, at an address that was its own before.
+// A thread frees another thread's block, at an address where a block of its own lay before.
 TEST(RawBlocks, OfManyThreadsAreFreedByOthers)
 {
     Machine machine({.capacity = uint64_t{64} << 30});

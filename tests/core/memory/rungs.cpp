@@ -1,4 +1,4 @@
-// The ladder: what is tried before a request for memory is refused, each rung in its turn. core/memory/ladder.cpp.
+// The ladder: steps before a request for memory is refused, each rung in its turn. core/memory/ladder.cpp.
 #include "core/memory/ladder.h"
 #include "core/memory/pinned.h"
 #include "core/memory/relief.h"
@@ -62,7 +62,7 @@ TEST(Rungs, AWaitForTheDeviceServesBeforeAnyMemoryGoesBack)
     for (Block *block : {blocks[1], blocks[3], large}) free_block(device, block);
 }
 
-// The first free run of its bin is too small, and so is what a request looks at first.
+// The first free run of the bin is too small, and so is the run that a request checks first.
 TEST(Rungs, ARunThatWasMissedServesBeforeFreshMemory)
 {
     test::Machine machine({});
@@ -134,7 +134,7 @@ TEST(Rungs, WhatOtherThreadsKeepServesBeforeAnyWait)
     other.join();
 }
 
-// Host program that is asked for memory.
+// Host program asked for memory.
 struct Helper {
     explicit Helper(Device &of, ReliefKind of_kind) : device(of), kind(of_kind)
     {

@@ -1,4 +1,4 @@
-// Settings of the allocator: how they are read, and what each changes.
+// Settings of the allocator: how the allocator reads them, and the effect of each setting.
 #include "core/memory/alloc_conf.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
@@ -103,7 +103,7 @@ TEST(AllocConf, AboveTheThresholdIdleMemoryGoesBackBeforeGrowth)
         const auto alloc = [&](uint64_t mib) {
             return allocate_block(machine.device, mib * kMiB, 0);
         };
-        // Smaller than an eighth of what comes: without the setting they stay.
+        // Smaller than an eighth of the next request, so the blocks stay without the setting.
         Block *idle[] = {alloc(12), alloc(12), alloc(12)};
         for (Block *block : idle) free_block(machine.device, block);
         Block *below = alloc(400), *above = alloc(300);
@@ -116,7 +116,7 @@ TEST(AllocConf, AboveTheThresholdIdleMemoryGoesBackBeforeGrowth)
     }
 }
 
-// What is idle lies in chunks that are larger than what is wanted, so none is taken.
+// Idle memory lies in chunks above the wanted size, so no chunk is taken.
 TEST(AllocConf, AboveTheThresholdIdleChunksGoBackBeforeANewOneComes)
 {
     for (const char *threshold : {"0", "0.5"}) {
@@ -179,7 +179,7 @@ TEST(Caching, OffReservesWhatIsAllocatedAtEveryStep)
 TEST(Caching, OffUsesDescriptorsAgain)
 {
     Machine machine({});
-    machine.hollow.watch(nullptr);  // who watches remembers each address
+    machine.hollow.watch(nullptr);  // a watcher remembers each address
     set_caching(false);
     const auto come_and_go = [&] {
         free_block(machine.device, allocate_block(machine.device, 1000, 0));

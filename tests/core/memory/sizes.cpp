@@ -1,4 +1,4 @@
-// How requests are rounded: core/memory/sizes.h.
+// Rounding of requests: core/memory/sizes.h.
 #include "core/memory/sizes.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The addresses of an arena: blocks fill extents, neighbours of one kind are one block, and no address is given twice.
+// Addresses of an arena: blocks fill extents, neighbours of a kind become a single block, and no address is given
+// twice.
 #include "core/memory/space.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ protected:
         EXPECT_TRUE(space.reserve());
         return space.take(size);
     }
-    // As an arena grows a range: takes the addresses, maps what it wants, gives the block.
+    // Grows a range as an arena does: takes the addresses, maps the memory, returns the block.
     Block *grow(uint64_t size, uint64_t most_mapped = ~uint64_t{0})
     {
         EXPECT_TRUE(space.reserve());
@@ -33,7 +34,7 @@ protected:
             EXPECT_TRUE(backed.emplace(growth.gap->address + at).second);
         return space.end_growth(growth, mapped, size);
     }
-    // Takes one unit of memory out of a free block; false if none has a whole one.
+    // Takes a unit of memory out of a free block; returns false if no block has a whole unit.
     bool steal()
     {
         Block *found = nullptr;
@@ -95,7 +96,7 @@ protected:
     }
 
     Space space;
-    std::set<uint64_t> backed;  // units of ranges that have memory
+    std::set<uint64_t> backed;  // units of ranges with memory
 };
 
 TEST_F(AddressSpace, ASegmentIsSplitAndBecomesOneAgain)

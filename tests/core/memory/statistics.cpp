@@ -214,14 +214,14 @@ TEST(MemoryFigures, APeakHasNothingThatAnotherThreadHasFreed)
     }
     ends = true;
     other.join();
-    const auto most = static_cast<int64_t>(200 * kMiB);  // one may come before the other is freed
+    const auto most = static_cast<int64_t>(200 * kMiB);  // a block may come before the former block is freed
     EXPECT_LE(figure(device, "allocated_bytes.all.peak"), most);
     EXPECT_LE(figure(device, "allocated_bytes.large_pool.peak"), most);
     EXPECT_LE(figure(device, "allocation.large_pool.peak"), 2);
     EXPECT_LE(lap_peak(device), most);
 }
 
-// The other thread frees less than it has to tell of, and this one gets as much.
+// The other thread frees less than the amount that it has to report, and this thread gets as much.
 TEST(MemoryFigures, APeakIsNotTooHighForWhatAnotherThreadHasFreedAndNotTold)
 {
     Machine machine({.capacity = kGiB});

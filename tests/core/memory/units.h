@@ -1,4 +1,4 @@
-// units.h: sizes that tests of the allocator use.
+// units.h: sizes for tests of the allocator.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ uint64_t rounded(uint64_t bytes, uint64_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-// Launches of a graph name its arena's addresses.
+// Launches of a graph name addresses of the arena.
 bool is_fixed(const Arena &arena)
 {
     return arena.pool.present() && !arena.pool->is_gone();

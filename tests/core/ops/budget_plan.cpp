@@ -33,7 +33,7 @@ public:
         profile.calls.push_back(call);
         return first;
     }
-    // The last call's node keeps it.
+    // Makes the last call's node save a value.
     void save(uint32_t v)
     {
         const auto at = static_cast<uint32_t>(profile.calls.size()) - 1;
@@ -80,7 +80,7 @@ Profile random_forward(std::mt19937 &random)
     return f.profile;
 }
 
-// Of all plans that fit the one of least time; false where none fits.
+// Finds the fastest of all plans within `bytes`; returns false if no plan fits.
 bool best_of_all(const Profile &profile, int64_t bytes, Outlook &best)
 {
     const auto count = static_cast<uint32_t>(profile.calls.size());
@@ -111,7 +111,7 @@ TEST(BudgetPlan, HoldsAllWhereAllFits)
     EXPECT_EQ(found.peak, all.peak);
 }
 
-// Nothing is held but inputs of blocks: the rest of one block comes again at a time.
+// Only inputs of blocks are held. The rest is recomputed, a block at a time.
 TEST(BudgetPlan, CountsWhatAScopeOfEachBlockTakes)
 {
     const Profile profile = blocks(4);
@@ -121,9 +121,9 @@ TEST(BudgetPlan, CountsWhatAScopeOfEachBlockTakes)
     const Outlook outlook = foresee(profile, plan);
     EXPECT_EQ(outlook.cuts, 3u);
     EXPECT_EQ(outlook.held, 3 * 2);
-    // The last block: the inputs of three, what it makes again, and what its product's node needs.
+    // Peak in the last block: the inputs of three blocks, the recomputed values, and memory of the product's node.
     EXPECT_EQ(outlook.peak, 3 * 2 + 8 + 8 + 10);
-    // Products and activations, and what made the first x.
+    // Products and activations, and the op of the first x.
     EXPECT_NEAR(outlook.seconds, 4 * 1.1 + 0.1, 1e-9);
 }
 
@@ -139,7 +139,7 @@ TEST(BudgetPlan, UsesABudgetWell)
         EXPECT_GE(static_cast<double>(outlook.peak), 0.9 * static_cast<double>(bytes)) << share;
         EXPECT_LT(outlook.seconds, before) << share;
         before = outlook.seconds;
-        // Blocks of which each holds all or nothing would take half of 16 * 1.1 for half of it.
+        // If each block held all or nothing, half of the memory would cost half of 16 * 1.1.
         if (share == 0.5) {
             EXPECT_LT(outlook.seconds, 0.4 * 16 * 1.1);
         }
@@ -151,9 +151,9 @@ TEST(BudgetPlan, GivesTheLeastWhereABudgetIsOutOfReach)
     const Profile profile = blocks(16);
     const Outlook least = foresee(profile, find_plan(profile, 1));
     EXPECT_LT(least.peak, foresee(profile, hold_all(profile)).peak / 5);
-    // It can be named, and is then kept.
+    // The least peak is a valid budget, and the plan keeps to this budget.
     EXPECT_LE(foresee(profile, find_plan(profile, least.peak)).peak, least.peak);
-    // As where peaks were higher than foreseen, by more than the budget.
+    // Budgets of 0 and below arise if peaks exceed the foreseen peak by more than the budget.
     for (const int64_t bytes : {int64_t{0}, int64_t{-1}, -least.peak})
         EXPECT_EQ(foresee(profile, find_plan(profile, bytes)).peak, least.peak);
 }

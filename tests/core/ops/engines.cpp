@@ -1,4 +1,4 @@
-// What cuDNN may do reaches a device with each launch, and stays with a graph; what is asked of cuDNN itself.
+// Limits of cuDNN reach a device with each launch, and stay with a graph. Also questions to cuDNN itself.
 #include "core/ops/engines.h"
 
 #include "core/ops/graph.h"
@@ -42,7 +42,8 @@ void set_all()
     set_cudnn_setting(CudnnSetting::kWorkspaceLimit, INT64_MAX);
 }
 
-// ---- a cuda that is none, with an engine or without -----------------------------------------------------------------
+// ---- A fake cuda, with an engine or without
+// -------------------------------------------------------------------------
 
 int asked = 0;
 yoke_status engine(const char *name, int64_t *version, char *why, uint64_t capacity)
@@ -76,7 +77,7 @@ TEST(Engines, ALaunchSaysWhatCudnnMayDo)
         ops::matmul(*x, *x);
         expect_launch(YOKE_LAUNCH_CUDNN_NONDETERMINISTIC, 0, INT64_MAX);
         EXPECT_EQ(cudnn_setting(CudnnSetting::kEnabled), 1);
-        ops::add(*x, *x);  // which cuDNN does not compute
+        ops::add(*x, *x);  // cuDNN does not compute add
         expect_launch(0, 0, 0);
     });
 }

@@ -1,4 +1,4 @@
-// Script scalars on their way to a kernel: one rounding, to nearest and even.
+// Script scalars for a kernel: a single rounding, to nearest and even.
 #include "core/ops/scalar.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace yoke {
 
 namespace {
 
-// The value of a half, by its definition.
+// Returns the value of a half, by definition.
 double half_value(uint64_t bits)
 {
     const int exponent = static_cast<int>(bits >> 10 & 0x1f),

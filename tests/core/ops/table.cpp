@@ -1,4 +1,4 @@
-// The op table against itself: what every line must hold together with its family's code.
+// The op table against itself: every line must agree with its family's code.
 #include "core/ops/op_def.h"
 
 #include "core/autograd/node.h"
@@ -13,7 +13,7 @@ namespace yoke {
 
 namespace {
 
-// Bits of the tensor arguments, lists among them.
+// Returns the bits of the tensor arguments, lists among them.
 uint32_t tensor_bits(const OpDef &op)
 {
     uint32_t bits = 0;
@@ -96,7 +96,7 @@ TEST(OpTable, WhatAnOpSavesAreItsTensorsAndResults)
 
 TEST(OpTable, WhatDrawsOrGoesByIndexSaysSo)
 {
-    // Without its role an op would draw the same numbers in each replay, or read what it has just written.
+    // Without the role an op would draw equal numbers in each replay, or read its own fresh output.
     const auto bearers = [](ArgRole role) {
         std::set<std::string> names;
         for (const OpDef &op : kOps)

@@ -9,7 +9,7 @@
 namespace yoke::test {
 namespace {
 
-// One matrix of 24 x 32 and a vector of 5, whose gradients are set.
+// A matrix of 24 x 32 and a vector of 5, with gradients set by the test.
 struct Matrix {
     Tensor weight, bias;
     std::shared_ptr<Reducer> reducer;
@@ -69,7 +69,7 @@ void expect_near(const std::vector<float> &found, const std::vector<float> &expe
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], tolerance) << i;
 }
 
-// What one process has of all ranks: the mean of scale 1 and 3 is 2.
+// Returns the expected result of a process: the mean of scales 1 and 3 is 2.
 std::vector<float> mean(double scale, double bias)
 {
     std::vector<float> all = values(Matrix::outer(scale));
@@ -142,7 +142,7 @@ double relative_error(const std::vector<float> &found, const Tensor &expected)
     return error / largest;
 }
 
-// Of matrices that have nothing to do with those of the step before.
+// Each step has matrices unrelated to the matrices of the step before.
 TEST(PowerSgd, GivesWhatIsOfItsRankWhateverItsScale)
 {
     on_ranks(2, [](const Ref<Group> &group) {
@@ -170,7 +170,7 @@ TEST(PowerSgd, HasNoMoreColumnsThanAMatrix)
     });
 }
 
-// As of a head that nobody uses at first: what it comes to does not stay 0, and is the same in another process.
+// Covers a head that is unused at first: its result does not stay 0, and is the same in another process.
 TEST(PowerSgd, BeginsAnewBehindAGradientOfZero)
 {
     on_ranks(2, [](const Ref<Group> &group) {
@@ -187,7 +187,8 @@ TEST(PowerSgd, BeginsAnewBehindAGradientOfZero)
     });
 }
 
-// What is missing of a step comes in later ones: so the sum of all is that of the means, but for the last error.
+// Later steps add the part that a step lost. So the sum of all steps equals the sum of the means, except for the last
+// error.
 TEST(PowerSgd, AddsWhatItLackedToTheNextStep)
 {
     on_ranks(2, [](const Ref<Group> &group) {

@@ -84,7 +84,7 @@ TEST(Reducer, AddsUpWithoutSyncAndReducesTheSum)
         model.go_back({own, 0});
         EXPECT_EQ(model.grads(), (Values{2 * own, -1}));
         model.reducer->set_sync(true);
-        model.go_back({0, own});  // the first one is not used in this one
+        model.go_back({0, own});  // the first parameter is not used in this pass
         EXPECT_EQ(model.grads(), (Values{3, 1.5}));
         model.go_back({own, own});  // a second backward before a step adds to the mean
         EXPECT_EQ(model.grads(), (Values{4.5, 3}));
@@ -181,7 +181,7 @@ TEST(Reducer, TakesFrozenParametersOfRankZeroAndReducesTheOthers)
     });
 }
 
-// What broadcasts the group has made since its records were so many.
+// Returns the number of broadcasts that the group has made since `before` records.
 int64_t broadcasts_since(const Group &group, size_t before)
 {
     const std::vector<CallRecord> all = group.records();

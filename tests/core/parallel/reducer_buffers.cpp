@@ -1,4 +1,4 @@
-// Buffers that ranks have from one of them: core/parallel/module_values.cpp.
+// Buffers that ranks take from a single rank: core/parallel/module_values.cpp.
 #include "tests/core/comm/model.h"
 
 namespace yoke::test {

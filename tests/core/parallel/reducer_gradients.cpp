@@ -1,4 +1,4 @@
-// Gradients that a script has put elsewhere between two backwards: core/parallel/reducer.cpp, step.cpp.
+// Gradients that a script has put elsewhere between two backward passes: core/parallel/reducer.cpp, step.cpp.
 #include "tests/core/comm/model.h"
 
 namespace yoke::test {

@@ -1,4 +1,4 @@
-// Ranks whose parameters were written behind calls that a device did not end: core/parallel/regroup.cpp.
+// Ranks with parameters written behind calls that a device did not end: core/parallel/regroup.cpp.
 #include "core/parallel/regroup.h"
 #include "tests/core/comm/late_backend.h"
 #include "tests/core/comm/model.h"
@@ -6,7 +6,7 @@
 namespace yoke::test {
 namespace {
 
-// A model on the host. Its hook puts one call for each bucket on a device too, which ends it while
+// Model in host memory. For each bucket its hook also makes a call on a device. The device ends the call while
 // `fake_streams.reached` is true.
 struct LateModel : Model {
     explicit LateModel(Group &of)
@@ -108,7 +108,7 @@ TEST(Lost, CallsThatHaveEndedBeforeTheGroupAreGood)
 {
     on_two_cards([](LateModel &model, const Ref<Group> &next) {
         model.go_back();
-        model.group->run(barrier(), false);  // which ends behind calls of the device
+        model.group->run(barrier(), false);  // ends behind calls of the device
         if (model.group->rank() == 0) model.step();
         lose(model, next);
         EXPECT_EQ(model.regroup(next), 0);
@@ -174,7 +174,7 @@ TEST(Lost, WhatWasLoadedBeforeTheLossIsNoLoad)
     on_two_cards([](LateModel &model, const Ref<Group> &next) {
         fake_streams.reached = false;
         model.go_back();
-        model.load(5);  // as an optimizer may that a script has made
+        model.load(5);  // as a script's own optimizer may
         lose(model, next);
         model.expect_refused(next);
     });
@@ -207,7 +207,7 @@ TEST(Lost, AShrinkOfAGroupThatGoesOnLetsItsCallsEnd)
     });
 }
 
-// A third rank, which has made fewer steps, would cost the others all of theirs.
+// A third rank has made fewer steps. If the group took its values, the other ranks would lose all their steps.
 TEST(Lost, ARankOfAnotherGroupThatIsFartherBehindIsNotTaken)
 {
     in_fresh_process_with_engine([](std::vector<Ref<Group>> &groups) {

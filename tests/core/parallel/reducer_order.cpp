@@ -1,4 +1,4 @@
-// Several modules of one group in one backward, which ranks go through in unlike orders:
+// Several modules of a group in a backward pass that ranks go through in different orders:
 // core/parallel/step_header.cpp.
 #include "tests/core/comm/model.h"
 
@@ -12,7 +12,7 @@ void go_back(const Tensor &first, const Tensor &second)
     backward({&root, 1}, {}, false);
 }
 
-// What a test does with two modules of one group; the last of them is joined last.
+// Body of a test with two modules of a group; the second module joins last.
 using Pair = std::function<void(const Ref<Group> &, Model &, Model &)>;
 
 std::vector<std::string> on_pairs(int32_t size, const Pair &run, const std::string &kind = "")
@@ -108,7 +108,7 @@ TEST(SeveralReducers, TellAllRanksWhereOneGoesThroughTheFirstAlone)
             EXPECT_NE(each.find(part), std::string::npos) << part << " in " << each;
 }
 
-// Ranks that are in two groups go through them in one order too.
+// Ranks in two groups go through both groups in the same order too.
 TEST(SeveralReducers, OfUnlikeGroupsDoNotWaitForEachOther)
 {
     on_ranks(2, [](const Ref<Group> &group) {

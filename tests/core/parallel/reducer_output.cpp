@@ -39,7 +39,7 @@ TEST(ReducerOutput, LeadsToItsReducerWithoutAParameter)
             model.forget_grads();
             input.forget_grads();
         }
-        go_back_from(tied(model, input.params[0]));  // of no rank
+        go_back_from(tied(model, input.params[0]));  // no rank uses the model
         EXPECT_EQ(model.grads(), (Values{-1, -1}));
     });
 }
@@ -140,7 +140,7 @@ TEST(ReducerOutput, OfOneThatWasLetGoIsRefused)
         const Tensor second = tied(model, model.loss({group->rank() + 1.}));
         model.reducer->let_go();
         expect_error(YOKE_E_STATE, {"let go after the forward"}, [&] { go_back_from(output); });
-        model.join(group);  // which reduces what was recorded before
+        model.join(group);  // reduces gradients of outputs recorded before
         go_back_from(second);
         EXPECT_EQ(model.grads(), (Values{1.5}));
     });

@@ -1,4 +1,4 @@
-// Ranks that go on from the one that is furthest: core/parallel/regroup.cpp, join.cpp.
+// Ranks that go on from the furthest rank: core/parallel/regroup.cpp, join.cpp.
 #include "core/base/log.h"
 #include "core/parallel/join.h"
 #include "core/parallel/regroup.h"
@@ -17,7 +17,7 @@ TEST(Reducer, ARankWithoutDataAnswersUntilAllAreOut)
         model.join(group, kSmall);
         const double own = group->rank() + 1;
         begin_join(*model.reducer);
-        for (int step = 0; step < group->rank(); ++step) {  // rank 0 has none, rank 2 two
+        for (int step = 0; step < group->rank(); ++step) {  // rank 0 makes 0 steps, rank 2 makes 2
             model.go_back({own, step ? 0 : own, 0});
             EXPECT_EQ(model.grads(), step ? (Values{3, -1, -1}) : (Values{2.5, 2.5, -1}));
             model.forget_grads();
@@ -37,7 +37,7 @@ TEST(Reducer, ARankWithoutDataAnswersUntilAllAreOut)
 
 TEST(Reducer, GoesOnInAnotherGroupFromTheRankThatIsFurthest)
 {
-    // What each of three has begun after its last backward, and who of the two others is furthest.
+    // Whether each of three ranks has gone on after its last backward, and the furthest of ranks 0 and 2.
     for (const auto &[has_gone_on, furthest] :
          {std::pair(Values{0, 0, 1}, 2), {{1, 0, 0}, 0}, {{0, 0, 0}, 0}})
         on_ranks(3, [&](const Ref<Group> &group) {
@@ -65,7 +65,8 @@ TEST(Reducer, GoesOnInAnotherGroupFromTheRankThatIsFurthest)
 
 TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
 {
-    // How many of three parameters, of which nobody uses the last, each of two has written since its last backward.
+    // How many of three parameters each of two ranks has written since its last backward. No rank uses the third
+    // parameter.
     for (const auto &[written, furthest] : {std::pair(Values{1, 2}, 1),
                                             {{2, 1}, 0},
                                             {{0, 2}, 1},
@@ -88,12 +89,12 @@ TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
         });
 }
 
-// Of 4 ranks in two groups, and those that come together from them.
+// 4 ranks of two groups come together in a new group.
 TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
 {
     struct Case {
-        Values steps;  // of each group
-        // Of each rank since: how many of two parameters it has written, and whether it has begun anything.
+        Values steps;  // for each group
+        // State of each rank since: how many of two parameters are written, and whether the rank has gone on.
         Values written, has_gone_on;
         int64_t furthest;
     };
@@ -101,11 +102,11 @@ TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
         {{3, 2}, {2, 2, 2, 2}, {0, 0, 1, 1}, 0},
         {{2, 3}, {2, 2, 2, 2}, {1, 1, 0, 0}, 2},
         {{3, 2}, {1, 2, 2, 2}, {0, 0, 1, 1}, 1},
-        {{3, 2}, {1, 1, 2, 2}, {0, 0, 0, 1}, 3},  // those with three are amid the last one
+        {{3, 2}, {1, 1, 2, 2}, {0, 0, 0, 1}, 3},  // ranks 0 and 1 are amid their third step
         {{3, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, 0},
         {{4, 2}, {1, 1, 2, 2}, {0, 0, 1, 1}, 0},
         {{2, 2}, {2, 2, 2, 2}, {0, 0, 0, 1}, 3},
-        {{2, 2}, {1, 2, 1, 1}, {1, 0, 0, 0}, 1},  // half a step shows, whatever was begun since
+        {{2, 2}, {1, 2, 1, 1}, {1, 0, 0, 0}, 1},  // a half-written step shows, even if the rank has gone on
     };
     for (const Case &one : cases)
         on_ranks(4, [&](const Ref<Group> &group) {
@@ -125,7 +126,7 @@ TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
         });
 }
 
-// Counts what is logged with such words, and does something the first time.
+// Counts log messages with these words, and calls a function at the first message.
 class Heard {
 public:
     Heard(const char *words, std::function<void()> first = {})
@@ -149,7 +150,7 @@ private:
     const int64_t id_;
 };
 
-// That steps of a join are lost is logged amid a regroup, which a group that ends then fails.
+// A regroup logs that steps of a join are lost. At this message the test ends the group, so the regroup fails.
 TEST(Reducer, OneModuleThatIsRegroupedAgainIsNotToldOfOthers)
 {
     Ref<Group> failing;
@@ -162,7 +163,7 @@ TEST(Reducer, OneModuleThatIsRegroupedAgainIsNotToldOfOthers)
         model.join(group, kSmall);
         begin_join(*model.reducer);
         if (!is_out) {
-            for (int step = 0; step < 2; ++step) model.go_back({1, 1});  // one is through on all
+            for (int step = 0; step < 2; ++step) model.go_back({1, 1});  // the first step is complete on all ranks
             return group->abort("it is lost");
         }
         EXPECT_THROW(end_join(*model.reducer, State::make()), Error);
@@ -174,7 +175,7 @@ TEST(Reducer, OneModuleThatIsRegroupedAgainIsNotToldOfOthers)
     EXPECT_EQ(of_others.count(), 0);
 }
 
-// The node of what a recorded op has written is that op's, no leaf.
+// A tensor written by a recorded op has the op's node, and is no leaf.
 TEST(Reducer, AParameterThatAnOpHasWrittenLeavesItsLeafToIt)
 {
     on_ranks(1, [](const Ref<Group> &group) {

@@ -38,7 +38,7 @@ TEST(ReducerStart, UnlikeModelsLeaveTheGroupToOthers)
     });
 }
 
-// What a text has of one character, and no part of another.
+// Returns whether all bytes beyond ASCII belong to whole copies of the character.
 bool is_whole(std::string_view text, std::string_view character)
 {
     for (size_t at = 0; at < text.size(); ++at) {

@@ -1,4 +1,4 @@
-// Which examples each rank takes: core/parallel/sampler.cpp.
+// Examples of each rank: core/parallel/sampler.cpp.
 #include "core/parallel/sampler.h"
 
 #include "tests/core/expect_error.h"
@@ -185,7 +185,8 @@ TEST(Sampler, DealsBySharesInEveryStep)
     }
 }
 
-// Whatever the others have taken, what this rank took is consumed, and what it has not is left.
+// Every example that this rank took is consumed, and every other example of this rank is left, whatever the other
+// ranks have taken.
 TEST(Sampler, StatesWithSharesAreExactForTheRanksOwnExamples)
 {
     for (const std::vector<double> &shares :
@@ -206,7 +207,7 @@ TEST(Sampler, StatesWithSharesAreExactForTheRanksOwnExamples)
         }
 }
 
-// Of the last step, in which some ranks have nothing left, those know nothing until they ask for it.
+// In the last step some ranks have no examples left. They learn this only when they ask for an example.
 TEST(Sampler, StatesBeforeAPartialLastStepLeaveItToAll)
 {
     struct Case {

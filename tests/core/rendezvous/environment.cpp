@@ -37,7 +37,7 @@ Variables with(Variables variables, const Variables &more)
     return variables;
 }
 
-// torchrun --nproc-per-node=2, as its worker sees it.
+// Variables of a worker of torchrun --nproc-per-node=2.
 const Variables kTorchrun = {{"RANK", "1"},
                              {"WORLD_SIZE", "2"},
                              {"LOCAL_RANK", "1"},
@@ -51,7 +51,7 @@ const Variables kTorchrun = {{"RANK", "1"},
                              {"TORCHELASTIC_ERROR_FILE", "/tmp/x/error.json"},
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
 
-// yoke run -n 2, within one task of Slurm.
+// Variables of yoke run -n 2, within a task of Slurm.
 const Variables kYokeRun = {{"RANK", "1"},
                             {"WORLD_SIZE", "2"},
                             {"LOCAL_RANK", "1"},
@@ -98,7 +98,7 @@ TEST(Environment, OfYokeRunIsAJobOfItsOwnWithinAnother)
     EXPECT_EQ(found.size, 2);
     EXPECT_EQ(found.port, 41213);
     EXPECT_FALSE(found.agent_store);
-    // torchrun within it is the inner one.
+    // torchrun within yoke run is the inner launcher.
     EXPECT_EQ(environment_of(with(kYokeRun, kTorchrun)).job, "torchrun 7f3a");
 }
 
@@ -217,7 +217,7 @@ TEST(Environment, ASizeOrRankThatCannotBeIsNamed)
     expect_error(YOKE_E_VALUE, {"the size is 0 (WORLD_SIZE)"}, [] {
         environment_of(with(kFour, {{"WORLD_SIZE", "0"}}));
     });
-    arguments.init_method = "env://";  // whatever is missing beside it
+    arguments.init_method = "env://";  // even if other values are missing too
     expect_error(YOKE_E_VALUE, {"the rank is -1 (the argument rank)"},
                  [&] { environment_of({}, arguments); });
 }
@@ -225,7 +225,7 @@ TEST(Environment, ASizeOrRankThatCannotBeIsNamed)
 TEST(Environment, ARankThatIsNotBelowTheSizeIsNamedWithWhoSaidBoth)
 {
     const Environment found = environment_of(with(kFour, {{"RANK", "9"}}));
-    EXPECT_EQ(found.rank, 9);  // the others are told of it
+    EXPECT_EQ(found.rank, 9);  // the other ranks get the error
     expect_error(YOKE_E_VALUE, {"the rank is 9 (RANK), and the size 8 (WORLD_SIZE)", "0 to 7"},
                  [&] { check_rank(found); });
     const Environment mixed = environment_of(
@@ -261,7 +261,7 @@ TEST(Environment, OfKubeflowsPetVariablesEachNodeIsARank)
         environment_of(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}, {"LOCAL_RANK", "5"}}));
     EXPECT_EQ(second.rank, 21);
     EXPECT_EQ(second.size, 32);
-    // Eight processes on a node, and nothing says which this one is; torchrun would.
+    // A node has eight processes, but no variable says which process this is; torchrun would set the variable.
     expect_error(YOKE_E_VALUE, {"the rank (RANK)"}, [] {
         environment_of(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}}));
     });

@@ -16,9 +16,9 @@ namespace {
 using test::expect_parts;
 using test::options_of;
 
-constexpr double kShort = 0.5;  // of what must end by its deadline
+constexpr double kShort = 0.5;  // timeout of calls expected to time out
 
-// A store of the host's, which the ranks of a test, its threads, have together.
+// Store of the host program, shared by the ranks of a test, which are threads.
 class SharedTable final : public HostStore {
 public:
     void set(const std::string &key, const std::string &value) override
@@ -60,12 +60,12 @@ TEST(HostStore, RanksFindRankZeroInItAndAskItNoMore)
 {
     test::in_fresh_process([] {
         SharedTable store;
-        for (int i = 1; i <= 2; ++i) {  // one store serves a job again and again
+        for (int i = 1; i <= 2; ++i) {  // a store serves a job repeatedly
             const std::vector<std::string> texts = meet_in(store, {0, 1, 2}, 3);
             EXPECT_EQ(texts[0], texts[1]);
             EXPECT_EQ(texts[0].substr(texts[0].rfind(' ')), " 012") << texts[0];
             if (i == 1) {
-                EXPECT_EQ(store.calls, 3);  // rank 0 sets, and each other one gets
+                EXPECT_EQ(store.calls, 3);  // rank 0 sets, and each other rank gets
             }
         }
     });
@@ -73,12 +73,12 @@ TEST(HostStore, RanksFindRankZeroInItAndAskItNoMore)
 
 TEST(HostStore, WhatAFormerJobHasLeftInItIsPassedOver)
 {
-    test::in_fresh_process([] {  // whose inits count from 0
+    test::in_fresh_process([] {  // this process counts its inits from 0
         SharedTable store;
         store.table.set("yoke/start0/rank0", "yoke 1 1 00112233 127.0.0.1", Deadline::after(9));
         std::vector<std::string> others;
         std::thread early([&] { others = meet_in(store, {1}, 2); });
-        while (store.calls < 2) std::this_thread::yield();  // it has read that, and reads again
+        while (store.calls < 2) std::this_thread::yield();  // rank 1 has read the old key, and reads again
         const std::vector<std::string> first = meet_in(store, {0}, 2);
         early.join();
         EXPECT_EQ(first[0], others[1]);

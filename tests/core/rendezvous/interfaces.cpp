@@ -1,4 +1,4 @@
-// Networks that are chosen by name, nodes, and ports that are made from a job's name.
+// Networks chosen by name, nodes, and ports made from a job's name.
 #include "core/rendezvous/interfaces.h"
 
 #include "core/rendezvous/node.h"
@@ -65,7 +65,7 @@ TEST(Interfaces, OursComesBeforeNcclsVariable)
         setenv("YOKE_SOCKET_IFNAME", "=lo", 1);
         EXPECT_EQ(host_address(InterfaceChoice::configured(), AF_INET), "127.0.0.1");
     });
-    test::in_fresh_process([] {  // whose names are whole
+    test::in_fresh_process([] {  // takes whole names only
         setenv("GLOO_SOCKET_IFNAME", "l", 1);
         expect_error(YOKE_E_VALUE, {"GLOO_SOCKET_IFNAME is 'l'", "lo"},
                      [] { host_address(InterfaceChoice::configured(), AF_INET); });

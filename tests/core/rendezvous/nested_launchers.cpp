@@ -1,4 +1,4 @@
-// Launchers that run within others: which of them counts, and which contradict each other.
+// Launchers that run within other launchers: the launcher that counts, and contradictions.
 #include "core/base/error.h"
 #include "core/rendezvous/environment.h"
 #include "tests/core/expect_error.h"
@@ -17,7 +17,7 @@ Variables operator+(Variables variables, const Variables &more)
     return variables;
 }
 
-// In which `launcher` is what the launcher of the run itself was started with.
+// Returns the environment of a process; `launcher` has the variables with which the run's own launcher was started.
 Environment environment_of(const Variables &variables, const std::optional<Variables> &launcher,
                            const InitArguments &arguments = {})
 {
@@ -80,7 +80,7 @@ TEST(NestedLaunchers, OneThatYokeRunOrTorchrunHasStartedContradictsThem)
     }
 }
 
-// As MPI_Init leaves it in a script that no mpirun has started: mpi4py's import calls it.
+// MPI_Init leaves such variables in a script without mpirun; the import of mpi4py calls MPI_Init.
 TEST(NestedLaunchers, MpiThatAProcessHasBegunAloneIsNone)
 {
     const Variables alone = {
@@ -94,7 +94,7 @@ TEST(NestedLaunchers, MpiThatAProcessHasBegunAloneIsNone)
     }
 }
 
-// As all of its ranks would be, in each process of the run.
+// Each process of the run is refused, as all ranks of the inner launcher would be.
 TEST(NestedLaunchers, OneWithinARankIsRefusedThoughItCountsAlike)
 {
     const Variables shell = {{"PATH", "/bin"}};
@@ -110,13 +110,13 @@ TEST(NestedLaunchers, OneWithinARankIsRefusedThoughItCountsAlike)
             const std::string step = format("(SLURM_PROCID is %d)", rank);
             expect_error(YOKE_E_VALUE, {ours.c_str(), "Slurm step 77.0", step.c_str()},
                          [&] { environment_of(one + srun(rank, 2), shell); });
-            // Between a step of Slurm's and its own ranks.
+            // Here the run itself is in a step of Slurm.
             expect_error(YOKE_E_VALUE, {ours.c_str(), theirs.c_str()},
                          [&] { environment_of(srun(0, 2) + one + mpirun(rank, 2), srun(0, 2)); });
         }
 }
 
-// A wrapper that tells a program what its launcher has told it, as if torchrun had.
+// A wrapper passes the values of its launcher to a program, in the variables of torchrun.
 TEST(NestedLaunchers, OneWhoseRanksHaveAskedForTheRunIsNone)
 {
     EXPECT_EQ(environment_of(mpirun(1, 2) + ranks(kTorch, "7f", 1, 2, 2), mpirun(1, 2)).rank, 1);
@@ -139,13 +139,13 @@ TEST(NestedLaunchers, OneThatHasStartedYokeRunOrTorchrunIsNotCompared)
             const Environment found = environment_of(outer + ranks(run, "7f", 6, 8, 4), outer);
             EXPECT_EQ(found.rank, 6);
             EXPECT_EQ(found.size, 8);
-            EXPECT_EQ(found.doubt, "");  // a node in each of its tasks
+            EXPECT_EQ(found.doubt, "");  // each task runs a node of the job
         }
 }
 
 TEST(NestedLaunchers, MpirunBetweenAStepAndItsRanksIsComparedAlone)
 {
-    // srun has started yoke run, and that mpirun.
+    // srun has started yoke run, and yoke run has started mpirun.
     expect_error(YOKE_E_VALUE, {"RANK says", "PMIX_RANK that it is 1"}, [] {
         environment_of(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1) + mpirun(1, 2), srun(1, 2));
     });
@@ -153,7 +153,7 @@ TEST(NestedLaunchers, MpirunBetweenAStepAndItsRanksIsComparedAlone)
 
 TEST(NestedLaunchers, AnotherStepWithinOfTheSameLauncherIsAnother)
 {
-    // A step that has one yoke run, which has a step of its own.
+    // A step runs a yoke run, which has started a further step.
     expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID that it is 1"},
                  [] { environment_of(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), srun(0, 1)); });
 }
@@ -172,7 +172,7 @@ TEST(NestedLaunchers, AJobInEachOfSeveralProcessesIsDoubted)
               std::string::npos)
         << by_mpi;
     EXPECT_EQ(environment_of(mpirun(0, 1) + one, mpirun(0, 1)).doubt, "");
-    // What the outer one has set is hidden by the inner one, but its launcher has it.
+    // The inner launcher's variables hide the outer launcher's, but the inner launcher was started with them.
     const Variables outer = ranks(kTorch, "elastic", 1, 2, 2);
     const std::string by_torch = environment_of(one, outer).doubt;
     EXPECT_NE(by_torch.find("within a process of torchrun, which has started 2 (WORLD_SIZE)"),

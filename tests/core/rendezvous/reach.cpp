@@ -57,7 +57,7 @@ TEST(Reach, AnAddressThatDoesNotAnswerCostsOneAttempt)
     EXPECT_FALSE(four_attempts.has_passed());
 }
 
-// A deadline that passes while it is asked once more is no answer.
+// If the deadline passes during a further question, the earlier answer stands.
 TEST(Reach, WhatTheResolverSaidOfAHostStands)
 {
     Environment environment;
@@ -93,14 +93,14 @@ std::string warnings_of_a_port_that_closes(int times)
     return warnings.text();
 }
 
-// Once it may be the rank 0 of before, which lets go of its port.
+// A single close may come from the former rank 0, which releases its port.
 TEST(Reach, AnotherProgramIsWarnedOfWhenItClosesTwice)
 {
     EXPECT_EQ(warnings_of_a_port_that_closes(1), "");
     expect_parts(warnings_of_a_port_that_closes(2), {"another program listens there", "trying on"});
 }
 
-// 192.0.2.0/24 is nobody's.
+// No machine has an address in 192.0.2.0/24.
 TEST(Reach, RankZeroThatNobodyFindsIsToldThatItsAddressIsNotHere)
 {
     const Port port;
@@ -120,7 +120,7 @@ Variables of_start(int start, int rank, uint16_t port)
     return variables;
 }
 
-// Its launcher has started rank 1 again, and rank 0 waits for it.
+// The launcher has started rank 1 again, and the older rank 0 waits for rank 1.
 TEST(Reach, AnOlderStartOfRankZeroEndsWhenANewerOneComes)
 {
     const Port port;
@@ -146,7 +146,7 @@ TEST(Reach, ARankOfAnOlderStartEndsAtOnceAndTheNewerOneMeets)
     zero.result();
 }
 
-// Of three ranks the last one connects, and goes.
+// Returns the reports of ranks 0 and 1; rank 2 connects, and then calls `go`.
 std::vector<std::string> told_of_a_third(const std::function<void()> &go)
 {
     const Port port;

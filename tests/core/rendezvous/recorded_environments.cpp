@@ -1,5 +1,5 @@
-// What launchers have really set, in rank 3 of 4 on one host, as `./dev soak launchers` records it. Names of hosts are
-// made up.
+// Variables really set by launchers, in rank 3 of 4 on a single machine, as `./dev soak launchers` records them. Host
+// names are made up.
 #include "core/base/text.h"
 #include "core/rendezvous/environment.h"
 
@@ -28,7 +28,7 @@ Environment recorded(const std::string &name)
     return read_environment({}, variable, [](auto &, auto &) { return std::nullopt; });
 }
 
-// Alike under all of them; hosts and port differ by what a launcher tells.
+// Checks the environment. Rank and size are equal under all launchers; hosts and port differ.
 void expect(const std::string &name, const char *source, const std::string &job,
             const std::string &host, uint16_t port, bool agent_store)
 {

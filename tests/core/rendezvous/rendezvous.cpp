@@ -1,4 +1,4 @@
-// Processes that meet, and every way in which they cannot: what each of those that live is told.
+// Rendezvous of processes, and every way in which a rendezvous fails: the error of each living process.
 #include "core/rendezvous/rendezvous.h"
 
 #include "core/base/log.h"
@@ -22,7 +22,7 @@ using test::tell;
 using test::Variables;
 using test::variables_of;
 
-constexpr double kShortWait = 0.5;  // of what must end by its deadline
+constexpr double kShortWait = 0.5;  // timeout of calls expected to time out
 
 Variables joined(Variables variables, const Variables &more)
 {
@@ -121,7 +121,8 @@ TEST(Rendezvous, AnotherJobAtACandidatePortIsPassedBy)
     const std::string run = run_id("b");
     const std::string job =
         format("torchrun %s at 127.0.0.1:%u start 0", run.c_str(), port.number());
-    // Two of them, where whoever else has one does as well: another job, and a program that says nothing.
+    // Another job serves at the first candidate port. If a further program has this port, the program does as well,
+    // because it sends no greeting.
     PeerOptions other;
     other.cookie = "another job";
     const std::vector<uint16_t> ports = candidate_ports(job);
@@ -305,7 +306,7 @@ TEST(Rendezvous, ASecondJobAtAPortIsToldWhoseItIsAndTheFirstGoesOn)
             const Rendezvous job = meet(options_of(variables_of(rank, 2, port.number())));
             char byte = 0;
             close(hold[1]);
-            // Until the second job has failed.
+            // Waits until the second job has failed.
             if (write(met[1], &byte, 1) < 0 || read(hold[0], &byte, 1) < 0) abort();
             return test::tell(job);
         });

@@ -1,4 +1,4 @@
-// Ranks that find each other by their own ports, when others have those of the ones that have gone:
+// Ranks that find each other by their own ports, while other programs have the ports of ranks that have gone:
 // core/rendezvous/shrink_rendezvous.cpp.
 #include "core/rendezvous/shrink_rendezvous.h"
 
@@ -16,10 +16,10 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
-using test::in_fresh_process;  // a process keeps a setting once it has read it
+using test::in_fresh_process;  // a process keeps a setting after the first read
 using test::soon;
 
-// Ranks that are threads of the test, with the ports that processes have.
+// Ranks as threads of the test, with the ports of processes.
 class Ranks {
 public:
     explicit Ranks(int32_t size)
@@ -51,12 +51,12 @@ public:
                                      Deadline::after(seconds), Deadline::after(seconds + 1));
         });
     }
-    // What a process that has the port of this rank serves there.
+    // Serves at the port of this rank, as a process that has the port.
     std::shared_ptr<StoreServer> serve(int32_t rank, const PeerOptions &options) const
     {
         return StoreServer::open(ports_[static_cast<size_t>(rank)].listening(), options);
     }
-    // Returns what rank 0 serves with, of a process that goes on without the others.
+    // Returns the options with which rank 0 serves, in a process that goes on without the other ranks.
     PeerOptions options_of_rank_0() const
     {
         PeerOptions options;
@@ -70,7 +70,7 @@ public:
     {
         return describe_process(ranks_[static_cast<size_t>(rank)]);
     }
-    // By which `from` greets `to`, and does no more.
+    // Returns a connection by which `from` greets `to`, without a further message.
     StoreConnection greet(int32_t from, int32_t to, const std::string &about = "") const
     {
         PeerOptions options;
@@ -98,7 +98,7 @@ TEST(ShrinkRendezvous, APortThatAnotherJobHasIsThatOfOneThatHasGone)
             const auto server = ranks.serve(gone, other);
             const int32_t first = gone == 0 ? 1 : 0, second = gone == 0 ? 2 : 1;
             std::future<Members> low = ranks.reunite(first, 20), high = ranks.reunite(second, 20);
-            for (std::future<Members> *each : {&high, &low})  // who leads leaves last
+            for (std::future<Members> *each : {&high, &low})  // the leader leaves last
                 EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{first, second}));
         }
     });
@@ -112,7 +112,7 @@ TEST(ShrinkRendezvous, ItsLeaderLeavesWhenTheOthersHave)
         Members leader = low.get(), other = high.get();
         std::future<void> leaving =
             std::async(std::launch::async, [&leader] { leader = Members(); });
-        leaving.wait_for(std::chrono::milliseconds(200));  // it would have gone long before
+        leaving.wait_for(std::chrono::milliseconds(200));  // a leader without members would be gone by now
         other.store->set("key", "value", soon());
         EXPECT_EQ(other.store->get("key", soon()), "value");
         other = Members();
@@ -120,7 +120,7 @@ TEST(ShrinkRendezvous, ItsLeaderLeavesWhenTheOthersHave)
     });
 }
 
-// Rank 0 comes after more than half of the time: the others have found each other, and wait for it.
+// Rank 0 comes after more than half of the time. The other ranks have found each other, and wait for rank 0.
 TEST(ShrinkRendezvous, ALateRankZeroIsWaitedForAsOthersAre)
 {
     in_fresh_process([] {
@@ -136,24 +136,24 @@ TEST(ShrinkRendezvous, ALateRankZeroIsWaitedForAsOthersAre)
             for (std::future<Members> &each : all) made.push_back(each.get());
             for (const Members &each : made)
                 EXPECT_EQ(each.met_as.size(), static_cast<size_t>(size)) << "rank " << each.rank;
-            while (!made.empty()) made.pop_back();  // who leads leaves last
+            while (!made.empty()) made.pop_back();  // the leader leaves last
         }
     });
 }
 
-// They are asked one after the other, each for a share of the time alone.
+// The ranks that do not answer are asked in order, each for a share of the time alone.
 TEST(ShrinkRendezvous, ThoseAboveManyThatDoNotAnswerFindEachOther)
 {
     in_fresh_process([] {
         constexpr int32_t kMute = 7;
         const Ranks ranks(kMute + 2);
         std::future<Members> low = ranks.reunite(kMute, 1), high = ranks.reunite(kMute + 1, 1);
-        for (std::future<Members> *each : {&high, &low})  // who leads leaves last
+        for (std::future<Members> *each : {&high, &low})  // the leader leaves last
             EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{kMute, kMute + 1}));
     });
 }
 
-// It may have given that connection up while rank 0 was late, and come again.
+// Rank 1 may have given this connection up while rank 0 was late, and may come again.
 TEST(ShrinkRendezvous, WhoHasOnlyGreetedIsNotThereYet)
 {
     in_fresh_process([] {
@@ -163,11 +163,11 @@ TEST(ShrinkRendezvous, WhoHasOnlyGreetedIsNotThereYet)
         ASSERT_EQ(greeting.outcome, StoreConnection::kConnected);
         const Members made = leading.get();
         EXPECT_EQ(made.met_as, std::vector<int32_t>{0});
-        greeting.store.reset();  // who leads leaves last
+        greeting.store.reset();  // the leader leaves last
     });
 }
 
-// The making of the group in which they had met has failed on it, and is about to fail on rank 0.
+// The two ranks have met before. Making their group failed on rank 1, and is about to fail on rank 0.
 TEST(ShrinkRendezvous, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
 {
     in_fresh_process([] {
@@ -188,7 +188,7 @@ TEST(ShrinkRendezvous, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
         former.reset();
         Members leader = leading.get(), other = again.get();
         EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
-        other = Members();  // who leads leaves last
+        other = Members();  // the leader leaves last
     });
 }
 
@@ -206,7 +206,7 @@ TEST(ShrinkRendezvous, WhoHasMetOthersThatGoOnComesTooLate)
     });
 }
 
-// Rank 2 is on its way out of a group whose making has failed when the others try again, and does not.
+// The making of a group with rank 2 has failed. The other ranks try again; rank 2 leaves and does not.
 TEST(ShrinkRendezvous, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
 {
     in_fresh_process([] {
@@ -225,11 +225,12 @@ TEST(ShrinkRendezvous, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
         Members leader = low.get(), other = high.get();
         EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
         EXPECT_EQ(other.met_as, (std::vector<int32_t>{0, 1}));
-        other = Members();  // who leads leaves last
+        other = Members();  // the leader leaves last
     });
 }
 
-// Those that it met in a group whose making failed have stopped, and are asked once more, all in one time.
+// Rank 0 met the other ranks in a group that could not be made. They have stopped, and rank 0 asks all of them once
+// more at the same time.
 TEST(ShrinkRendezvous, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
 {
     in_fresh_process([] {
@@ -255,7 +256,7 @@ TEST(ShrinkRendezvous, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
     });
 }
 
-// The follower has not met rank 2 and would find itself alone once that has ended.
+// Rank 1 follows rank 0 and has not met rank 2. Without this error, rank 1 would be alone after rank 0's end.
 TEST(ShrinkRendezvous, WhoFollowsOneThatComesTooLateIsToldSo)
 {
     in_fresh_process([] {
@@ -288,7 +289,7 @@ TEST(ShrinkRendezvous, ALeaderThatDoesNotSayWhoIsThereIsNamed)
     });
 }
 
-// Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
+// Rank 1 says that rank 0 leads. Rank 0 did not answer before, and has gone on meanwhile.
 TEST(ShrinkRendezvous, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
 {
     in_fresh_process([] {

@@ -6,7 +6,7 @@
 namespace yoke::test {
 namespace {
 
-// Of a group whose ranks share a store.
+// Fixture of a group whose ranks share a store.
 class ShrinkThreads : public ::testing::Test {
 protected:
     Members rank(int32_t own, int32_t size = 2) const
@@ -51,7 +51,7 @@ TEST_F(ShrinkThreads, AGroupWhoseMakingFailedKeepsNobodyFromAnother)
     EXPECT_EQ(other.get().size(), 2);
 }
 
-// Rank 2 does not come, so rank 0 has waited until its time was over; rank 1 has more of its own left.
+// Rank 2 does not come, so rank 0 waits until its time is over. Rank 1 has time left.
 TEST_F(ShrinkThreads, WhoHasComeGoesOnAsSoonAsAnotherSaysWhoIsThere)
 {
     auto other = std::async(std::launch::async,

@@ -1,4 +1,5 @@
-// Ranks that have gone, and what the others tell of them: core/rendezvous/watcher.cpp, core/comm/peer_news.cpp.
+// Ranks that have gone, and reports of the other ranks about them: core/rendezvous/watcher.cpp,
+// core/comm/peer_news.cpp.
 #include "tests/core/comm/threads.h"
 
 namespace yoke::test {
@@ -23,7 +24,7 @@ std::shared_ptr<StoreServer> listening()
     return StoreServer::open(Socket::listen(SocketAddress::any(AF_INET, 0)), PeerOptions());
 }
 
-// The cause that rank 0 publishes comes back to it in the same thread.
+// Rank 0 publishes the cause, and receives the cause in the same thread.
 TEST(Group, IsNotMadeWithOneThatHasDied)
 {
     Members members = here(2);
@@ -49,7 +50,7 @@ TEST(Group, TellsThatItsMakingFailedAsNoCallOfIts)
     members.store = std::make_shared<HashStore>();
     members.store->set(gather_keys("init/0", 2)[1], "cpu\n\n", Deadline::after(20));
     for (const char *told :
-         {"init/1", "init/2"})  // where rank 1 is, and how it is reached: nowhere
+         {"init/1", "init/2"})  // rank 1's address and connection: none
         members.store->set(gather_keys(told, 2)[1], "", Deadline::after(20));
     try {
         (void)Group::make(members, {}, Deadline::after(kShort), kCall);

@@ -1,4 +1,4 @@
-// Which devices a spec gets on machines made by hand: order, verdicts, sets.
+// Devices that a spec gets on machines made by hand: order, verdicts, sets.
 #include "core/select/choice.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/machines.h"
@@ -118,7 +118,7 @@ TEST(DeviceSelection, LeasesThenLinksThenMemoryThenLoadDecide)
     machine.cards[1].info.memory_free -= kGiB;
     EXPECT_EQ(best(), 0);
     for (size_t i : {0, 1, 2, 4}) situation.states[i].holder = -1;
-    EXPECT_EQ(best(), 3);  // leased, all of them: no reason to refuse one who does not ask
+    EXPECT_EQ(best(), 3);  // all cards are leased: no reason to refuse a request without a constraint
 }
 
 TEST(DeviceSelection, AFewMegabytesDecideNothing)
@@ -286,7 +286,7 @@ TEST(DeviceSelection, SameKeepsASetTogether)
               std::string::npos)
         << five.problem;
     EXPECT_TRUE(choice_for(machine, "auto:n=3,same=switch").chosen.empty());
-    // The best half has one card that is taken: the other half serves.
+    // The best half has a busy card, so the other half serves.
     machine.cards[6].info.utilization = 0.9;
     EXPECT_EQ(choice_for(machine, "auto:n=4,same=nvlink,max_util=20").chosen, (Cards{3, 2, 1, 0}));
 }

@@ -1,4 +1,4 @@
-// Leases: held by one process, gone with it, known by name.
+// Leases: held by a process, released at its end, known by name.
 #include "core/select/lease.h"
 #include "core/base/config.h"
 #include "core/base/fork.h"
@@ -21,7 +21,7 @@ using test::passes_in_child;
 
 constexpr const char *kCard = "GPU-8932F937-0000-1111-2222-333344445555";
 
-// A folder of its own for one test, as YOKE_LEASE_DIR.
+// Folder for a single test, as YOKE_LEASE_DIR.
 struct LeaseRoom {
     LeaseRoom()
     {
@@ -37,7 +37,7 @@ struct LeaseRoom {
     std::string path;
 };
 
-// A process of its own that holds the card until it is killed.
+// Starts a process that holds the card until a kill.
 pid_t holder_process()
 {
     int ready[2];
@@ -73,7 +73,7 @@ TEST(DeviceLease, OneProcessHoldsACardUntilItGivesItUp)
         EXPECT_TRUE(holds_lease("gpu-8932f937-0000-1111-2222-333344445555"));
         EXPECT_EQ(lease_holder(kCard), getpid());
         EXPECT_FALSE(holds_lease("GPU-1"));
-        drop_lease(kCard);  // however often it was taken
+        drop_lease(kCard);  // drops all takes at once
         drop_lease(kCard);
         EXPECT_FALSE(holds_lease(kCard));
         EXPECT_EQ(lease_holder(kCard), 0);
@@ -84,8 +84,8 @@ TEST(DeviceLease, WhoTakesBackALeaseDoesNotTakeItFromAnotherThread)
 {
     in_fresh_process([] {
         const LeaseRoom folder;
-        EXPECT_TRUE(take_lease(kCard));  // one thread
-        EXPECT_TRUE(take_lease(kCard));  // another one, which then does not get all that it wants
+        EXPECT_TRUE(take_lease(kCard));  // the first thread
+        EXPECT_TRUE(take_lease(kCard));  // the second thread, which then does not get all its devices
         return_lease(kCard);
         EXPECT_TRUE(holds_lease(kCard));
         EXPECT_EQ(lease_holder(kCard), getpid());

@@ -1,4 +1,5 @@
-// The folder of leases: one for all users, made while others look, and files in it that are what they seem.
+// Folder of leases: a single folder for all users, made while other processes look, and checks that its files are
+// plain files.
 #include "core/base/config.h"
 #include "core/select/lease.h"
 #include "tests/core/expect_error.h"
@@ -31,8 +32,8 @@ protected:
     {
         return detail::usual_lease_folder(root.prefix).substr(root.prefix.size());
     }
-    // A process of its own, whose leases lie in `folder` and who may not read what is closed to it; it does not come to
-    // TearDown.
+    // Runs `body` in a fresh process with its leases in `folder`, as a user without access to closed files. Calls
+    // TearDown, because the process does not reach it.
     template <class Body>
     void in_own_process(const Body &body)
     {
@@ -114,7 +115,7 @@ TEST_F(LeaseFolder, WhatStaysClosedIsAnErrorAfterAShortWait)
     in_own_process([this] {
         ASSERT_EQ(mkdir(folder.c_str(), 0), 0);
         expect_error(YOKE_E_IO, {"/leases", "Permission denied"}, [] { take_lease(kOneCard); });
-        chmod(folder.c_str(), 0700);  // for who clears up
+        chmod(folder.c_str(), 0700);  // for the cleanup
     });
 }
 
@@ -151,7 +152,7 @@ TEST_F(LeaseFolder, AFileThatIsRemovedWhileItIsTakenIsTakenAnew)
         }
         EXPECT_TRUE(taken);
         cleaner.join();
-        // The lock is on the file that stands there now, where others will look for it.
+        // The lock is on the file that stands there now, where other processes look for the lock.
         const int seen = open(file().c_str(), O_RDONLY);
         EXPECT_GE(seen, 0);
         EXPECT_NE(flock(seen, LOCK_EX | LOCK_NB), 0);

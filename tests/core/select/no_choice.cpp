@@ -1,4 +1,4 @@
-// What is said where nothing fits a spec: once, in order, and without blaming what is well.
+// Messages if no device fits a spec: once, in order, and without blame for healthy devices.
 #include "core/select/choice.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/machines.h"

@@ -1,4 +1,4 @@
-// Which device is a rank's own: on machines made by hand, and in a process that its launcher has told which rank it is.
+// Device of a rank: on machines made by hand, and in a process whose launcher gives the rank.
 #include "core/select/ranks.h"
 
 #include "core/base/lent.h"
@@ -58,7 +58,7 @@ TEST(DevicesOfRanks, WhatRanksChangeByTheirWorkChangesNoOrder)
               (std::vector{0, 1, 2, 3}));
     reject(machine.cards[2], {Reason::kHeldAlone, "process 7 has it"});
     EXPECT_EQ(of_ranks(machine, situation, 3), (std::vector{0, 1, 3}));
-    situation.states[2].ranks = 1;  // process 7 is a rank beside this one
+    situation.states[2].ranks = 1;  // process 7 is a neighbouring rank
     EXPECT_EQ(of_ranks(machine, situation, 3), (std::vector{0, 1, 2}));
 }
 
@@ -121,7 +121,7 @@ TEST(DevicesOfRanks, TheProcessAsksWhoeverKnowsAndWarnsOnceThatRanksShare)
         EXPECT_NE(first, std::string::npos) << logged;
         EXPECT_EQ(logged.find("in turn"), logged.rfind("in turn")) << logged;
         logged.clear();
-        lent.local_rank = [] { return std::optional(3); };  // rank 2 tells it
+        lent.local_rank = [] { return std::optional(3); };  // rank 2 logs the warning
         EXPECT_EQ(open_device("auto:kind=fake").name, "fake:1");
         EXPECT_EQ(logged, "");
     });

@@ -1,4 +1,4 @@
-// remembered.h: a log that a test reads.
+// remembered.h: a log for tests.
 #pragma once
 
 #include <cstdint>

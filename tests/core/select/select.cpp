@@ -1,5 +1,5 @@
-// From specs to devices, and why there is none. Each piece runs in a fresh process, since devices
-// are opened once for ever.
+// Devices of specs, and reasons if no device fits. Each part runs in a fresh process, because devices open once for
+// ever.
 #include "core/select/select.h"
 #include "core/base/config.h"
 #include "core/base/log.h"
@@ -211,7 +211,7 @@ TEST(DeviceSelect, AutoWithConstraintsGivesADeviceOrSaysWhyNot)
         prepare();
         fake.devices = 3;
         set_log_callback(remember, nullptr, nullptr);
-        // Its devices are alike, and no inventory knows them: the last is taken.
+        // The devices are alike and unknown to the inventory, so the last device is taken.
         EXPECT_EQ(open_device("auto:kind=fake").name, "fake:2");
         EXPECT_EQ(open_device("auto").name, "fake:2");
         EXPECT_EQ(select_devices("auto:n=2", 0).size(), 2u);
@@ -294,7 +294,7 @@ TEST(DeviceSelect, AKindThatIsDisabledIsNeverOpened)
         enable("fake");
         EXPECT_STREQ(Availability::of("fake").text(), "");
         EXPECT_EQ(open_device("auto").name, "fake:0");
-        enable("fake");  // once too often: nothing happens
+        enable("fake");  // a second enable has no effect
         expect_error(YOKE_E_VALUE, {"cpu"}, [] { disable("cpu"); });
         expect_error(YOKE_E_VALUE, {"'fale'", "fake"}, [] { disable("fale"); });
     });

@@ -60,7 +60,7 @@ TEST(DeviceSpec, UnitsAreThoseOfTheirNames)
     EXPECT_DOUBLE_EQ(parse_spec("auto:max_util=12.5%").max_util, 0.125);
 }
 
-// A refused spec, and what the message must hold.
+// Refused spec, and the parts of its message.
 struct Bad {
     const char *text;
     std::vector<const char *> holds;

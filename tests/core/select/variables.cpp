@@ -1,4 +1,4 @@
-// What the configuration's variables hold is checked by who reads them, before anything fails of it.
+// Variables of the configuration: the reader of a variable checks the value, before a call fails because of it.
 #include "core/base/config.h"
 #include "core/device/device.h"
 #include "core/select/select.h"

@@ -1,4 +1,4 @@
-// crash_run.h: a run that saves, of which a call may fail, or be the last before it is killed, and what it changed.
+// crash_run.h: a run that saves, with calls that may fail or be the last before a kill, and a log of the changes.
 #pragma once
 
 #include "tests/core/state/crash_states.h"
@@ -30,20 +30,20 @@ public:
 
     const std::vector<Event> &events() const { return log_.events; }
     const TemporaryFolder &folder() const { return folder_; }
-    // Of the last thing that was done.
+    // Facts about the last action.
     int calls() const { return calls_; }
     bool was_killed() const { return was_killed_; }
     const std::optional<Error> &error() const { return error_; }
 
     bool can_exchange = true;
-    std::map<std::string, int> lacking;  // calls that the file system lacks, each with its errno
+    std::map<std::string, int> lacking;  // unsupported calls of the file system, each with its errno
     int kill_at = 0;  // the number of a call, from 1 on, counted anew for each thing that is done
-    int fail_at = 0, fault = 0;  // the same for one that fails
+    int fail_at = 0, fault = 0;  // number of a failing call, counted likewise, and its fault
 
 protected:
     ~CrashRun() = default;
 
-    // Does what gives a name another content; `bury` when it was killed, with what is left of the process.
+    // Changes the content of a name by `act`. After a kill, calls `bury` for the remains of the process.
     template <class Do, class Bury>
     void doing(const std::string &name, const std::string &content, const Do &act, const Bury &bury)
     {

@@ -8,7 +8,7 @@ namespace yoke::test {
 
 namespace {
 
-// What is on the disk for certain, and what may be there too.
+// Content of the disk for certain, and later content that may be there too.
 struct File {
     std::string synced;
     std::vector<std::string> later;
@@ -55,7 +55,7 @@ void Disk::apply(const Event &event)
     } else if (event.kind == Event::kWrite) {
         files_[event.node].later.push_back(event.text);
     } else if (event.kind == Event::kSync) {
-        // Which of the two it is does not matter: the other one has nothing.
+        // The node is either a file or a folder; the other entry stays empty.
         File &file = files_[event.node];
         for (const std::string &write : file.later) file.synced += write;
         file.later.clear();
@@ -114,14 +114,14 @@ void Disk::place(const std::map<int, std::map<std::string, int>> &folders, int n
         place(folders, inner, path.empty() ? name : path + "/" + name, files, tree);
 }
 
-// What a file may come back with: what one write gave may be missing where that of a later one is there, and reads as
-// zeros then.
+// Returns the possible contents of a file after a crash. An earlier write may be missing although a later write is
+// there; the gap then reads as zeros.
 std::set<std::string> contents_of(const File &file)
 {
     std::set<std::string> all = {file.synced};
     size_t end = file.synced.size();
     for (const std::string &write : file.later) {
-        std::set<std::string> more = all;  // without it
+        std::set<std::string> more = all;  // without this write
         for (std::string content : all) {
             content.resize(end);
             more.insert(content + write);
@@ -228,7 +228,7 @@ CrashStates crash_states(const std::vector<Event> &events, const Judge &judge)
             contents.insert(event.text);
         }
         disk.apply(event);
-        // Elsewhere no state comes to those before, and none is ruled out.
+        // Other events neither add states nor rule states out.
         if (event.kind == Event::kEntries || event.kind == Event::kWrite ||
             event.kind == Event::kReturned)
             crash();

@@ -147,7 +147,7 @@ int fate_of(const char *entry)
     return current->fate ? current->fate(entry) : 0;
 }
 
-// Makes a call, unless it is to fail.
+// Makes a call, unless its fate is a failure.
 template <class Result, class Call>
 Result called(const char *entry, Result failed, const Call &call)
 {
@@ -157,7 +157,7 @@ Result called(const char *entry, Result failed, const Call &call)
     return failed;
 }
 
-// The same for one that, where it succeeds, is logged.
+// Makes a call, and logs it after a success.
 template <class Call, class Note>
 int noted(const char *entry, const Call &call, const Note &note)
 {
@@ -173,7 +173,7 @@ int open_file(int folder, const char *path, int flags, mode_t mode)
         [&](Log &log, int file) { log.opened(file, folder, path, flags & O_CREAT); });
 }
 
-// Closed in any case: a call that the system lets fail does that too.
+// Closes the file in any case, because a failed close of the system closes the file too.
 int close_file(int file)
 {
     const int fate = fate_of("close");

@@ -1,5 +1,4 @@
-// file_seam.h: the system's calls for files of state, each of which a test can let fail, and a log of what they
-// changed.
+// file_seam.h: the system's calls for state files, each of which a test can make fail, and a log of their changes.
 #pragma once
 
 #include "core/state/file_calls.h"
@@ -14,9 +13,9 @@
 
 namespace yoke::test {
 
-inline constexpr const char *kSaveCall = "yoke_save";  // the call in messages of what tests save
+inline constexpr const char *kSaveCall = "yoke_save";  // name of the call in messages of tests
 
-// A new folder, which goes with all in it.
+// Temporary folder, removed with its content.
 class TemporaryFolder {
 public:
     TemporaryFolder();
@@ -27,27 +26,27 @@ public:
     std::string path() const { return path_; }
     std::string at(const std::string &name) const { return path_ + "/" + name; }
     std::vector<std::string> names() const;      // sorted
-    std::vector<std::string> leftovers() const;  // those of temporaries
+    std::vector<std::string> leftovers() const;  // names of temporaries
 
 private:
     std::string path_;
 };
 std::string content_of(const std::string &path);
-// Of this process.
+// Returns the number of open files of this process.
 size_t open_files();
 
-// One thing that happened, as a crash sees it. Files and folders are numbers; the folder of all is 0.
+// Event of a file system, as a crash sees the event. Files and folders are numbers; the root folder is 0.
 struct Event {
     enum Kind { kFolder, kEntries, kWrite, kSync, kBegin, kReturned };
     Kind kind;
     int node = 0;  // the folder or file
     std::vector<std::pair<std::string, int>>
-        entries;       // what names lead to, in one step; -1: to nothing
-    std::string text;  // what is written; of a mark the content
-    std::string name;  // of a mark
+        entries;       // new targets of names, in a single step; -1: no target
+    std::string text;  // written text; for a mark the content
+    std::string name;  // name for a mark
 };
 
-// What a test sees of a folder and of all in it.
+// Log of a folder and its content, as a test sees them.
 class Log {
 public:
     explicit Log(std::string root) : root_(std::move(root)) {}
@@ -79,7 +78,7 @@ private:
 
 constexpr int kShort = -1, kDead = -2;
 
-// While it lives, calls go through it.
+// Hook for file calls, active while the object lives.
 class Seam {
 public:
     explicit Seam(Log *log = nullptr);
@@ -87,13 +86,13 @@ public:
     Seam(const Seam &) = delete;
     Seam &operator=(const Seam &) = delete;
 
-    // What becomes of a call, asked before each: 0 as ever, an errno, kShort: half of it is done, or kDead: this
-    // process is no more, and changes nothing.
+    // Decides the fate of a call, before the call: 0 for success, an errno, kShort: half of the call is done, or
+    // kDead: this process is dead, and changes no file.
     std::function<int(const std::string &entry)> fate;
 
     Log *log;
     bool is_folder = false;  // whether the fsync or rename that is asked about is of a folder
-    bool syncs = true;       // what a test never crashes need not wait for the disk
+    bool syncs = true;       // false: no wait for the disk, in tests without crashes
 };
 
 }  // namespace yoke::test

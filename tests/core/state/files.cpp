@@ -33,7 +33,7 @@ protected:
         file.write(content.data(), content.size());
         file.commit();
     }
-    // Refused at once, with the path and the system's number; nothing is left of it.
+    // Checks that a save fails at once, with the path and the system's error number, and leaves no file.
     void refuses(const std::string &path, int error, const char *why) const
     {
         const Names before = folder_.names();
@@ -56,7 +56,7 @@ protected:
     TemporaryFolder folder_;
 };
 
-// The number of a process that is no more.
+// Returns the number of a dead process.
 pid_t dead_process()
 {
     const pid_t child = fork();
@@ -65,7 +65,7 @@ pid_t dead_process()
     return child;
 }
 
-// ---- What a path leads to ---------------------------------------------------------------------------------------
+// ---- Target of a path -------------------------------------------------------------------------------------------
 
 TEST_F(Files, AFileComesInOneStep)
 {
@@ -174,7 +174,7 @@ TEST_F(Files, AReadOnlyFolderIsAnError)
     EXPECT_EQ(content_of(at("state")), "old");
 }
 
-// What no seam plays: the system itself writes a part, and then refuses the rest.
+// No seam plays this: the system itself writes a part, and then refuses the rest.
 TEST_F(Files, AFileThatMayNotGrowIsAnErrorOfTheSystem)
 {
     put("state", "old");
@@ -226,7 +226,7 @@ TEST_F(Files, LeftoversOfTheDeadGoAndThoseOfTheLivingStay)
                         ".state.yoke-x-0123456789abcdef.tmp", left("state", -dead)};
     for (const std::string &name : stay) put(name, "a part");
     put(left("state", dead), "a part");
-    // An earlier process of another container, which had this one's number.
+    // An earlier process of another container had the number of this process.
     put(left("state", getpid()), "a part");
     NewFile mine(kSaveCall, at("state"));
     remove_leftovers(folder_.path(), "state");

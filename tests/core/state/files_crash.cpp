@@ -28,7 +28,7 @@ std::string joined(const std::vector<std::string> &parts)
 
 class Saver : public CrashRun {
 public:
-    // With so many writes to a file: many for many states, and one where they are made often.
+    // `writes` is the number of writes to a file: many for many states, 1 in tests with many saves.
     explicit Saver(int writes) : writes_(writes) {}
 
     void save_file(int version)
@@ -119,7 +119,7 @@ bool is_needed(const std::vector<Event> &events, size_t sync)
     return !crash_states(without(events, sync)).wrong.empty();
 }
 
-// The syncs before the thing that is done last makes a folder: those with which it clears up.
+// Returns the syncs of the last action before it makes a folder. These syncs clean up.
 std::vector<size_t> syncs_of_recovery(const std::vector<Event> &events)
 {
     std::vector<size_t> syncs;
@@ -130,7 +130,7 @@ std::vector<size_t> syncs_of_recovery(const std::vector<Event> &events)
     return syncs;
 }
 
-// Every sync is there for a state that would be wrong without it.
+// Checks that each sync is needed: without the sync some state would be wrong.
 void expect_each_sync_needed(const std::vector<Event> &events)
 {
     int syncs = 0;
@@ -202,8 +202,8 @@ TEST(FilesCrash, ACrashAfterAKillFindsAWholeFolderToo)
     }
 }
 
-// What a writer clears up that was killed behind its last rename, which may not be on the disk yet: there is a kill
-// after which that takes so many syncs, of which these are needed.
+// Checks the cleanup after a writer that was killed behind its last rename, which may not be on the disk yet. After
+// some kill the cleanup takes `syncs` syncs, and the syncs `needed` are needed.
 template <class Next>
 void expect_recovery_needs(const std::vector<size_t> &needed, size_t syncs, bool can_exchange,
                            const Next &next)
@@ -223,7 +223,8 @@ void expect_recovery_needs(const std::vector<size_t> &needed, size_t syncs, bool
 TEST(FilesCrash, EachSyncOfARecoveryIsNeeded)
 {
     expect_recovery_needs({0}, 1, true, save_again);
-    // That the new one is there, for who goes on; that the old one is gone, for who removes the new one at once.
+    // A writer that goes on needs the new folder on the disk. A writer that removes the new folder at once needs the
+    // old folder gone.
     expect_recovery_needs({0}, 2, false, save_again);
     expect_recovery_needs({1, 2}, 3, false, [](Saver &saver) { saver.remove_step(1); });
 }

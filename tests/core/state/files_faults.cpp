@@ -21,7 +21,7 @@ struct Scenario {
 
     const char *name;
     Do prepare, act;
-    Do again;  // what goes on after the failure; `act` if there is none
+    Do again;  // continues after the failure; `act` if empty
     bool can_exchange = true;
 };
 
@@ -118,7 +118,7 @@ const Scenario kScenarios[] = {
      {}},
 };
 
-// All that is found by name: paths and contents.
+// Returns all paths in the folder with their contents.
 std::string found_in(const TemporaryFolder &folder)
 {
     std::vector<std::string> lines;
@@ -134,7 +134,7 @@ std::string found_in(const TemporaryFolder &folder)
     return all;
 }
 
-// What was found before, and what is found where nothing fails; how many calls that takes.
+// Content before and after an undisturbed action, and the number of its calls.
 struct Course {
     std::string before, after;
     int calls = 0;
@@ -159,7 +159,7 @@ Course undisturbed(const Scenario &scenario)
     return course;
 }
 
-// Does it with one call failing; true if that raised.
+// Acts with a single failing call; returns whether the action raised.
 bool raises(const Scenario &scenario, const TemporaryFolder &folder, int failing, int fault,
             std::string *failed)
 {
@@ -183,7 +183,7 @@ bool raises(const Scenario &scenario, const TemporaryFolder &folder, int failing
     return false;
 }
 
-// `raised` is the call whose failure was told, "" if none was.
+// `raised` is the call whose failure was reported, "" without a failure.
 void expect_old_or_new(const Scenario &scenario, const Course &course,
                        const TemporaryFolder &folder, const std::vector<std::string> &leftovers,
                        const std::string &raised)
@@ -194,7 +194,7 @@ void expect_old_or_new(const Scenario &scenario, const Course &course,
         EXPECT_EQ(found, course.before);
         EXPECT_TRUE(std::ranges::includes(leftovers, folder.leftovers()));
     } else if (!raised.empty() && course.before != course.after) {
-        // New, and told to have failed: it may be the former one again after a crash.
+        // The new content stands, and the action raised: after a crash the former content may be back.
         EXPECT_TRUE(raised == "fsync" || scenario.again) << raised;
     }
 }
@@ -231,7 +231,7 @@ TEST(FilesFaults, EachCallFailsOnce)
     EXPECT_GT(failures, 400);
 }
 
-// Writes more than what the disk gets at once; the calls that it took on the data.
+// Writes more than the disk gets at once; returns the calls on the data.
 std::vector<std::string> save_large(const std::string &path, const std::string &content, int fault)
 {
     std::vector<std::string> calls;
@@ -251,7 +251,7 @@ TEST(FilesFaults, TheDiskGetsAPartWhileTheNextIsWritten)
     const TemporaryFolder folder;
     const std::string content(2 * FileWriter::kWriteBehind + 5, 'n');
     const std::vector<std::string> wanted = {"write", "start_sync", "write", "start_sync", "write"};
-    // What a system may say that has no such call.
+    // Errors of a system without this call.
     for (const int fault : {0, ENOSYS, EINVAL, EPERM, ESPIPE}) {
         put(folder.at("state"), "the former");
         EXPECT_EQ(save_large(folder.at("state"), content, fault), wanted) << strerror(fault);
@@ -278,7 +278,7 @@ TEST(FilesFaults, AFullDiskLeavesTheFormerFile)
         };
         NewFile file(kSaveCall, folder.at("state"));
         EXPECT_THROW(file.write("the new", 7), Error);
-        // What was lost is not written by a second try.
+        // A second try does not write the lost data.
         is_full = false;
         for (const int i : {0, 1}) try {
                 if (i == 0) file.write("the new", 7);
@@ -292,7 +292,7 @@ TEST(FilesFaults, AFullDiskLeavesTheFormerFile)
     EXPECT_EQ(content_of(folder.at("state")), "the former");
 }
 
-// The system tells of pages that it could not write once, and a second fsync of them succeeds.
+// The system reports unwritten pages only once, and a second fsync succeeds.
 TEST(FilesFaults, AFailedSyncIsNotTriedAgain)
 {
     const TemporaryFolder folder;

@@ -66,7 +66,7 @@ TEST_F(FilesRead, AMappedFileStaysWhatItWas)
     const std::string path = put("the former");
     const auto mapped = ReadFile(kLoadCall, path).map();
     EXPECT_EQ(mapped->size(), 10u);
-    // Saved over, and from the very memory that is mapped; what is written there stays private.
+    // Saves over the file, and from the mapped memory itself. Writes to this memory stay private.
     mapped->data()[0] = 'T';
     EXPECT_EQ(content_of(path), "the former");
     {
@@ -93,7 +93,7 @@ TEST_F(FilesRead, ASecondWriterIsToldOfTheFirst)
         const FolderLock lock(kLoadCall, folder_.path());
         expect_error(YOKE_E_STATE, {kLoadCall, pid.c_str(), folder_.path().c_str()},
                      [&] { FolderLock(kLoadCall, folder_.path()); });
-        // One that was refused lets go of nothing.
+        // A refused lock must not release the first lock.
         EXPECT_THROW(FolderLock(kLoadCall, folder_.path()), Error);
     }
     EXPECT_THROW(FolderLock(kLoadCall, folder_.at("nowhere")), Error);

@@ -181,8 +181,8 @@ TEST_F(Idx, AFlippedBitIsRefusedOrHarmless)
         damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
         const std::string path = plain(damaged);
         try {
-            // The checksum covers neither gzip's own header (time, system) nor the bits that fill
-            // the last byte before it.
+            // The checksum covers neither gzip's own header (time, system) nor the filling bits of the last byte
+            // before the checksum.
             ASSERT_EQ(content_of(*read(path)), file.substr(16)) << "bit " << bit;
             ASSERT_TRUE(bit / 8 < 10 || bit / 8 == packed.size() - 9)
                 << "damage at bit " << bit << " passed unseen";
@@ -205,7 +205,7 @@ TEST_F(Idx, AFlippedBitOfAPlainHeaderIsRefusedOrAnotherShapeOfTheSameBytes)
         Bytes damaged = file;
         damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
         try {
-            // uint8 to int8 is the one flip that still describes the file.
+            // Only the flip of uint8 to int8 still describes the file.
             EXPECT_EQ(read(plain(damaged))->dtype, YOKE_I8) << "bit " << bit;
         } catch (const Error &error) {
             EXPECT_TRUE(error.status() == YOKE_E_IO || error.status() == YOKE_E_VALUE)

@@ -1,4 +1,5 @@
-// Calls that a file system lacks: states are saved without them, and one warning says so: core/state/lacks.cpp.
+// Calls that a file system does not support: states are saved without them, and a single warning says so. See
+// core/state/lacks.cpp.
 #include "core/state/lacks.h"
 #include "core/base/error.h"
 #include "core/state/folder_lock.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct Call {
     const char *entry;
-    bool is_folder;  // of fsync
+    bool is_folder;  // for fsync
     std::vector<int> lacking;
     const char *promise;
 };
@@ -29,7 +30,7 @@ const Call kCalls[] = {
     {"chmod", false, {EPERM, ENOSYS, EOPNOTSUPP, EINVAL}, "the permissions of the one"},
 };
 
-// A file over another one, and steps, one of them anew.
+// Saves a file over a former file, and steps, with a step saved anew.
 void save_all(const TemporaryFolder &folder)
 {
     for (const int64_t version : {1, 2})
@@ -115,7 +116,7 @@ TEST(Lacks, StepsMoveFileByFileWhereFoldersAreNotRenamed)
     forget_lacks();
 }
 
-// What crashes leave is promised as ever: none of these makes a state last.
+// The promise after a crash stays as before, because no call here makes a state durable.
 TEST(Lacks, PermissionsThatCannotBeKeptChangeNothingAfterACrash)
 {
     class VersionSaver : public CrashRun {

@@ -24,7 +24,7 @@ TEST(Manager, KeepsTheNewestByTheirCommits)
     for (const int64_t step : {10, 20, 5}) save_version(*manager, step, step);
     EXPECT_EQ(manager->steps(kLoad), (Steps{20, 5}));
     EXPECT_EQ(load_version(*manager), 5);
-    // One that is saved anew is the newest, also for those who come after.
+    // A step saved anew is the newest, also for later managers.
     save_version(*manager, 20, 21);
     const Ref<CheckpointManager> later = manager_of(folder.at("a/b"), 2);
     EXPECT_EQ(later->steps(kLoad), (Steps{5, 20}));
@@ -56,7 +56,7 @@ TEST(Manager, AManifestSaysWhatIsThere)
     ASSERT_EQ(manifest.files.size(), 1u);
     EXPECT_EQ(manifest.files[0].bytes, state.size());
     EXPECT_EQ(manifest.files[0].hash, hash_text(state));
-    // Of xxhsum -H2, for no bytes.
+    // Hash of no bytes by xxhsum -H2.
     EXPECT_EQ(hash_text(""), "99aa06d3014798d86001c324468d497f");
     EXPECT_EQ(manifest_text(manifest), text);
     EXPECT_EQ(hashed(text), text);
@@ -159,7 +159,7 @@ TEST(Manager, AForkedChildIsAnotherWriter)
     EXPECT_EQ(manager->steps(kLoad), (Steps{1, 3}));
 }
 
-// A worker that a killed run has forked, and that lives on, keeps nobody from the folder.
+// A killed run has forked a worker that lives on. The worker locks no process out of the folder.
 TEST(Manager, AForkedChildHoldsNoLockOfItsParents)
 {
     const TemporaryFolder folder;
@@ -170,7 +170,7 @@ TEST(Manager, AForkedChildHoldsNoLockOfItsParents)
         const Ref<CheckpointManager> manager = manager_of(folder.path());
         save_version(*manager, 1, 1);
         if (fork() == 0) {
-            const pid_t worker = getpid();  // told by itself: it has let go by then
+            const pid_t worker = getpid();  // the worker has released the lock by now
             if (write(ends[1], &worker, sizeof worker) != sizeof worker) _exit(1);
             for (;;) pause();
         }
@@ -188,7 +188,6 @@ TEST(Manager, AForkedChildHoldsNoLockOfItsParents)
     for (const int end : ends) close(end);
 }
 
-// Leftovers of a killed writer: a load sees past them, the next save removes them.
 TEST(Manager, ASaveListsTheFolderOnceBeforeItsCommitAndOnceBehind)
 {
     const TemporaryFolder folder;
@@ -221,7 +220,7 @@ TEST(Manager, LeftoversGoWithTheNextSave)
     EXPECT_TRUE(folder.leftovers().empty());
 }
 
-// A save that fails leaves nothing, and the one after it goes through.
+// A failed save leaves no file, and the next save succeeds.
 TEST(Manager, AFailedSaveLeavesNothing)
 {
     const TemporaryFolder folder;
@@ -241,7 +240,7 @@ TEST(Manager, AFailedSaveLeavesNothing)
     EXPECT_EQ(load_version(*manager), 2);
 }
 
-// A reader that is overtaken by the writer, whose step goes while it is being read, goes on with the newer one.
+// The writer overtakes a reader and removes the step amid the read. The reader goes on with the newer step.
 TEST(Manager, AReaderGoesOnWhereTheWriterHasPassed)
 {
     const TemporaryFolder folder;
@@ -252,8 +251,8 @@ TEST(Manager, AReaderGoesOnWhereTheWriterHasPassed)
     int opened = 0, version = 1;
     bool is_saving = false;
     seam.fate = [&](const std::string &entry) {
-        // An attempt opens the folder, the manifest and the state; folder and manifest again where that has failed.
-        // Before it opens the state, the first three times, the writer saves.
+        // An attempt opens the folder, the manifest and the state. After a failure it opens folder and manifest
+        // again. Before the first three times that the reader opens the state, the writer saves.
         if (!is_saving && entry == "open" && ++opened % 5 == 3 && version < 4) {
             is_saving = true;
             ++version;

@@ -1,4 +1,4 @@
-// What crashes leave of a folder that a manager of checkpoints saves to: core/state/manager*.cpp.
+// Folder of a manager of checkpoints after crashes: core/state/manager*.cpp.
 #include "core/state/new_folder.h"
 #include "tests/core/state/crash_run.h"
 #include "tests/core/state/manager_states.h"
@@ -16,14 +16,14 @@ namespace {
 
 constexpr const char *kNewest = "the newest";
 
-// A run that may be killed and begun anew.
+// Run that may be killed and begun anew.
 class Training : public CrashRun {
 public:
     explicit Training(int64_t keep) : keep_(keep) { begin(); }
 
     void save(int64_t step, int64_t version)
     {
-        // What a process that was killed has open is closed.
+        // After a kill, drops the manager, so that its files are closed.
         doing(
             kNewest, std::to_string(version), [&] { save_version(*manager_, step, version); },
             [&] { manager_ = nullptr; });
@@ -50,7 +50,7 @@ void make(const TemporaryFolder &folder, const Tree &tree)
             std::ofstream(folder.at(path), std::ios::binary) << content;
 }
 
-// What a manager finds in a state: the version of the newest, or what is damaged.
+// Returns a manager's result for a state: the version of the newest step, or the defect.
 std::string found_in(const Tree &tree)
 {
     const TemporaryFolder folder;
@@ -71,7 +71,8 @@ std::string found_in(const Tree &tree)
     return newest;
 }
 
-// Each is asked of the disk once; temporaries have another name each time, and nobody looks into them.
+// Asks the disk about each state once. The key leaves temporaries out, because their names differ each time and no
+// reader looks inside.
 std::string wrong_for_a_manager(const Tree &tree, const Allowed &allowed)
 {
     static std::map<Tree, std::string> known;
@@ -86,7 +87,8 @@ std::string wrong_for_a_manager(const Tree &tree, const Allowed &allowed)
     return "found " + place->second + " in\n" + shown(tree);
 }
 
-// A step that is saved anew, and one with a smaller number than its predecessor's, are among five.
+// Returns the events of five saves. Among them are a step saved anew, and a step with a smaller number than the step
+// before.
 std::vector<Event> five_saves(int64_t keep, bool can_exchange, const std::vector<int64_t> &steps)
 {
     Training run(keep);
@@ -113,7 +115,7 @@ TEST(ManagerCrash, TheNewestIsOldOrNewAndAllAreWhole)
 TEST(ManagerCrash, EachSyncIsNeeded)
 {
     for (const int64_t keep : {1, 3}) {
-        // Of three nothing is removed, by which a sync more would come.
+        // With three saved steps no step is removed; a removal would add a sync.
         const std::vector<Event> events = five_saves(keep, true, {1, 2, 2, 1, 3});
         int syncs = 0;
         for (size_t i = 0; i < events.size(); ++i) {

@@ -18,7 +18,7 @@ std::string changed(std::string text, const std::string &from, const std::string
     return text.replace(at, from.size(), to);
 }
 
-// Why a step is not loaded, after something happened to it.
+// Damage to a step, and the reported reason why the step is not loaded.
 struct Damage {
     const char *name;
     std::function<void(const std::string &step)> act;
@@ -181,7 +181,7 @@ TEST(Manager, ANewerFormatIsRefusedAndNotPassedOver)
                      {"step-2/MANIFEST.json is of format 2", "load it with a newer version"},
                      [&] { (void)manager->load({.step = step}, kLoad); });
     EXPECT_EQ(load_version(*manager, {.step = 1}), 1);
-    // Its number counts: what is saved now is newer.
+    // The number of the newer format counts, so the next save is newer.
     save_version(*manager_of(folder.path()), 3, 3);
     EXPECT_EQ(load_version(*manager), 3);
 }

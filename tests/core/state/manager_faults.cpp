@@ -12,7 +12,7 @@
 namespace yoke::test {
 namespace {
 
-// A manager that has saved versions 1 and 2, as one that goes on or as another process, and what it does.
+// Action of a manager after versions 1 and 2 were saved, by this manager or by another process.
 struct ManagerScenario {
     const char *name;
     int64_t keep;
@@ -41,7 +41,7 @@ struct ManagerCourse {
     std::string failed;
 };
 
-// Does it with one call failing; the error, if there was one.
+// Acts with a single failing call; returns the error, if there is an error.
 std::unique_ptr<Error> act(const ManagerScenario &scenario, CheckpointManager &manager,
                            ManagerCourse &course, Seam &seam)
 {
@@ -73,7 +73,7 @@ void expect_told(const Error &error, const ManagerCourse &course, const Temporar
     EXPECT_TRUE(course.fault != EINTR && course.failed != "mmap") << course.failed << what;
 }
 
-// Nothing, and the state that is found, is left worse than before.
+// Checks that a failed action leaves neither leftovers nor a worse state than before.
 void fail_once(const ManagerScenario &scenario, ManagerCourse &course)
 {
     const TemporaryFolder folder;
@@ -91,11 +91,11 @@ void fail_once(const ManagerScenario &scenario, ManagerCourse &course)
     SCOPED_TRACE(format("%s: call %d, %s: %s", scenario.name, course.failing, course.failed.c_str(),
                         course.fault == kShort ? "short" : strerror(course.fault)));
     if (error) expect_told(*error, course, folder);
-    // The lock, once it is taken, stays.
+    // A taken lock stays.
     EXPECT_LE(open_files(), files + (scenario.is_new ? 1 : 0));
     const int64_t newest = newest_in(folder);
     EXPECT_TRUE(newest == scenario.after || (error && newest == scenario.before)) << newest;
-    // In place and told to have failed: only where a crash may still undo it.
+    // If a failed action left the new state, a crash may still undo the action. Only fsync fails like this.
     EXPECT_TRUE(!error || newest == scenario.before || course.failed == "fsync");
     save_version(*manager, 9, 9);
     EXPECT_TRUE(folder.leftovers().empty());
@@ -119,8 +119,8 @@ TEST(ManagerFaults, EachCallFailsOnce)
     printf("%d failures of calls\n", failures);
 }
 
-// What reads the newest step of two fails from its call `from` on, as long as it goes on; false where there is no such
-// call. Nobody goes on from the older one, which is whole as well.
+// Reads the newest step of two while every call from number `from` on fails; returns false if there is no such call.
+// No reader may go on from the older step, which is whole as well.
 bool refuses_from(int from, int fault, const CheckpointManager &manager, Seam &seam)
 {
     int calls = 0;
@@ -177,7 +177,7 @@ TEST(ManagerFaults, AFileThatCannotBeMappedIsRead)
     }
 }
 
-// A step whose number of the commit nobody knows may be the newest: a save beside it would never be that.
+// A step with an unreadable commit number may be the newest. A save beside this step would never be the newest.
 TEST(ManagerFaults, NothingIsSavedBesideAStepThatCannotBeRead)
 {
     const TemporaryFolder folder;
@@ -210,7 +210,7 @@ TEST(ManagerFaults, WhatALoadHasFoundDamagedIsNotTheLatest)
     EXPECT_EQ(manager->latest(kLoad), 2);
 }
 
-// A folder, and the one above it, go before a call of a save; false where there is no such call.
+// Removes a folder and its parent before a call of a save; returns false if there is no such call.
 bool fails_without_folder(int before, int &told)
 {
     SCOPED_TRACE(before);

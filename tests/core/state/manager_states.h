@@ -1,4 +1,4 @@
-// manager_states.h: states of a run that tell their version, in every part of them.
+// manager_states.h: states of a run with their version in every part.
 #pragma once
 
 #include "core/select/select.h"
@@ -32,7 +32,7 @@ inline Ref<State> state_of_version(int64_t version)
     return state;
 }
 
-// -1 where its parts are not of one version.
+// Returns -1 if the parts have different versions.
 inline int64_t version_of(State &state)
 {
     const int64_t version = std::get<int64_t>(state.at("version", kLoad).value());
@@ -65,7 +65,7 @@ inline void put(const std::string &path, const std::string &content)
     std::ofstream(path, std::ios::binary) << content;
 }
 
-// A manifest whose hash is right, whatever else it says.
+// Returns a manifest with the right hash for any text.
 inline std::string hashed(const std::string &text)
 {
     const std::string of = text.substr(0, text.rfind("\"hash\""));

@@ -1,4 +1,4 @@
-// Files that are none of ours are named by their first bytes: core/state/other_formats.cpp.
+// Files of foreign formats, named by their first bytes: core/state/other_formats.cpp.
 #include "core/state/other_formats.h"
 
 #include <gtest/gtest.h>

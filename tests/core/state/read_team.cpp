@@ -21,7 +21,7 @@
 namespace yoke::test {
 namespace {
 
-constexpr int64_t kPart = int64_t{8} << 20;  // bytes that one thread reads at once
+constexpr int64_t kPart = int64_t{8} << 20;  // bytes that a thread reads at once
 constexpr int64_t kCounts[] = {
     0, 1, 1000, kPart / 4 - 1, kPart / 4, kPart / 4 + 1, 3 * kPart / 4 + 5};
 
@@ -111,7 +111,7 @@ TEST_P(ReadTeam, GivesTheBitsOfTheFile)
     int calls = 0;
     Seam seam;
     seam.syncs = false;
-    // Whoever loads reads on when another one has come.
+    // The loading thread reads on after another thread has come.
     seam.fate = [&](const std::string &entry) {
         std::unique_lock lock(mutex);
         if (entry != "pread") return 0;
@@ -129,7 +129,7 @@ TEST_P(ReadTeam, GivesTheBitsOfTheFile)
 TEST_P(ReadTeam, CastsWhatItHasRead)
 {
     const Ref<State> exact = load(), cast = load(YOKE_F64);
-    threads_ = threads_now();  // those that compute stay
+    threads_ = threads_now();  // compute threads stay
     for (const int64_t count : kCounts) {
         const Tensor &from = std::get<Tensor>(exact->at(key_of(count), kLoad).value()),
                      &to = std::get<Tensor>(cast->at(key_of(count), kLoad).value());
@@ -142,7 +142,7 @@ TEST_P(ReadTeam, CastsWhatItHasRead)
     }
 }
 
-// Whichever part it is, whoever reads it.
+// Lets each read fail in turn, in whichever thread.
 TEST_P(ReadTeam, RaisesWhatFailedAndLeavesNothing)
 {
     int failing = 0, calls = 0;
@@ -175,7 +175,7 @@ TEST_P(ReadTeam, ReadsAllWhereTheSystemGivesNoThread)
     in_fresh_process([this] {
         pthread_attr_t none;
         pthread_attr_init(&none);
-        // Of a stack that no address space has.
+        // Stack above the size of any address space.
         ASSERT_EQ(pthread_attr_setstacksize(&none, size_t{1} << 52), 0);
         ASSERT_EQ(pthread_setattr_default_np(&none), 0);
         EXPECT_THROW(std::thread([] {}).join(), std::system_error);

@@ -1,5 +1,5 @@
-// Who reads while another writes: at whatever call of a reader the writer puts a new state in its place, the reader
-// finds one that is whole, and calls nothing damaged: core/state/manager*.cpp, stored.cpp, find_state.cpp.
+// Readers beside a writer: at each call of a reader the writer may put a new state in place. The reader finds a whole
+// state, and reports no damage: core/state/manager*.cpp, stored.cpp, find_state.cpp.
 #include "core/state/load.h"
 #include "core/state/set_index.h"
 #include "tests/core/expect_error.h"
@@ -13,9 +13,9 @@
 namespace yoke::test {
 namespace {
 
-// Reads again and again; in each reading the writer comes in before another call of the reader, and, from there on,
-// before each call, as long as it has something to write. `write` is told how often it was called in this reading.
-// Returns how many readings there were: the last one saw no writer.
+// Reads repeatedly. In each reading the writer comes in before a later call of the reader, and then before each call,
+// while the writer has more to write. `write` gets the number of its calls in this reading. Returns the number of
+// readings; the last reading met no writer.
 int read_beside(const std::function<void()> &before, const std::function<bool(int)> &write,
                 const std::function<void()> &read)
 {
@@ -38,7 +38,7 @@ int read_beside(const std::function<void()> &before, const std::function<bool(in
     }
 }
 
-constexpr int kFewestCalls = 8;  // of any reader
+constexpr int kFewestCalls = 8;  // lower bound for any reader
 
 class ReadersOfSteps : public testing::TestWithParam<int> {
 protected:
@@ -50,7 +50,7 @@ protected:
         save_version(*writer_, 1, 1);
         newest_ = 1;
     }
-    // One more, as another step or as the same one anew.
+    // Saves once more, as another step or as the same step anew.
     bool write(int i, bool is_anew)
     {
         ++newest_;
@@ -92,7 +92,7 @@ TEST_P(ReadersOfSteps, LoadTheStepThatTheyAskForWhileItIsSavedAnew)
 
 INSTANTIATE_TEST_SUITE_P(Writes, ReadersOfSteps, testing::Values(1, 3));
 
-// In the place of a file a set, of that another one, and of that a file again.
+// Saves a set in place of a file, another set in its place, and a file again.
 class ReadersOfSets : public testing::TestWithParam<const char *> {
 protected:
     std::string path() const { return folder_.at("run/model.safetensors"); }
@@ -130,7 +130,7 @@ TEST_P(ReadersOfSets, AlwaysFindOneThatIsWhole)
 
 INSTANTIATE_TEST_SUITE_P(Places, ReadersOfSets, testing::Values("run", "run/model.safetensors"));
 
-// ---- One writer -------------------------------------------------------------------------------------------------
+// ---- A single writer --------------------------------------------------------------------------------------------
 
 TEST(Manager, AFolderThatIsMadeAnewIsAnothersToLock)
 {
@@ -143,7 +143,7 @@ TEST(Manager, AFolderThatIsMadeAnewIsAnothersToLock)
     save_version(*second, 7, 7);
     expect_error(YOKE_E_STATE, {kSave, "writes to", "already"},
                  [&] { save_version(*first, 3, 3); });
-    // Nor is what was moved held by anybody.
+    // No manager holds the moved folder either.
     save_version(*manager_of(folder.at("moved")), 3, 3);
     second = nullptr;
     save_version(*first, 4, 4);
@@ -153,13 +153,14 @@ TEST(Manager, AFolderThatIsMadeAnewIsAnothersToLock)
     EXPECT_EQ(first->steps(kLoad), std::vector<int64_t>{5});
 }
 
-// ---- What ends in the thread that writes ------------------------------------------------------------------------
+// ---- Finalisers in the writing thread ----------------------------------------------------------------------------
 
 struct Finaliser {
     std::string path;
     std::promise<std::string> told;
 
-    // A host's, for memory that it brought: it saves, waits and ends what goes on, each of which would be for itself.
+    // Finaliser of a host program for its own memory. The finaliser saves in the writing thread, so the save would
+    // wait for itself.
     static void run(void *user)
     {
         auto &self = *static_cast<Finaliser *>(user);

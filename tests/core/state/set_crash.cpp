@@ -1,4 +1,4 @@
-// What crashes, kills and calls that fail leave of sets of files: core/state/file_set.cpp.
+// Sets of files after crashes, kills and failed calls: core/state/file_set.cpp.
 #include "core/state/file_set.h"
 #include "core/state/set_index.h"
 #include "tests/core/state/crash_run.h"
@@ -30,7 +30,7 @@ std::string content_of_version(int version, int parts)
     return all;
 }
 
-// As the loader does it, of files that hold a text each.
+// Returns the text of a set as the loader finds it; each file holds a text.
 std::string set_in(const Tree &tree)
 {
     const auto index = tree.find(kIndex);
@@ -56,7 +56,7 @@ std::string model_in(const Tree &tree)
     return file != tree.end() ? file->second : set_in(tree);
 }
 
-// A set that is there must be whole, also where a file comes before it.
+// Returns the defect of a state, or "". A present set must be whole, even if a file comes before the set.
 std::string wrong_with_model(const Tree &tree, const Allowed &allowed)
 {
     const auto may = [&](const std::string &found) {
@@ -69,10 +69,10 @@ std::string wrong_with_model(const Tree &tree, const Allowed &allowed)
     return "";
 }
 
-// A run that saves now a file, now a set in its place.
+// Run that saves files and sets in the same place.
 class SetSaver : public CrashRun {
 public:
-    // Of so many files; one is no set.
+    // Saves `files` files; a single file is no set.
     void save(int version, int files)
     {
         const std::string content = content_of_version(version, files);
@@ -140,7 +140,7 @@ TEST(SetCrash, EverySyncIsNeeded)
     EXPECT_GT(syncs, 20);
 }
 
-// What is killed at a call, and saved again, or a file instead.
+// Kills a save at each call, and then saves again, as a set or as a file.
 void kill_at_each_call(int former, int killed, int next)
 {
     SCOPED_TRACE(format("%d files, killed while saving %d, then %d", former, killed, next));
@@ -176,7 +176,7 @@ TEST(SetCrash, AKilledSaveLeavesTheFormerOneAndNothingPilesUp)
     kill_at_each_call(2, 1, 1);
 }
 
-// ---- Calls that fail --------------------------------------------------------------------------------------------
+// Returns false if there is no such call.
 
 // False where there is no such call.
 bool fail_once(int former, int next, int call, int fault)
@@ -199,7 +199,8 @@ bool fail_once(int former, int next, int call, int fault)
         EXPECT_EQ(error->native_code(), fault == kShort ? ENOSPC : fault) << error->what();
         const std::string what = error->what();
         EXPECT_NE(what.find(saver.folder().path()), what.npos) << what;
-        // Where the former one is what is found, nothing is there beside it, but for a set whose file would not go.
+        // If the former content is found, the folder has no other files, except for a new set whose former file could
+        // not be removed.
         const bool is_placed = std::filesystem::exists(saver.folder().at(kIndex)) && former == 1;
         if (found == content_of_version(1, former) && !is_placed) {
             EXPECT_EQ(saver.folder().names().size(),

@@ -149,7 +149,7 @@ TEST(Tree, DepthHasAnEnd)
     EXPECT_NO_THROW(tree_text(*node, kCall));
     const Ref<State> last = dict();
     expect_error(YOKE_E_VALUE, {"64"}, [&] { last->set("x", node, kCall); });
-    // From the root down nobody sees how deep it is; it can be neither saved nor be too deep to let go of.
+    // From the root down the depth is unknown. Such a state cannot be saved, but must be released at any depth.
     const Ref<State> root = dict();
     Ref<State> at = root;
     for (int i = 0; i < 100'000; ++i) {

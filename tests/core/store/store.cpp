@@ -1,4 +1,4 @@
-// One suite for every kind of store: what its calls promise, by threads and by processes.
+// Common suite for every kind of store: promises of the calls, by threads and by processes.
 #include "core/store/store.h"
 
 #include "core/store/store_client.h"
@@ -20,7 +20,7 @@ namespace {
 using test::expect_error;
 using test::soon;
 
-// A job's stores: each rank of it opens one.
+// Stores of a job: each rank opens a store.
 class Kind {
 public:
     virtual ~Kind() = default;
@@ -103,7 +103,7 @@ TEST(HashStore, KeysWithoutValuesTakeRoomToo)
         for (int i = 0; i < 300000; ++i) store.set(std::to_string(i) + rest, "", soon());
     };
     expect_error(YOKE_E_VALUE, {"at most 268435456 fit", "remove keys"}, fill);
-    store.set("0" + rest, "", soon());  // one that is there
+    store.set("0" + rest, "", soon());  // an existing key
     store.remove("0" + rest, soon());
     store.remove("1" + rest, soon());
     store.set("other", "", soon());
@@ -242,7 +242,7 @@ TYPED_TEST(EveryStore, WhoAsksToBeCalledIsCalledOnceTheKeyIsThere)
     if (!this->second_->when_set("cause",
                                  [&](const std::string &value) { calls += value == "why"; }))
         return;
-    // A store's requests arrive in their order: once this one is answered, the other has arrived.
+    // Requests of a store arrive in order: after this answer, the earlier request has arrived.
     EXPECT_EQ(this->second_->try_get("cause", soon()), std::nullopt);
     this->first_->set("cause", "why", soon());
     this->first_->set("cause", "another", soon());
@@ -261,7 +261,7 @@ TYPED_TEST(EveryStore, WhoHasBeenForgottenIsNotCalled)
     EXPECT_TRUE(this->second_->when_set("cause", count));
     this->second_->forget("cause", *number);
     this->second_->forget("cause", *number);
-    EXPECT_EQ(held.use_count(), 3);  // the other one, and those of this function
+    EXPECT_EQ(held.use_count(), 3);  // the other callback's, and 2 in this function
     EXPECT_EQ(this->second_->try_get("cause", soon()), std::nullopt);
     this->first_->set("cause", "why", soon());
     EXPECT_EQ(this->second_->get("cause", soon()), "why");

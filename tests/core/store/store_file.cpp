@@ -1,4 +1,4 @@
-// What former runs and killed writers leave in a store's file.
+// File of a store after former runs and killed writers.
 #include "core/store/store_file.h"
 
 #include "tests/core/base/soon.h"
@@ -16,7 +16,7 @@ namespace {
 std::atomic<bool> is_disk_broken{false};
 }
 
-// In place of the system's.
+// Replaces the system's pread.
 extern "C" ssize_t pread(int fd, void *bytes, size_t size, off_t from)
 {
     if (!is_disk_broken) return syscall(SYS_pread64, fd, bytes, size, from);
@@ -41,7 +41,7 @@ TEST(FileStore, WhatAFormerRunHasLeftIsDropped)
     EXPECT_TRUE(test::passes_in_child([&] {
         const auto store = open_file_store(path, "job", soon());
         store->set("key", "old", soon());
-        _exit(0);  // as if it were killed: nobody removes the file
+        _exit(0);  // like a kill: the file stays
     }));
     EXPECT_TRUE(std::filesystem::exists(path));
     const auto store = open_file_store(path, "job", soon());
@@ -78,7 +78,7 @@ TEST(FileStore, WhatAKilledWriterHasLeftHalfWrittenIsCutOff)
     store->set("key", std::string(100, 'x'), soon());
     const auto whole = std::filesystem::file_size(path);
     std::filesystem::resize_file(path,
-                                 whole - 10);  // of a change that the other one has not read yet
+                                 whole - 10);  // cuts a change that the other store has not read yet
     EXPECT_EQ(other->try_get("key", soon()), std::nullopt);
     other->set("after", "1", soon());
     EXPECT_EQ(other->get("after", soon()), "1");

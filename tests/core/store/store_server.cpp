@@ -1,4 +1,4 @@
-// A server among strangers, connections that end or fall silent, and what forks do to them.
+// Server among foreign clients, connections that end or miss heartbeats, and effects of forks.
 #include "core/store/store_server.h"
 
 #include "core/base/log.h"
@@ -21,7 +21,7 @@ namespace {
 using test::expect_error;
 using test::soon;
 
-// What was told of connections, to be waited for.
+// Reported events of connections, with waits.
 class Events {
 public:
     PeerObserver observer()
@@ -87,7 +87,7 @@ struct Served {
     SocketAddress address;
 };
 
-// Until the server has closed it.
+// Waits until the server has closed the socket.
 void await_end(const Socket &socket)
 {
     char byte = 0;
@@ -110,7 +110,7 @@ TEST(StoreServer, StrangersAreDroppedAndRanksServed)
     Socket::connect(served.address, soon()).close();
     const Socket slow = Socket::connect(served.address, soon());
     EXPECT_TRUE(send_all(slow, "x", soon()));
-    await_end(slow);  // it has not said in time who it is
+    await_end(slow);  // the greeting did not come in time
     rank.store->set("key", "value", soon());
     EXPECT_EQ(served.server->table()->get("key", soon()), "value");
     EXPECT_FALSE(served.events.has(PeerEvent::kEnded));
@@ -151,7 +151,7 @@ TEST(StoreServer, OtherJobsAndOtherProtocolsAreToldWhy)
               std::string::npos)
         << refused.why;
     EXPECT_EQ(served.events.await(PeerEvent::kRefused).rank, 1);
-    first.store->set("key", "value", soon());  // it goes on
+    first.store->set("key", "value", soon());  // the first rank goes on
     served.server->close_to_newcomers();
     EXPECT_EQ(served.connect(options_of(2)).outcome, StoreConnection::kComplete);
 }
@@ -166,7 +166,7 @@ TEST(StoreServer, NobodyAndOtherProgramsAreToldApart)
     EXPECT_EQ(connect_store(address, options_of(1), soon()).why, "Connection refused");
 }
 
-// As many as a job has groups, one after the other.
+// Watches as many keys as a job has groups, in turn.
 TEST(StoreServer, WhatIsWatchedTakesNoPlaceOfCallsAndIsForgotten)
 {
     Served served;
@@ -174,7 +174,7 @@ TEST(StoreServer, WhatIsWatchedTakesNoPlaceOfCallsAndIsForgotten)
     for (int group = 0; group < 70000; ++group) {
         const auto number = rank.store->when_set("cause", [](const std::string &) {});
         rank.store->forget("cause", number.value_or(0));
-        if (group % 1000 == 0) rank.store->set("turn", "", soon());  // what was sent is read
+        if (group % 1000 == 0) rank.store->set("turn", "", soon());  // so the server reads the earlier requests
     }
     for (int group = 0; group < 5000; ++group)
         EXPECT_TRUE(rank.store->when_set("cause", [](const std::string &) {}));
@@ -195,7 +195,7 @@ TEST(StoreServer, MoreThanFitsIntoAnAnswerIsRefusedAndTheRankServed)
     const Store::Keys keys(9, "large");
     expect_error(YOKE_E_VALUE, {"9 keys", "in parts"}, [&] { rank.store->get_all(keys, soon()); });
     EXPECT_EQ(rank.store->get_all(Store::Keys(3, "large"), soon()).size(), 3u);
-    // What waits is told when the last of them is set, by whoever sets it.
+    // A waiting call is answered when its last key is set, by any thread.
     std::thread setter([&] {
         while (!served.server->table()->try_get("asked", soon())) std::this_thread::yield();
         served.server->table()->set("last", "", soon());
@@ -210,7 +210,7 @@ TEST(StoreServer, MoreThanFitsIntoAnAnswerIsRefusedAndTheRankServed)
                  [&] { rank.store->wait(Store::Keys(70000, "k"), soon()); });
 }
 
-// By whoever sends what no client of ours does.
+// The requests come from a foreign client; Yoke's own clients do not send them.
 TEST(StoreServer, KeysWithoutEndAreRefused)
 {
     Served served;
@@ -277,7 +277,7 @@ TEST(StoreServer, ADeathIsToldWithWhoItWas)
     EXPECT_TRUE(test::passes_in_child([&] {
         const auto rank = served.connect(options_of(3));
         EXPECT_EQ(rank.outcome, StoreConnection::kConnected) << rank.why;
-        _exit(0);  // without a farewell
+        _exit(0);  // without a goodbye message
     }));
     const PeerEvent event = served.events.await(PeerEvent::kEnded);
     EXPECT_EQ(event.rank, 3);
@@ -297,7 +297,7 @@ TEST(StoreServer, TheEndOfRankZeroEndsWaitsAtOnceAndIsTold)
     expect_error(YOKE_E_COMM, {"has ended"}, [&] { rank.store->set("key", "1", soon()); });
 }
 
-// They end their connections as they hear the farewell, some before the server has let go of those itself.
+// Clients end their connections at the goodbye message, some of them before the server releases these connections.
 TEST(StoreServer, ItsEndIsNobodysDeath)
 {
     for (int round = 0; round < 100; ++round) {
@@ -370,7 +370,7 @@ TEST(StoreServer, AForkedChildKeepsNoConnectionOpenAndMayNotUseIt)
     const pid_t rank = fork();
     if (rank == 0) {
         const auto connected = served.connect(options_of(1));
-        if (fork() == 0) {  // and outlives the rank
+        if (fork() == 0) {  // this child outlives the rank
             alarm(20);
             close(ends[1]);
             expect_error(YOKE_E_FORKED, {"forked"}, [&] { connected.store->get("key", soon()); });

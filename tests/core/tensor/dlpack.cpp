@@ -1,4 +1,4 @@
-// DLPack both ways, and against producers that get it wrong: core/tensor/dlpack.cpp.
+// DLPack both ways, and wrong producers: core/tensor/dlpack.cpp.
 #include "core/tensor/dlpack.h"
 #include "core/select/select.h"
 #include "tests/core/cpu.h"
@@ -18,7 +18,7 @@ using test::expect_error;
 
 constexpr const char *kTo = "yoke_tensor_to_dlpack", *kFrom = "yoke_tensor_from_dlpack";
 
-// What another library would hand over: 2 × 3 float32 in row-major order unless a test changes it.
+// Tensor of another library: 2 × 3 float32 in row-major order unless a test changes the fields.
 template <class Managed>
 struct Producer {
     alignas(64) std::array<float, 12> data = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
@@ -89,7 +89,7 @@ TYPED_TEST(Dlpack, ExportSharesMemoryAndHoldsTheTensorUntilDeleted)
     EXPECT_EQ(managed->dl_tensor.shape[1], 3);
     ASSERT_NE(managed->dl_tensor.strides, nullptr) << "consumers of DLPack 1.2 expect strides";
     EXPECT_EQ(managed->dl_tensor.strides[0], 3);
-    static_cast<float *>(managed->dl_tensor.data)[5] = 1;  // still ours to write
+    static_cast<float *>(managed->dl_tensor.data)[5] = 1;  // Yoke may still write
     EXPECT_EQ(live_tensor_count(), live + 1);
     std::thread([managed] { managed->deleter(managed); }).join();  // any thread may
     EXPECT_EQ(live_tensor_count(), live);
@@ -160,7 +160,7 @@ TYPED_TEST(Dlpack, ScalarsNeedNoShapeAndEmptyArraysNoData)
     EXPECT_EQ(scalar.import()->numel, 1);
     empty.shape = {0, 3};
     empty.t().data = nullptr;
-    empty.t().byte_offset = 3;  // means nothing here
+    empty.t().byte_offset = 3;  // has no effect here
     Tensor t = empty.import();
     EXPECT_EQ(describe(*t), "[0, 3] float32 on cpu");
     TypeParam *again = exported<TypeParam>(*t);
@@ -190,7 +190,7 @@ TYPED_TEST(Dlpack, ForeignAndMissingDevicesAreRefusedByName)
     producer.refuses(YOKE_E_UNSUPPORTED, {kFrom, "10", "rocm", "cpu"});
     producer.t().device = {-7, 0};
     producer.refuses(YOKE_E_UNSUPPORTED, {kFrom, "-7"});
-    producer.t().device = {kDLCUDA, 12345};  // no machine has it, with a driver or without
+    producer.t().device = {kDLCUDA, 12345};  // no machine has this device
     producer.refuses(YOKE_E_UNAVAILABLE, {});
 }
 

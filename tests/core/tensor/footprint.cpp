@@ -1,4 +1,4 @@
-// Which views touch the same bytes: core/tensor/footprint.cpp.
+// Views on common bytes: core/tensor/footprint.cpp.
 #include "core/tensor/footprint.h"
 #include "core/select/select.h"
 #include "tests/core/tensor/draw.h"
@@ -27,7 +27,7 @@ struct View {
     }
 };
 
-// Every element by itself.
+// Returns the offset of every element.
 std::set<int64_t> elements(const View &view)
 {
     std::set<int64_t> found{view.offset};
@@ -58,7 +58,8 @@ Tensor tensor_of(const std::vector<int64_t> &shape, yoke_dtype dtype = YOKE_F32)
     return make_tensor(open_device("cpu"), dtype, shape, "test");
 }
 
-// Slices of a dense tensor, some backwards or expanded, its axes in any order. All axes have steps of `steps`.
+// Returns a random slice of a dense tensor, some reversed or expanded, with its axes in any order. All axes have
+// steps of `steps`.
 View random_slice(Random &random, const yoke_tensor &base, const std::vector<int64_t> &steps)
 {
     View view;
@@ -111,7 +112,7 @@ TEST(Footprint, IsExactForSlicesOfTheSameSteps)
     expect_exact([](Random &random) { return draw(random, 1, 3); }, YOKE_F64);
 }
 
-// Any strides, also of views whose own elements lie one on another.
+// Tests any strides, also views whose own elements overlap.
 TEST(Footprint, NeverMissesBytesInCommon)
 {
     Random random(7);
@@ -142,10 +143,10 @@ TEST(Footprint, NeverMissesBytesInCommon)
 TEST(Footprint, ViewsOfUnlikeShapesAreComparedInTheirCommonGrid)
 {
     const Tensor base = tensor_of({4, 6, 8});
-    const View planes{{4, 16}, {48, 1}, 0};         // [:, :2], its last axes joined
+    const View planes{{4, 16}, {48, 1}, 0};         // [:, :2], last axes joined
     const View column{{4, 3}, {48, 8}, 3 * 8 + 1};  // [:, 3:, 1]
     const View crossing{{4, 3}, {48, 8}, 8 + 1};    // [:, 1:4, 1]
-    const View flat{{24}, {8}, 5};                  // [:, :, 5], as one axis
+    const View flat{{24}, {8}, 5};                  // [:, :, 5], as a single axis
     EXPECT_FALSE(shares_memory(*planes.of(base), *column.of(base)));
     EXPECT_TRUE(shares_memory(*planes.of(base), *crossing.of(base)));
     EXPECT_FALSE(shares_memory(*column.of(base), *flat.of(base)));

@@ -1,4 +1,4 @@
-// Snapshots: whoever writes memory of which a copy is wanted copies it first: core/tensor/snapshot.cpp.
+// Snapshots: a writer of memory under a snapshot copies the memory first. See core/tensor/snapshot.cpp.
 #include "core/tensor/snapshot.h"
 #include "core/autograd/backward.h"
 #include "core/device/free_memory.h"
@@ -26,7 +26,7 @@ namespace {
 using test::cpu;
 using test::expect_error;
 
-constexpr int64_t kCount = (3 << 18) + 5;  // of float32: three pieces and some bytes
+constexpr int64_t kCount = (3 << 18) + 5;  // float32 elements: three pieces and some bytes
 
 Tensor numbers(int64_t count = kCount)
 {
@@ -46,7 +46,7 @@ std::vector<float> values(const void *data, int64_t count = kCount)
     return {from, from + count};
 }
 
-// Nobody copies but the write itself; then the rest is copied.
+// Checks that the write alone copies its memory, and that copy() copies the rest.
 void expect_kept(const Tensor &x, const std::function<void()> &write)
 {
     const std::vector<float> before = values(x->data, x->numel);
@@ -171,7 +171,7 @@ TEST(Snapshot, HoldsMemoryThatIsLetGo)
     const std::vector<float> before = values(x->data);
     const Ref<Snapshot> snapshot = Snapshot::take({x, numbers(0)}, "save");
     x = {};
-    const Tensor next = all_ones();  // would get that memory
+    const Tensor next = all_ones();  // would reuse the memory
     snapshot->copy();
     EXPECT_EQ(values(snapshot->data(0)), before);
     EXPECT_EQ(snapshot->bytes(1), 0U);
@@ -191,15 +191,15 @@ TEST(Snapshot, WriterAndCopierShareTheWork)
     }
 }
 
-// A process that may have 96 MiB more of address space: what waits for the next snapshot goes for who needs it, and
-// what the allocator keeps for a snapshot.
+// The process may take 96 MiB more of address space. Memory kept for the next snapshot must serve other requests, and
+// the allocator's memory must serve a snapshot.
 TEST(Snapshot, RoomThatWaitsGoesWhereSomebodyHasNone)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "a sanitizer takes all of the address space";
 #endif
     test::in_fresh_process([] {
-        constexpr int64_t kLarge = 40 << 20;  // of float32: 160 MiB
+        constexpr int64_t kLarge = 40 << 20;  // float32 elements: 160 MiB
         Tensor x = make_tensor(cpu(), YOKE_F32, std::vector<int64_t>{kLarge}, "test");
         Snapshot::take({x}, "save")->copy();
         uint64_t pages = 0;
@@ -209,7 +209,7 @@ TEST(Snapshot, RoomThatWaitsGoesWhereSomebodyHasNone)
         ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
         Tensor more = make_tensor(cpu(), YOKE_F32, std::vector<int64_t>{kLarge}, "test");
         expect_error(YOKE_E_OOM, {"no room on the host"}, [&] { Snapshot::take({x}, "save"); });
-        more = {};  // the allocator keeps it
+        more = {};  // the allocator keeps the memory
         Snapshot::take({x}, "save")->copy();
     });
 }

@@ -25,8 +25,7 @@ Tensor iota(std::vector<int64_t> shape)
     return t;
 }
 
-// Element offsets of a view in row-major order, one index at a time: the oracle for everything
-// below.
+// Returns the element offsets of a view in row-major order, an index at a time: the oracle for all tests below.
 std::vector<int64_t> offsets(IntList shape, const int64_t *strides)
 {
     std::vector<int64_t> result, index(shape.size(), 0);
@@ -41,8 +40,7 @@ std::vector<int64_t> offsets(IntList shape, const int64_t *strides)
     }
 }
 
-// A stride exists for every axis of `shape` exactly if it reproduces the offsets: found by reading
-// them off.
+// Reads the strides off the offsets. Strides exist for every axis of `shape` exactly if they reproduce the offsets.
 bool oracle_view(const yoke_tensor &x, IntList shape, int64_t *strides)
 {
     const std::vector<int64_t> wanted = offsets(x.shape(), x.strides_);
@@ -266,7 +264,7 @@ TEST(TensorViews, LiveCountFollowsEveryThread)
         });
     for (std::thread &thread : threads) thread.join();
     EXPECT_EQ(live_tensor_count(), before + 8);
-    kept.clear();  // freed by another thread than made them
+    kept.clear();  // freed by another thread than the makers
     EXPECT_EQ(live_tensor_count(), before);
 }
 
