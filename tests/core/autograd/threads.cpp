@@ -1,4 +1,5 @@
-// Backward from several threads at once: over one graph, over losses with a shared trunk, into shared leaves.
+// Backward passes from several threads at once: over a common graph, over losses with a shared trunk, into shared
+// leaves.
 #include "core/autograd/backward.h"
 #include "core/base/read_gate.h"
 #include "core/ops/ops.h"
@@ -39,8 +40,8 @@ void walk(const Tensor &root, bool retain)
     backward(roots, {}, retain);
 }
 
-// Walks from each root in a thread of its own; all threads begin at once. Returns their statuses: OK, or the
-// StateError of a freed graph.
+// Walks from each root in a separate thread; all threads begin at once. Returns the statuses: OK, or the StateError
+// of a freed graph.
 std::vector<yoke_status> walk_at_once(const std::vector<Tensor> &roots, bool retain)
 {
     std::vector<yoke_status> met(roots.size(), YOKE_OK);
@@ -109,7 +110,7 @@ TEST(AutogradThreads, AGateIsEmptiedByTheLastToLeave)
     EXPECT_FALSE(gate.close());  // a walk is inside
     EXPECT_FALSE(gate.enter());
     EXPECT_FALSE(gate.close());
-    EXPECT_FALSE(gate.leave());  // by the walk that was refused
+    EXPECT_FALSE(gate.leave());  // by the refused walk
     EXPECT_TRUE(gate.leave());
     EXPECT_FALSE(gate.enter());
     EXPECT_FALSE(gate.leave());  // the gate is empty already

@@ -1,4 +1,4 @@
-// Walking the tape over nodes that no op makes: order, many edges, missing gradients, freeing, errors on the way.
+// Walks of the tape over nodes of no op: order, many edges, missing gradients, freeing, errors on the way.
 #include "core/memory/memory.h"
 #include "core/ops/ops.h"
 #include "tests/core/autograd/probe.h"

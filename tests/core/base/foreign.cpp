@@ -1,4 +1,4 @@
-// Variables of NCCL, Gloo and PyTorch: their effects, their priority, and the messages about each variable.
+// Variables of NCCL, Gloo and PyTorch: effects, priority, and messages about each variable.
 #include "core/base/foreign.h"
 #include "core/base/config.h"
 #include "core/base/log.h"

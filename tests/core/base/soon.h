@@ -1,4 +1,4 @@
-// soon.h: a deadline for expected events, which no test reaches.
+// soon.h: a deadline for expected events, beyond every test.
 #pragma once
 
 #include "core/base/deadline.h"

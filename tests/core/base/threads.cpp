@@ -186,7 +186,7 @@ TEST(Fork, AStartThatAForkCutInHalfIsAnErrorInTheChild)
     test::in_fresh_process([] {
         static Once once;
         mark_process_used();
-        Mutex any(LockRank::kOther);  // the fork handlers are there as soon as one lock is
+        Mutex any(LockRank::kOther);  // the fork handlers come with the first lock
         std::atomic<bool> running{false}, stop{false};
         std::thread slow([&] {
             once.run("cuda", [&] {

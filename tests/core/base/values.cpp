@@ -1,4 +1,4 @@
-// Dtypes, shapes, errors: the values that every other layer speaks in.
+// Dtypes, shapes, errors: the values of every other layer.
 #include "core/base/deadline.h"
 #include "core/base/dtype.h"
 #include "core/base/error.h"
@@ -14,7 +14,7 @@ namespace {
 
 using test::expect_error;
 
-// The rule in words, apart from the table: what the promoted dtype must be.
+// States the rule in words, apart from the table: the expected dtype of a promotion.
 yoke_dtype expected_promotion(yoke_dtype a, yoke_dtype b)
 {
     if (a == b) return a;

@@ -1,4 +1,4 @@
-// Waiting for a device while graphs of it are captured: lane by lane, and never for the whole.
+// Waits for a device while its graphs are captured: lane by lane, and never for the whole device.
 #include "core/device/capture.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/stream_backend.h"

@@ -1,5 +1,4 @@
-// Kinds that are switched off, and the default device. Each part runs in a fresh process, because devices open once
-// for ever.
+// Kinds switched off, and the default device. Each part runs in a fresh process, because devices open once for ever.
 #include "core/device/kinds.h"
 #include "core/base/config.h"
 #include "core/base/lent.h"
@@ -112,7 +111,7 @@ TEST(DeviceKinds, AFaultIsWarnedOfThoughTheKindWasSwitchedOffBefore)
     });
 }
 
-// Backends whose memory is asked for slowly, and counted: each choice among devices asks.
+// Backends with slow, counted answers about memory: each choice among devices asks.
 std::atomic<int> looks{0};
 yoke_status look_slowly(void *device, uint64_t *free_bytes, uint64_t *total)
 {
@@ -158,7 +157,7 @@ TEST(DeviceKinds, TheDefaultDeviceIsChosenByOneThreadForAll)
         for (int i = 0; i < 8; ++i)
             threads.emplace_back([] { EXPECT_EQ(current_device().name, "fake:1"); });
         for (std::thread &thread : threads) thread.join();
-        EXPECT_EQ(looks, 3);  // at both, and whether the chosen one is still there
+        EXPECT_EQ(looks, 3);  // at both, and whether the chosen device is still there
     });
 }
 

@@ -22,7 +22,7 @@ Machine eight()
     return machine_of(cards);
 }
 
-// Chooses and leases as the library does: again, if another process was faster. -1: nothing was free.
+// Chooses and leases as the library does. If another process was faster, the call tries again. -1: no card was free.
 int lease_one(const Machine &machine)
 {
     const Spec spec = parse_spec("auto:lease");

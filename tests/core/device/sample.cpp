@@ -28,7 +28,7 @@ protected:
         setenv("YOKE_SYSROOT", root.prefix.c_str(), 1);
         unsetenv("YOKE_NVML_PATH");
     }
-    // A process of its own does not come to TearDown.
+    // Runs `body` and calls TearDown, because a separate process does not reach TearDown itself.
     template <class Body>
     void in_own_process(const Body &body)
     {

@@ -159,7 +159,7 @@ TEST(DeviceStreams, AStreamThatWasReleasedServesTheNextWhoAsksOnceItIsIdle)
         EXPECT_EQ(fake_streams.made, 2);
         EXPECT_EQ(fake_streams.destroyed, 0);
         void *block = x->data;
-        x = nullptr;  // freed after the release of its stream
+        x = nullptr;  // freed after its stream's release
         const OnStream on(side);
         EXPECT_EQ(made_on(device)->data, block);
     });

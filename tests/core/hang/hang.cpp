@@ -1,4 +1,4 @@
-// Ranks that dumps blame, over made-up records: core/hang/hang.cpp, hang_calls.cpp, hang_findings.cpp.
+// Ranks blamed by dumps, over made-up records: core/hang/hang.cpp, hang_calls.cpp, hang_findings.cpp.
 #include "core/hang/hang.h"
 
 #include "tests/core/comm/made_dumps.h"
@@ -29,7 +29,7 @@ struct Told {
             if (each.kind == kind) all.insert(all.end(), each.ranks.begin(), each.ranks.end());
         return all;
     }
-    // Checks that the only finding of a kind has these parts.
+    // Checks the only finding of a kind for these parts.
     void expect(FindingKind kind, std::initializer_list<const char *> parts) const
     {
         const std::vector<std::string> all = texts(kind);
@@ -39,7 +39,7 @@ struct Told {
     }
 };
 
-// Returns the report. Keeps the dumps, because reports point into them.
+// Returns the report. Keeps the dumps, because the report points into the dumps.
 Told told(std::vector<Dump> dumps, const IsRunning &is_running = nobody_knows)
 {
     static std::vector<std::vector<Dump>> kept;
@@ -220,7 +220,7 @@ TEST(Hang, TwoCirclesAreTwo)
 
 TEST(Hang, WhoWaitsForTwoCirclesIsInNone)
 {
-    // Rank 5 receives from 1 and 6 at once, and 0 waits for it.
+    // Rank 5 receives from ranks 1 and 6 at once, and rank 0 waits for rank 5.
     std::vector<Dump> dumps{Made(0, 8).recv(5, kRunning, 1),
                             Made(5, 8).recv(1, kRunning, 1).recv(6, kRunning, 1)};
     for (const int32_t rank : {1, 6}) {
@@ -280,7 +280,7 @@ TEST(Hang, OfAFailedGroupThePlaceOfTheFailureCounts)
     EXPECT_EQ(all.report.blamed, Ranks{1});
     all.expect(FindingKind::kCause, {cause});
     all.expect(FindingKind::kIn, {"call 1: rank 0 for 10 s"});
-    // A call that failed for its caller alone is over.
+    // A call failed only for its caller is over.
     EXPECT_FALSE(
         told({Made(0, 2).call(kReduce, kFailed, 1), Made(1, 2).done(kReduce, 1)}).report.hangs);
 }
