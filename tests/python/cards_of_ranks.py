@@ -1,4 +1,4 @@
-"""Emulated machines with several cards alike, ranks on them, and pictures that are few."""
+"""Emulated machines with several equal cards, ranks on them, and small sets of pictures."""
 import gzip
 import json
 import os
@@ -22,7 +22,7 @@ RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 
 
 def machine(folder, cards, nvml=True, changes=None, **variables):
-    """The environment of a process on a machine with so many cards; `changes` of single ones by their numbers."""
+    """Returns the environment of a process on a machine with `cards` cards; `changes` has changes of single cards by number."""
     folder.mkdir(parents=True, exist_ok=True)
     scenario = {"about": f"{cards} H100", "extends": "_server", "gpu_defaults": {"model": "H100-SXM", "nvlinks_active": 0},
                 "gpus": [{"pci": f"0000:{16 + 8 * card:02x}:00.0"} for card in range(cards)], "gpu_changes": changes or {}}
@@ -37,7 +37,7 @@ def machine(folder, cards, nvml=True, changes=None, **variables):
 
 
 def under_torchrun(environment, ranks, backwards=False):
-    """The environment of each rank, as torchrun gives it; `backwards`: rank 0 is the last one of its machine."""
+    """Returns the environment of each rank, as torchrun sets it; `backwards`: rank 0 gets the last local rank."""
     common = {"WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(),
               "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": 0}
     return [{**environment, **{name: str(value) for name, value in common.items()}, "RANK": str(rank),
@@ -45,7 +45,7 @@ def under_torchrun(environment, ranks, backwards=False):
 
 
 def together(command, environments):
-    """What a command prints in each of these environments, by rank, and what it says on standard error."""
+    """Returns the standard outputs and errors of a command in each of these environments, by rank."""
     ranks = [subprocess.Popen(list(map(str, command)), env=each, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
              for each in environments]
     done = [each.communicate(timeout=300) for each in ranks]
@@ -54,7 +54,7 @@ def together(command, environments):
 
 
 def yoke_run(command, environment, ranks):
-    """The same under `yoke run`, by rank."""
+    """Returns the standard outputs and errors of a command under `yoke run`, by rank."""
     done = subprocess.run([str(word) for word in [RUN, "run", "-n", ranks, "--", *command]], env=environment, text=True,
                           capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

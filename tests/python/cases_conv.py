@@ -12,14 +12,14 @@ def _pair(value, absent):
 
 
 def _taps(weight, dilation):
-    """(where it stands, its matrix in each group) for each element of the window."""
+    """Yields (place, matrix in each group) for each element of the window."""
     for i in range(weight.shape[2]):
         for j in range(weight.shape[3]):
             yield i * dilation[0], j * dilation[1], weight[:, :, i, j]
 
 
 def _seen(x, y, left, places, stride):
-    """What one tap meets, [N, C, places...]."""
+    """Returns the elements that a tap meets, [N, C, places...]."""
     return x[:, :, y:y + (places[0] - 1) * stride[0] + 1:stride[0], left:left + (places[1] - 1) * stride[1] + 1:stride[1]]
 
 

@@ -6,7 +6,7 @@ from op_table import FLOATS
 
 
 def over(function):
-    """A reduction of NumPy's under our names: `axis` may be a list, and () reduces nothing."""
+    """Returns a reduction of NumPy with Yoke's argument names: `axis` may be a list, and () reduces no axis."""
     def reference(x, axis=None, keepdim=False, **named):
         return function(x, axis=axes_of(axis), keepdims=keepdim, **named)
     return reference
@@ -57,7 +57,7 @@ def np_topk(x, k, axis=-1, largest=True, sorted=True):
     return np.take(np_sort(x, axis, largest), np.arange(k), axis) if x.ndim else x
 
 
-# Products that neither vanish nor overflow in any dtype.
+# Products of these values neither vanish nor overflow in any dtype.
 NEAR_ONE = np.where(values(273, 257) > 0, 1.0, -1.0)
 
 CASES = {
@@ -90,7 +90,8 @@ CASES = {
                  large=call(values(273, 257), 5)),
 }
 for name in ("var", "std"):
-    # One element leaves nothing to divide by: test_ops_reduce.py. Here every slice has at least two.
+    # Slices of a single element are for test_ops_reduce.py, because no divisor is left. Here every slice has at least
+    # two.
     CASES[name].calls = [c for c in CASES[name].calls if c.args[0].size > 1 and c.named.get("axis") != ()]
     CASES[name].calls = [c for c in CASES[name].calls if c.args[0].shape != (3, 1, 2)]
     CASES[name].calls += [call(values(3, 5), correction=0), call(values(4, 6), 0, True, 2), call(values(), correction=0)]

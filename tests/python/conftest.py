@@ -1,6 +1,6 @@
-"""Shared by all Python tests: no test may leave a tensor behind.
+"""Fixtures of all Python tests: no test may leave a tensor behind.
 
-YOKE_TEST_DEVICE=cuda runs them on that device: tensors are made there, and numpy(), which wants host memory, copies.
+YOKE_TEST_DEVICE=cuda runs the tests on that device: tensors are made there, and numpy(), which needs host memory, copies.
 """
 
 import gc
@@ -25,7 +25,7 @@ if DEVICE != "cpu":
     yoke.Tensor.numpy = lambda tensor: _numpy(tensor.cpu())
 
     class _RaisesLate(type(pytest.raises(Exception))):
-        """What a kernel finds wrong is told by a later call that waits: here, by the end of the block."""
+        """Expects the errors of kernels as well: a later call that waits raises them, here at the end of the block."""
 
         def __exit__(self, kind, error, traceback):
             if kind is not None:
@@ -33,7 +33,7 @@ if DEVICE != "cpu":
             try:
                 yoke.synchronize()
             except Exception as late:
-                # Of another type than expected it must not be lost: nothing else is on its way out of the block.
+                # Raises an error of another type, because no other error leaves the block.
                 if super().__exit__(type(late), late, late.__traceback__):
                     return True
                 raise
@@ -60,11 +60,11 @@ def _skips():
                 yield test, reason
 
 
-WORDS = {"all", "any", "where", "full", "empty", "mean"}  # ops whose names stand in those of tests for what they mean
+WORDS = {"all", "any", "where", "full", "empty", "mean"}  # ops whose names are also plain words in names of tests
 
 
 def _is_of(item, op):
-    """Whether a test is about an op: one of its cases, by the parameter, or by the name of the function."""
+    """Returns whether a test is about an op: the op is the parameter, or part of the function's name."""
     if op not in WORDS and re.search(rf"(^|_){op}(_|$)", item.originalname.removeprefix("test_")):
         return True
     return "[" in item.nodeid and re.search(rf"(?<![a-z0-9_]){op}(?![a-z0-9_])", item.nodeid.split("[", 1)[1])
@@ -88,8 +88,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_finish():
-    # What was imported and collected stays to the end: looking through it again before each test takes longer than
-    # most.
+    # Keeps imported and collected objects out of later collections: a collection before each test would take longer
+    # than most tests.
     gc.collect()
     gc.freeze()
 
@@ -112,12 +112,12 @@ def no_tensor_is_left(request):
     before = _live()
     yield
     if DEVICE != "cpu":
-        yoke.synchronize()  # so that what a kernel found belongs to the test that started it
+        yoke.synchronize()  # errors of kernels then belong to the test that started the kernels
     if not getattr(request.node, "passed", False):
-        return  # the traceback of a failure keeps its locals, tensors among them
+        return  # the traceback of a failure keeps its locals, also tensors
     if _live() > before:
         gc.collect()  # not after each test: that would take longer than most
-        for _ in range(200):  # a thread that was joined lets go of its casts a moment later
+        for _ in range(200):  # a joined thread releases its casts a moment later
             if _live() <= before:
                 break
             time.sleep(0.01)
@@ -143,7 +143,7 @@ def comma_locale(tmp_path):
 
 @pytest.fixture
 def folder_for_users():
-    """A folder that every user may enter, which pytest's own folders are not."""
+    """Yields a folder that every user may enter, unlike pytest's own folders."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield pathlib.Path(folder)

@@ -23,14 +23,14 @@ print(json.dumps({"exit_code": report.exit_code, "checks": [check._asdict() for 
 
 
 def plain_environment():
-    """The test's own environment without what tells of GPUs. LD_PRELOAD stays: the sanitizers' runtime comes by it."""
+    """Returns the test's own environment without variables about GPUs. LD_PRELOAD stays, because it loads the sanitizers' runtime."""
     own = {name: value for name, value in os.environ.items()
            if not name.startswith(("CUDA_", "NVIDIA_", "YOKE_", "OMP_"))}
     return {**own, "YOKE_BUILD_DIR": os.environ.get("YOKE_BUILD_DIR", "")}
 
 
 def patched(case, patch):
-    """The scenario of a case: the base, the parts that it is made with, and its own patch over them."""
+    """Returns the scenario of a case: the base, the parts named by the case, and the case's own patch over both."""
     whole = TABLE["base"]
     for part in case.get("with", []):
         whole = render.merge(whole, TABLE["parts"][part])

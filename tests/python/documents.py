@@ -1,10 +1,10 @@
-"""Snippets of documents, taken from their text, so that what people copy is what is tried.
+"""Snippets of documents, taken from the documents' text, so that the tests run the text that readers copy.
 
-A snippet is a fenced block with a language. What a line prints stands behind it as a comment, and is compared:
+A snippet is a fenced block with a language. The output of a line stands behind the line as a comment, and is compared:
 
     print(x.shape)          # (2, 3)
 
-An ellipsis (…) in such a comment stands for whatever comes there.
+An ellipsis (…) in such a comment stands for any text.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
-# How a line of each language prints, and where its comment begins and ends.
+# Patterns of a printing line of each language, and of its comment.
 PRINTING = {
     "python": re.compile(r"\bprint\(.*?\)\s+# (.*)$"),
     "lua": re.compile(r"\bprint\(.*?\)\s+-- (.*)$"),
@@ -23,7 +23,7 @@ PRINTING = {
 
 
 def section(path, title):
-    """What stands under a heading of a document, up to the next of its kind."""
+    """Returns the text under a heading of a document, up to the next heading of the same level."""
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", Path(path).read_text(), re.S | re.M)
     assert found, f"{path} has no section '{title}'"
     return found[1]
@@ -35,12 +35,14 @@ def blocks(text, language):
 
 
 def languages(text):
-    """What the fenced blocks of a document are written in; "" of those that do not say."""
+    """Returns the languages of the fenced blocks of a document, "" for blocks without a language."""
     return re.findall(r"^```(\w*)\n(?:.*?)^```$", text, re.S | re.M)
 
 
 def as_one(text, language):
-    """The snippets of a language as one script, each line where it stands in the document: so an error names its line."""
+    """Returns the snippets of a language as a single script. Each line stays at its place in the document, so an error names the
+    document's line.
+    """
     lines = [""] * (text.count("\n") + 1)
     for found in FENCE.finditer(text):
         if found[1] == language:
@@ -51,13 +53,13 @@ def as_one(text, language):
 
 
 def promised(snippet, language):
-    """What a snippet says that it prints: a text a line."""
+    """Returns the promised output of a snippet: a text for each line."""
     found = [PRINTING[language].search(line.rstrip()) for line in snippet.splitlines()]
     return [match[1].strip() for match in found if match]
 
 
 def differences(promises, printed):
-    """Where what was printed is not what was promised, in words."""
+    """Yields the differences between printed and promised lines, in words."""
     lines = printed.splitlines()
     for number, (promise, line) in enumerate(zip(promises, lines), 1):
         pattern = re.sub(r"([\[?*])", r"[\1]", promise).replace("…", "*")

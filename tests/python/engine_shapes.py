@@ -1,7 +1,8 @@
-"""Convolutions, transposed ones and products of shapes drawn at random, forward and both gradients, beside NumPy in float64.
+"""Convolutions, transposed convolutions and products of random shapes, forward and both gradients, beside NumPy in float64.
 
-A process of its own for each instruction set that oneDNN is held to, with memory that holds NaN wherever nobody wrote
-(engine_levels.py). A shape is drawn from the seed and its number alone: --only N runs that one."""
+A separate process runs for each instruction set to which oneDNN is limited, and memory holds NaN until a kernel writes
+(engine_levels.py). The seed and the shape's number alone decide a shape: --only N runs shape N.
+"""
 import argparse
 import ctypes
 import dataclasses
@@ -12,7 +13,8 @@ import numpy as np
 import yoke
 
 LEVELS = {"SSE41": 0x1, "AVX": 0x3, "AVX2": 0x7, "AVX512_CORE": 0x27, "AVX512_CORE_BF16": 0xe7, "AVX512_CORE_AMX": 0x3e7}  # dnnl_cpu_isa_t
-# Half a unit in the last place. Halves are rounded once, from sums in float32, whose error grows with their depth.
+# Half a unit in the last place. 16-bit floats are rounded once, from sums in float32, whose error grows with the
+# depth.
 ROUNDING = {"f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}
 MOST_WORK = 3e6  # multiplications
 
@@ -36,7 +38,7 @@ def draw_dtype(draw):
 
 
 def draw_window(draw):
-    """Of one axis: kernel, stride, dilation and padding."""
+    """Returns kernel, stride, dilation and padding for an axis."""
     kernel = draw.choice([1, 1, 2, 3, 3, 3, 4, 5, 7])
     dilation = 1 if draw.random() < 0.45 else draw.choice([2, 2, 3, 4])
     stride = 1 if draw.random() < 0.6 else draw.randint(2, 4)
@@ -45,7 +47,7 @@ def draw_window(draw):
 
 
 def draw_groups(draw):
-    """Groups, channels of each of them, and what these give."""
+    """Returns the number of groups, and the input and output channels of each group."""
     each = draw.choice([1, 2, 3, 5, 8, 16, 17, 20, 33, 48, 64])
     kind = draw.random()
     if kind < 0.2:
@@ -58,7 +60,7 @@ def draw_conv(draw):
     down, across = draw_window(draw), draw_window(draw)
     groups, each, out = draw_groups(draw)
     places = [draw.randint(1, 12), draw.randint(29, 80) if draw.random() < 0.5 else draw.randint(1, 28)]
-    if draw.random() < 0.25:  # of channels that fill no vector, dilated, and wide
+    if draw.random() < 0.25:  # channels that fill no vector, dilated, and wide
         groups, each, down, across = max(2, groups), each if each % 16 else each + 1, (3, 1, draw.randint(2, 4), draw.randint(0, 3)), (*across[:1], 1, *across[2:])
         places = [draw.randint(4, 14), draw.randint(29, 80)]
     sizes = [(n - 1) * s + (k - 1) * d + 1 - 2 * p + draw.randrange(s) for n, (k, s, d, p) in zip(places, (down, across))]
@@ -99,7 +101,9 @@ def draw_case(seed, number):
 
 
 def as_conv(case):
-    """Of the convolution that a case is, or whose gradient it is: channels of a group, the result's places, options."""
+    """Returns channels of a group, places of the result, and options of the case's convolution, or of the convolution behind its
+    gradient.
+    """
     x = [case.weight[1], *case.x[2:]]
     return x[0], (case.x[2:] if case.op == "conv_transpose2d" else places_of(case)), case.options
 
@@ -110,7 +114,7 @@ def places_of(case):
 
 
 def skips_rows_twice(case):
-    """Whether oneDNN's gradient by weight in bf16 without AMX would step over too many rows: see conv_parts.cpp."""
+    """Returns whether oneDNN's gradient by weight in bf16 without AMX would step over too many rows: see conv_parts.cpp."""
     if case.dtype != "bf16" or not case.op.startswith("conv"):
         return False
     channels, places, o = as_conv(case)
@@ -118,7 +122,8 @@ def skips_rows_twice(case):
     return channels % 16 != 0 and not is_first and o["dilation"][0] > 1 and case.weight[2] > 1 and places[1] >= 29 and o["stride"] == [1, 1]
 
 
-# ---- what NumPy says ------------------------------------------------------------------------------------------------
+# ---- NumPy's results
+# ------------------------------------------------------------------------------------------------
 
 def np_conv(x, weight, grad, stride, padding, dilation, groups):
     """The result of a convolution, its gradient by x and by the weight, each from the other two."""
@@ -158,7 +163,7 @@ def wanted_of_conv(case, x, weight, bias, grad):
 
 
 def summed_to(x, shape):
-    """What broadcasting from a shape gives its gradient."""
+    """Returns the gradient of an operand broadcast from this shape."""
     return x.sum(tuple(range(x.ndim - len(shape)))).reshape(shape) if x.ndim > len(shape) else x
 
 
@@ -173,7 +178,8 @@ def wanted_of_product(case, x, weight, bias, grad):
     return [out if bias is None else out + bias, of_x, of_weight, grad.reshape(rows, -1).sum(0)], [matrix.shape[-2] + 1, grad.shape[-1], rows, rows]
 
 
-# ---- what Yoke says -------------------------------------------------------------------------------------------------
+# ---- Yoke's results
+# -------------------------------------------------------------------------------------------------
 
 def called(case, x, weight, bias):
     if case.op == "matmul":
@@ -183,7 +189,7 @@ def called(case, x, weight, bias):
 
 
 def laid_out(case, t):
-    """The same values as [N, H, W, C], as channels_last has them, where the case says so."""
+    """Returns the values as [N, H, W, C] in memory, as channels_last lays them out, if the case is NHWC."""
     return t.permute((0, 2, 3, 1)).clone().permute((0, 3, 1, 2)) if case.is_nhwc else t
 
 
@@ -228,7 +234,7 @@ def check(case, number):
 # ---- the process ----------------------------------------------------------------------------------------------------
 
 def check_surroundings(level):
-    """Raises unless oneDNN is held to the level, and memory that nobody wrote holds NaN."""
+    """Raises unless oneDNN is limited to the level, and unwritten memory holds NaN."""
     effective = ctypes.CDLL("libdnnl.so.2").dnnl_get_effective_cpu_isa()
     assert level is None or effective == LEVELS[level], f"oneDNN takes {effective:#x}, not {level}"
     assert np.isnan(yoke.empty((1000,)).numpy()).all(), "memory that nobody wrote is not NaN: YOKE_NO_CACHING=1 and a filling allocator are needed"

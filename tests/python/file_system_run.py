@@ -1,4 +1,6 @@
-"""What tests/python/test_state_file_systems.py runs on each file system: `file_system_run.py FOLDER`, with lines of what is wrong."""
+"""Program of tests/python/test_state_file_systems.py on each file system: `file_system_run.py FOLDER`. Prints a line for each
+defect.
+"""
 import os
 import subprocess
 import sys
@@ -20,14 +22,14 @@ def state_of(version, count=3):
 
 
 def version_of(state):
-    """-1 where the parts are not of one version."""
+    """Returns the version, or -1 if the parts have different versions."""
     parts = [value for name, value in state.items() if name != "k"]
     same = all(bool((part == state["k"]).all()) for part in parts)
     return state["k"] if same and parts else -1
 
 
 def files(folder):
-    """A file, and a set, over themselves and over each other, while the one before is in use."""
+    """Saves files and sets over each other, while earlier states are in use; yields the defects."""
     path = os.path.join(folder, "state.safetensors")
     held = []
     for version, options in enumerate([{}, {}, {"blocking": False}, {"max_shard": 5000}, {"max_shard": 5000, "blocking": False}, {}], 1):
@@ -45,7 +47,7 @@ def files(folder):
 
 
 def steps(folder, keeps=True, locks=True):
-    """Steps, one of them anew, while the states of those before are in use."""
+    """Saves steps, some steps anew, while earlier states are in use; yields the defects."""
     run = os.path.join(folder, "run")
     before = yoke.CheckpointManager(run, keep=2)
     held = [before.load()] if keeps else []
@@ -77,7 +79,7 @@ def steps(folder, keeps=True, locks=True):
 
 
 if __name__ == "__main__":
-    if sys.argv[2:] == ["before"]:  # what is there when the file system is mounted
+    if sys.argv[2:] == ["before"]:  # prepares content before the file system is mounted
         for number in (1, 2):
             yoke.CheckpointManager(os.path.join(sys.argv[1], "run"), keep=2).save(number, state_of(number), blocking=True)
         sys.exit()

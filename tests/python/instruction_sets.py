@@ -1,4 +1,4 @@
-"""The CPU's kernels of one instruction set, in a process of its own, since they are chosen once."""
+"""Kernels of the CPU for an instruction set, in a fresh process, because a process chooses its kernels only once."""
 import os
 import pathlib
 import re
@@ -11,7 +11,9 @@ NAMES = ("base", "v3", "v4")
 
 
 def run(isa, *arguments):
-    """Python's answer to some arguments with that set's kernels; the test is skipped where this machine or build lacks them."""
+    """Returns Python's output for these arguments with the set's kernels. Skips the test if this machine or build does not support
+    the set.
+    """
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=pathlib.Path(__file__).parent,
                           env={**os.environ, "YOKE_CPU_ISA": isa, "YOKE_DEVICE": "cpu", "YOKE_TEST_DEVICE": "cpu"})
     lacking = re.search(rf"YOKE_CPU_ISA={isa}: this (CPU has no AVX|build has no kernels).* unset it", done.stdout + done.stderr)

@@ -1,7 +1,7 @@
-"""The inventory through the C API, as plain Python values: `python inventory_c.py` prints what this process sees.
+"""The inventory through the C API, as plain Python values: `python inventory_c.py` prints the inventory of this process.
 
-The structs are read out of the public headers, so that a field that is added there is seen here. Run as a program it is
-a process of its own, in which nothing of the library was used before: scenarios are variables of the environment.
+The structs are read out of the public headers, so a new field appears here at once. As a program, this file runs in a fresh
+process without earlier use of the library: variables of the environment select scenarios.
 """
 import ctypes
 import json
@@ -33,7 +33,7 @@ def struct(header, name):
             continue
         for each in found[2].split(","):
             field, _, size = each.strip().rstrip("]").partition("[")
-            kind = TYPES.get(found[1], ctypes.c_void_p)  # what is left are pointers to structs
+            kind = TYPES.get(found[1], ctypes.c_void_p)  # all other types are pointers to structs
             fields.append((field, kind * int(size) if size else kind))
     return type(name, (ctypes.Structure,), {"_fields_": fields})
 
@@ -109,7 +109,7 @@ class Inventory:
 
 
 def in_child():
-    """The inventory that a forked child takes; the parent has taken one before."""
+    """Prints the inventory of a forked child; the parent has taken an inventory before."""
     child = os.fork()
     if not child:
         print(json.dumps(Inventory().everything()))
@@ -119,9 +119,9 @@ def in_child():
 
 
 def samples(library):
-    """A sample of each CUDA device, by its own number: the card, or what the call failed with.
+    """Returns a sample of each CUDA device, by its own number: the card, or the error of the call.
 
-    `told` in it is the UUID that the device has by itself.
+    `told` is the UUID that the device itself reports.
     """
     error, count, found = struct("types.h", "yoke_error"), ctypes.c_int32(), []
     library.yoke_last_error.restype = ctypes.POINTER(error)

@@ -1,4 +1,4 @@
-"""Ranks that are the processes of one MPI job: what they begin with, and mpirun that starts them."""
+"""Ranks as processes of an MPI job: their first lines, and the mpirun that starts them."""
 import os
 import pathlib
 import shutil
@@ -25,7 +25,7 @@ INIT = """
 group = yoke.comm.init(backend="mpi", timeout={timeout})
 rank, size = group.rank, group.size
 """
-# As root, on fewer processors than ranks, and nowhere but on this machine.
+# Allows mpirun as root, on fewer processors than ranks, and only on this machine.
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader",
             "OMPI_MCA_oob_tcp_if_include": "lo", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 

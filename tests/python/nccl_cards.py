@@ -1,4 +1,4 @@
-"""Groups of one process with several cards over the fake NCCL, and fixtures that see that nothing is left of them."""
+"""Groups of a process with several cards over the fake NCCL, and fixtures that check for leftovers."""
 import gc
 import threading
 import time
@@ -15,7 +15,7 @@ four_cards = pytest.mark.skipif(CARDS < 4, reason="no emulated machine with four
 
 @pytest.fixture(scope="module", autouse=True)
 def threads():
-    """How many threads the process has between two tests: what a group starts for good has been started."""
+    """Returns the number of threads of the process between two tests, after a first group has started its permanent threads."""
     together(init(2), lambda group: group.all_reduce(ones(group)))
     yoke.synchronize()
     assert settles(lambda: held_by_nccl() == 0)
@@ -28,7 +28,7 @@ def nothing_is_left(threads, request):
     memory = [yoke.memory_allocated(card(i)) for i in range(CARDS)]
     yield
     if not getattr(request.node, "passed", False):
-        return  # the traceback of a failure keeps its groups
+        return  # the traceback of a failure keeps the groups
     gc.collect()
     assert settles(lambda: held_by_nccl() == 0), "communicators or memory of NCCL are left"
     assert settles(lambda: thread_count() <= threads), "threads are left"
@@ -61,7 +61,7 @@ def together(groups, call):
 
 
 def in_threads(groups, body):
-    """What body(group) returned or raised in a thread for each group."""
+    """Returns the results or errors of body(group), each called in a thread for its group."""
     results = [None] * len(groups)
 
     def run(i, group):
@@ -79,6 +79,6 @@ def in_threads(groups, body):
 
 
 def alone(call):
-    """A call of one thread for its own group."""
+    """Calls on a single group in a thread of its own."""
     with yoke.comm.coalesce():
         return call()

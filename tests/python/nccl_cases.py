@@ -1,4 +1,4 @@
-"""Every collective with what must come of it: a model in Python of values that all dtypes hold exactly."""
+"""Every collective with its expected result: a model in Python with values that all dtypes hold exactly."""
 import functools
 import math
 from typing import Any, Callable, NamedTuple
@@ -9,11 +9,11 @@ SIGNED = (yoke.float64, yoke.float32, yoke.float16, yoke.bfloat16, yoke.int64, y
 DTYPES = (*SIGNED, yoke.uint8, yoke.bool)
 WITH_AVG = (yoke.float64, yoke.float32, yoke.float16, yoke.bfloat16)
 WITHOUT_SUM = (yoke.bool, yoke.float8_e4m3, yoke.float8_e5m2)
-UNWRITTEN = 1  # what outputs hold before
+UNWRITTEN = 1  # value of outputs before a call
 
 
 class Case(NamedTuple):
-    """A call of one rank; `out` is what it writes, or None, and `expected` the values of `out` behind it."""
+    """Call of a rank; `out` is the written tensor, or None, and `expected` its values after the call."""
     name: str
     call: Callable[[Any], Any]
     out: Any
@@ -41,14 +41,14 @@ def reduced(op, values):
 
 
 def tensor(values, dtype, device, strided):
-    """A tensor of two axes, or one that lies otherwise in memory."""
+    """Returns a tensor of two axes, transposed in memory if `strided`."""
     t = yoke.tensor(values, device="cpu").to(dtype=dtype) if values else yoke.zeros((0,), dtype=dtype, device="cpu")
     t = t.reshape(-1, 2) if len(values) % 2 == 0 else t.reshape(-1, 1)
     return (t.transpose(0, 1).contiguous().to(device).transpose(0, 1)) if strided else t.to(device)
 
 
 class Rank:
-    """What rank `rank` of `size` gives to calls of parts of `count` elements, and what it gets."""
+    """Inputs and expected outputs of rank `rank` of `size`, for calls with parts of `count` elements."""
 
     def __init__(self, rank, size, device, dtype, count, strided):
         self.rank, self.size, self.count, self.dtype = rank, size, count, dtype
@@ -64,7 +64,7 @@ class Rank:
         return self.made([bool(UNWRITTEN) if self.dtype is yoke.bool else UNWRITTEN] * (parts * self.count))
 
     def part(self, of, which):
-        """The part `which` of what rank `of` gives."""
+        """Returns part `which` of the input of rank `of`."""
         return self.values(of, self.size * self.count)[which * self.count:(which + 1) * self.count]
 
     def reductions(self, root):
@@ -96,7 +96,7 @@ class Rank:
                    [x for each in everyone for x in self.part(each, self.rank)])
 
     def messages(self):
-        """From each rank to the next one: a send and a receive that are issued together."""
+        """Yields a send and a receive from each rank to the next rank, issued together."""
         left, right = (self.rank - 1) % self.size, (self.rank + 1) % self.size
         out, mine = self.unwritten(), self.mine()
         yield Case("send", lambda group: group.send(mine, right), None, [])

@@ -1,4 +1,4 @@
-"""Ranks with a card each over the fake NCCL: what is left of it in a process, and ranks that are processes."""
+"""Ranks with a card each over the fake NCCL: leftovers of NCCL in a process, and ranks as processes."""
 import ctypes
 import os
 import pathlib
@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).parent
 
 
 def held_by_nccl():
-    """How many communicators, windows, registrations and blocks the fake NCCL of this process has given out."""
+    """Returns how many communicators, windows, registrations and blocks the fake NCCL of this process has given out."""
     try:
         return ctypes.CDLL("libnccl.so.2", mode=os.RTLD_NOLOAD | os.RTLD_NOW).fake_nccl_held()
     except OSError:
@@ -30,7 +30,7 @@ def thread_count():
 
 
 def settles(condition, seconds=10.):
-    """Whether something becomes so that others are about to do."""
+    """Returns whether a condition comes true within the time, through the work of other threads."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -39,9 +39,11 @@ def settles(condition, seconds=10.):
     return True
 
 
-# ---- Ranks that are processes ---------------------------------------------------------------------------------------
+# ---- Ranks as processes
+# ---------------------------------------------------------------------------------------------
 
-# meet() is a barrier without the group. told() prints what a call raises and when, counted from its beginning.
+# meet() is a barrier without the group. told() prints the result or error of a call, and the seconds of a failed
+# call.
 BEGIN = """
 import gc, os, signal, sys, time, yoke
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -66,7 +68,7 @@ def told(call):
 
 
 class Said(NamedTuple):
-    """What a rank printed, its status, how long the process lived, and when it ended."""
+    """Output of a rank, its status, the lifetime of the process, and the time of its end."""
     out: str
     status: int
     error: str
@@ -79,7 +81,7 @@ class Said(NamedTuple):
 
 
 def environment(**variables):
-    """That of a process on a machine with four cards."""
+    """Returns the environment of a process on a machine with four cards."""
     own = {**os.environ, "PYTHONPATH": f"{FOLDER}:{os.environ.get('PYTHONPATH', '')}", "YOKE_NUM_THREADS": "1",
            "FAKE_CUDA_DEVICES": "9.0,9.0,9.0,9.0", **variables}
     own.pop("YOKE_DEVICE", None)
@@ -87,9 +89,9 @@ def environment(**variables):
 
 
 def start(program, size, environments=None, stopped=(), limit=60, **common):
-    """A process for each rank, and what they said.
+    """Starts a process for each rank; returns their outputs.
 
-    `environments`: of single ranks. `stopped`: ranks that are killed when the others have ended.
+    `environments` has variables of single ranks. `stopped` are ranks killed after all other ranks have ended.
     """
     base = environment(WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), **common)
     with tempfile.TemporaryDirectory() as meeting:

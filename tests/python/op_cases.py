@@ -1,4 +1,4 @@
-"""Samples of every op and its reference in NumPy: what the table-driven op tests run. More stand in cases_<family>.py."""
+"""Samples of every op and its reference in NumPy, for the table-driven op tests. More samples stand in cases_<family>.py."""
 import math
 
 import numpy as np
@@ -77,7 +77,7 @@ def np_one_hot(x, num_classes=-1):
 
 
 def np_dropout(x, p=0.5, training=True):
-    """Which elements stay is Philox's to say (test_ops_random.py); here: none, or all."""
+    """Keeps all elements, or no element; Philox decides other cases (test_ops_random.py)."""
     return np.zeros_like(x) if training and p == 1 else x
 
 
@@ -179,7 +179,7 @@ CASES = {
 }
 for family in (cases_conv, cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_pool, cases_reduce, cases_shape):
     CASES.update(family.CASES)
-# dropout of the plain samples draws a mask; the calls that do not are what a reference can tell.
+# Plain samples of dropout draw a mask; a reference can only check the calls without a mask.
 CASES["dropout"].calls = CASES["dropout"].calls[len(SHAPES):]
 CASES["dropout"].large = call(values(70_001), 0.0)
 

@@ -1,7 +1,7 @@
-"""Calls of op_cases.py with numbers at the ends of a dtype's range, and what their results and gradients are.
+"""Calls of op_cases.py with numbers at the ends of a dtype's range, and their expected results and gradients.
 
-References run in long double, whose range holds all that a float64 makes of such numbers. Gradients of narrower dtypes are those of
-float64, whose own are held against differences in long double.
+References run in long double, whose range holds all results of a float64 with such numbers. Gradients of narrower dtypes are
+compared with float64's gradients, and float64's gradients with differences in long double.
 """
 import itertools
 
@@ -18,14 +18,16 @@ SUMMED = 64  # elements that the largest sizes leave room for in a sum
 
 
 def ends_of(dtype):
-    """Magnitudes that values begin at: those of up to 1.5 times them are normal numbers too."""
+    """Returns the least magnitudes of values; up to 1.5 times each magnitude, values are normal numbers too."""
     least, most = LIMITS[dtype]
     middle = {"float64": (1e-200, 1e-30, 1.0, 1e30, 1e200), "float16": (1e-3, 1.0, 1e3)}
     return (least, *middle.get(dtype, (1e-30, 1.0, 1e30)), most / 2)
 
 
 def _sized(array, magnitude, positive=False):
-    """The sample's signs, in sizes from `magnitude` to 1.5 times that, no two alike where they were not, nor with another sign."""
+    """Returns the sample's signs, in sizes from `magnitude` to 1.5 times `magnitude`. Different values stay different, also in size
+    from values with another sign.
+    """
     part = 1 + (1 + array / max(float(np.abs(array).max(initial=0)), 1.0)) / 4
     return np.where((array < 0) & (not positive), -1.0, 1.0) * part * magnitude
 
@@ -38,7 +40,7 @@ def changed(call, change, is_changed=is_value):
 
 
 def is_elementwise(name, call):
-    """Whether each element of the result hangs on one of each argument alone, and gradients are no sums either."""
+    """Returns whether each element of the result depends on a single element of each argument, and gradients are no sums either."""
     shapes = []
     map_arrays(lambda a: shapes.append(a.shape), call)
     inner = OPS.get(name[:-1]) if OPS[name].family == "inplace" else OPS[name]
@@ -46,7 +48,7 @@ def is_elementwise(name, call):
 
 
 def calls_of(name, case, most):
-    """Of each set of arguments that are no arrays some calls, elementwise ones first: of at most so many elements."""
+    """Returns some small calls for each set of other arguments than arrays, elementwise calls first."""
     small = [c for c in case.calls if 0 < sum(a.size for a in inputs_of(c)) <= 40]
     alone = {str([a for a in c.args if not is_array(a)]) + str(c.named): c for c in reversed(small) if is_elementwise(name, c)}
     rest = sorted((c for c in small if not is_elementwise(name, c)), key=lambda c: not any(a.ndim for a in inputs_of(c)))
@@ -67,9 +69,11 @@ def _every_combination(call, ends):
 
 
 def variants(name, call, dtype):
-    """(what, call): all sizes at once where elements do not meet; else all inputs of one size, and each in turn beside others near 1.
+    """Yields (text, call). Elementwise calls get all sizes at once. Other calls get all inputs of the same size, and each input in
+    turn beside inputs near 1.
 
-    What adds elements up gets the largest size with one sign alone, and one of which no partial sum overflows."""
+    For sums the largest size comes with a single sign, and also smaller, so that no partial sum overflows.
+    """
     ends = ends_of(dtype)
     if is_elementwise(name, call):
         yield "all sizes", _every_combination(call, ends)
@@ -83,7 +87,7 @@ def variants(name, call, dtype):
 
 
 def rounded(call, dtype):
-    """The call with its values as the dtype rounds them, in float64."""
+    """Returns the call with its values rounded by the dtype, in float64."""
     return changed(call, lambda _, a: np.asarray(as_dtype(a, dtype)).astype(np.float64))
 
 
@@ -95,12 +99,12 @@ def wide_value(case, call):
 
 
 def upstream(shape):
-    """A gradient of the result: near 1, and not of one number, with which much cancels."""
+    """Returns a gradient of the result: near 1, with different elements, because equal elements would cancel."""
     return np.asarray(0.5 + np.arange(1, 1 + np.prod(shape, dtype=int)) * 0.618 % 1).reshape(shape)
 
 
 def _rise(case, call, k, where, step):
-    """By how much the result rises in a step of the k-th input, for 1."""
+    """Returns the rise of the result, for 1, in a step of the k-th input."""
     ends = [wide_value(case, changed(call, lambda i, a: np.where(where, a.astype(np.longdouble) + sign * step, a) if i == k else a))
             for sign in (1, -1)]
     with np.errstate(all="ignore"):
@@ -108,7 +112,9 @@ def _rise(case, call, k, where, step):
 
 
 def wide_gradients(case, call, elementwise):
-    """Of the result, weighed by upstream(), by central differences in long double; NaN where two steps do not agree."""
+    """Returns gradients of the result, weighed by upstream(), by central differences in long double; NaN where two steps do not
+    agree.
+    """
     found = []
     for k, x in enumerate(inputs_of(call)):
         steps = [np.abs(x).astype(np.longdouble) * np.longdouble(2)**-n for n in (14, 15)]
@@ -129,7 +135,7 @@ def wide_gradients(case, call, elementwise):
 
 
 def faults(got, want, dtype, error, absolute):
-    """Where `want` is a normal number of the dtype and `got` is not near it: [(got, want)]. `error` is relative."""
+    """Returns [(got, want)] where `want` is a normal number of the dtype and `got` is not near `want`. `error` is relative."""
     least, most = LIMITS[dtype]
     got, want = np.asarray(got, np.longdouble), np.asarray(want, np.longdouble)
     with np.errstate(all="ignore"):

@@ -24,7 +24,7 @@ def map_arrays(change, call):
 
 
 def expected(case, call, dtype):
-    """NumPy's result from what the dtype makes of the samples, and the largest number that went into it."""
+    """Returns NumPy's result for the samples as the dtype holds them."""
     args, named = map_arrays(lambda a: widened(as_dtype(a, dtype)), call)
     with np.errstate(all="ignore"):
         return np.asarray(case.reference(*args, **named))
@@ -51,7 +51,7 @@ def result_dtype(op, case, call, dtype):
 
 
 def tensors_of(op, call, dtype, layout, leaves=None):
-    """Arguments for Yoke. Where `leaves` is a list, each value becomes a leaf in it that requires grad."""
+    """Returns arguments for Yoke. If `leaves` is a list, each value becomes a leaf in the list and requires grad."""
     def tensor(array):
         x = to_yoke(as_dtype(array, dtype), dtype if array.dtype.kind == "f" else None)
         if leaves is not None and array.dtype.kind == "f":
@@ -66,15 +66,16 @@ def tensors_of(op, call, dtype, layout, leaves=None):
 
 
 def judged_of(results):
-    """What a case judges of an op with several results: the last float, which all arguments have a part in; tests of the
-    family judge the others."""
+    """Returns the result of an op that a case judges. If there are several results, this is the last float, which depends on all
+    arguments; tests of the family judge the other results.
+    """
     if not isinstance(results, tuple):
         return results
     return next((x for x in reversed(results) if name_of(x.dtype) in EPSILON), results[0])
 
 
 def invoke(op, call, dtype, layout=lambda x: x, leaves=None):
-    """One call on Yoke. An in-place op gets a fresh first argument, so that leaves may require grad."""
+    """Calls Yoke. An in-place op gets a fresh first argument, so that leaves may require grad."""
     args, named = tensors_of(op, call, dtype, layout, leaves)
     if op.mut_arg >= 0:
         if leaves is not None:

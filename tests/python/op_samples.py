@@ -1,7 +1,7 @@
-"""What the samples of ops are made of: calls, cases, and the shapes that a kind of op is tried with.
+"""Building blocks for samples of ops: calls, cases, and shapes for each kind of op.
 
-A case is a list of calls. Floating arrays in them stand for tensors of whichever dtype is under test, integer arrays
-for indices, and the reference gets the same arguments, as the dtype rounds them, in float64 or int64.
+A case is a list of calls. Floating arrays in a call stand for tensors of the dtype under test, integer arrays for indices. The
+reference gets the same arguments, as the dtype rounds them, in float64 or int64.
 """
 import dataclasses
 import math
@@ -28,7 +28,7 @@ def indices(count, *shape):
 
 @dataclasses.dataclass
 class Call:
-    """Arguments of one call; arrays stand for tensors."""
+    """Arguments of a call; arrays stand for tensors."""
     args: tuple
     named: dict
 
@@ -48,9 +48,9 @@ def call(*args, **named):
 class Case:
     reference: Callable[..., Any]
     calls: list
-    empty: list = dataclasses.field(default_factory=list)  # zero-size ones
+    empty: list = dataclasses.field(default_factory=list)  # zero-size calls
     large: Any = None  # beyond 64 Ki elements, of an odd size: what threads share
-    dtypes: tuple = ALL  # that it takes; all others are a type error
+    dtypes: tuple = ALL  # accepted dtypes; all others are a type error
     # The result's dtype: same, floating (integers give float32), sum, index, bool, or a function of the call that says
     # so.
     result: Any = "same"
@@ -90,7 +90,7 @@ def reduction(reference, keep_empty=True, **options):
     nothing = [call(values(0)), call(values(0, 3), axis=0), call(values(2, 0, 3), axis=(0, 1), keepdim=True)]
     some = [call(values(0, 3), axis=1), call(values(2, 0, 3), axis=2)]
     takes_lists = options.pop("takes_lists", True)
-    options.setdefault("ulps", 16)  # of the largest result: partial sums of terms that cancel are larger than their sum
+    options.setdefault("ulps", 16)  # for the largest result: partial sums of cancelling terms are larger than their sum
     return Case(reference, axes + (lists if takes_lists else []), empty=(nothing if keep_empty else []) + some,
                 large=call(values(273, 257), axis=0), absolute=True, **options)
 
@@ -107,13 +107,13 @@ def axes_of(axis):
 
 
 def as_real(x):
-    """In float64, unless it is wider."""
+    """Returns the array in float64, or in its own wider dtype."""
     x = np.asarray(x)
     return x.astype(np.result_type(x, np.float64))
 
 
 def real(function):
-    """A function of floats that also takes integers and bools, as their values."""
+    """Returns a function of floats that also takes integers and bools, as their values."""
     return lambda x, *more, **named: function(as_real(x), *more, **named)
 
 

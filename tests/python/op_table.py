@@ -1,7 +1,7 @@
-"""The op table as the C API tells it, and tensors from and to NumPy in every dtype and layout.
+"""The op table from the C API, and tensors from and to NumPy in every dtype and layout.
 
-What the op tests know of an op they read here: one more line in core/ops/ops.def is one more op to every test, and
-op_cases.py must know samples of it.
+The op tests read all facts about an op here. A new line in core/ops/ops.def is a new op in every test, and op_cases.py must have
+samples for it.
 """
 import ctypes
 import dataclasses
@@ -34,13 +34,13 @@ class Op:
     family: str
     arg_names: tuple
     arg_types: tuple
-    results: str  # what stands behind the arrow
+    results: str  # text behind the arrow
     mut_arg: int
     places: int  # how many arguments a script may give by place
 
     @property
     def differentiable(self):
-        """Whether a gradient flows through the op to its floating tensors."""
+        """Returns whether a gradient flows through the op to its floating tensors."""
         return self.results.startswith("tensor") or self.mut_arg >= 0
 
     @property
@@ -74,7 +74,7 @@ INTS = ("int64", "int32", "int8", "uint8")
 ALL = FLOATS + INTS + ("bool",)
 NUMBERS = FLOATS + INTS
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-# What NumPy holds a dtype in; bfloat16 travels as the float32 that has the same value.
+# NumPy's dtype for each dtype; bfloat16 travels as the float32 with the same value.
 NUMPY = {name: np.dtype("float32" if name == "bfloat16" else name) for name in ALL}
 
 
@@ -96,10 +96,10 @@ def round_bfloat16(array):
 
 
 def as_dtype(array, name):
-    """Sample values as the dtype can hold them. Integers get twice the values, rounded; bool their signs."""
+    """Returns sample values as the dtype holds them. Integers get twice the values, rounded; bool gets the signs."""
     array = np.asarray(array)
     if array.dtype.kind != "f":
-        return array  # indices stay what they are
+        return array  # indices stay unchanged
     if name == "bool":
         return array > 0
     if name in INTS:
@@ -156,7 +156,7 @@ def backwards(x):
 
 
 def offset(x):
-    """In the middle of a larger tensor, rows apart."""
+    """Places a tensor in the middle of a larger tensor, rows apart."""
     for axis in range(x.ndim):
         edge = yoke.ones_like(yoke.slice(x, axis, 0, 1))
         x = yoke.slice(yoke.cat([edge, x, edge], axis), axis, edge.shape[axis], edge.shape[axis] + x.shape[axis])

@@ -1,4 +1,4 @@
-"""What each op of the table is called in PyTorch: {name: function with the op's own arguments, over torch tensors}."""
+"""PyTorch's form of each op of the table: {name: function with the op's own arguments, over torch tensors}."""
 import math
 
 import torch
@@ -21,7 +21,7 @@ def _to_tensors(*operands):
 
 
 def _whole(operation, x, axis, keepdim):
-    """A reduction of PyTorch that takes one axis, over any axes."""
+    """Extends a reduction of PyTorch over a single axis to any axes."""
     axes = [a % x.ndim for a in ([axis] if isinstance(axis, int) else _axes(x, axis))]
     for each in axes:
         x = operation(x, each)
@@ -29,7 +29,7 @@ def _whole(operation, x, axis, keepdim):
 
 
 def _is_none(x, axis):
-    """Whether nothing is reduced, as NumPy has it: an empty list of axes, or none to be had."""
+    """Returns whether no axis is reduced, as NumPy defines it: an empty list of axes, or a tensor without axes."""
     return axis in ((), []) or x.ndim == 0
 
 
@@ -98,7 +98,7 @@ def _pad(x, padding, mode="constant", value=0):
     if mode == "constant":
         return F.pad(x, tuple(padding), mode, value)
     lead, tail = x.shape[:x.ndim - len(padding) // 2], x.shape[x.ndim - len(padding) // 2:]
-    y = F.pad(x.reshape(math.prod(lead), 1, *tail), tuple(padding), mode)  # what is before the padded axes is a batch there
+    y = F.pad(x.reshape(math.prod(lead), 1, *tail), tuple(padding), mode)  # axes before the padded axes are the batch
     return y.reshape(*lead, *y.shape[2:])
 
 
@@ -123,7 +123,9 @@ def _linear(x, weight, bias=None, activation="none"):
 
 
 def _pool(operation, absent):
-    """Which knows no None for a number, and no channels that are none: those get their defaults, and one of zeros to leave out."""
+    """Extends a pooling of PyTorch, which takes no None for a number, and no 0 channels. None becomes the default; 0 channels become
+    a channel of zeros, removed from the result.
+    """
     def pool(x, size, *numbers, **named):
         given = [d if n is None else n for n, d in zip(numbers, absent)]
         if x.shape[-3]:
@@ -133,7 +135,7 @@ def _pool(operation, absent):
 
 
 def _conv(operation):
-    """Which knows no None for a number, and no channels that are none: those get one of zeros."""
+    """Extends a convolution of PyTorch, which takes no None for a number, and no 0 channels. 0 channels become a channel of zeros."""
     is_transposed, spatial = operation is F.conv_transpose2d, (0, 0) if operation is F.conv1d else (0, 0, 0, 0)
 
     def conv(x, weight, bias=None, *numbers, **named):
@@ -245,7 +247,7 @@ OPS = {
 
 
 def function_of(name):
-    """PyTorch's function for an op, or None. An in-place form follows from the op that it is the form of."""
+    """Returns PyTorch's function for an op, or None. An in-place form follows from its op."""
     if name in OPS:
         return OPS[name]
     return _into(OPS[name[:-1]]) if name.endswith("_") and name[:-1] in OPS else None

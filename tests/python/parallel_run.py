@@ -1,4 +1,4 @@
-"""A training of several ranks, for tests that interrupt it."""
+"""A training of several ranks, for tests with interrupts."""
 import numpy as np
 
 import yoke
@@ -9,7 +9,7 @@ DATA = np.random.default_rng(0).normal(size=(EXAMPLES, 6)).astype("float32")
 
 
 class Run:
-    """What a script has: net, optimizer, scaler and sampler."""
+    """State of a script: net, optimizer, scaler and sampler."""
 
     def __init__(self, group, norm=True, **options):
         yoke.manual_seed(1)
@@ -58,7 +58,7 @@ class Run:
                 [{name: each.tolist() for name, each in one.items()} for one in state.values()], self.scaler.state_dict(), self.sampler.state_dict())
 
     def state(self):
-        """From which as many ranks go on elsewhere."""
+        """Returns the state from which as many ranks go on elsewhere."""
         parts = {"net": self.net, "optimizer": self.optimizer, "scaler": self.scaler, "sampler": self.sampler}
         state = {name: each.state_dict() for name, each in parts.items()}
         state["net"] = {name: each.clone() for name, each in state["net"].items()}

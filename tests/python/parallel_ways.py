@@ -11,7 +11,7 @@ import yoke
 from yoke import nn
 
 IN, WIDTH, OUT, BATCH = 6, 16, 12, 2
-LOST_AT = 3  # steps that all ranks make
+LOST_AT = 3  # steps of all ranks
 
 
 def wave(shape, scale, pitch, phase):
@@ -70,7 +70,7 @@ def join(group, name):
     run = Run(group)
     with group.join(run.optimizer):
         run.steps(0, 2 * group.rank)
-    run.steps(2, 3)  # with the momentum of the rank that came last
+    run.steps(2, 3)  # with the momentum of the last rank to arrive
     run.finish(name)
 
 
@@ -81,7 +81,7 @@ def lost(group, name):
     run.optimizer.zero_grad()
     run.go_back(LOST_AT)
     try:
-        group.barrier()  # all have the gradients on their cards
+        group.barrier()  # all ranks have the gradients on their cards
         if group.rank == group.size - 1:
             os.kill(os.getpid(), signal.SIGKILL)
         group.barrier()

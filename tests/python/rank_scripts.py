@@ -1,4 +1,4 @@
-"""Ranks that are scripts: what they begin with, and processes that run them."""
+"""Ranks as scripts: their first lines, and processes that run them."""
 import os
 import socket
 import subprocess
@@ -12,8 +12,9 @@ def free_port():
         return one.getsockname()[1]
 
 
-# All have made the group before one of them ends it: otherwise some would tell of its making. They see so by files, as
-# who has left a call of the group may end it while others still are in it.
+# All ranks have made the group before a rank ends it; otherwise some errors would be about the making. The ranks
+# check this by files, because a rank that has left a call of the group may end it while other ranks are still in the
+# call.
 BEGIN = """
 import os, signal, sys, time, yoke
 group = yoke.comm.init(timeout=60.)
@@ -31,7 +32,7 @@ def told(call):
 
 
 def start(program, size, **environment):
-    """A process for each rank; what they print, by rank, and their statuses."""
+    """Starts a process for each rank; returns outputs, statuses and errors, by rank."""
     common = {**os.environ, "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **environment}
     with tempfile.TemporaryDirectory() as meeting:
         ranks = [subprocess.Popen([sys.executable, "-c", BEGIN + program], env={**common, "RANK": str(rank), "YOKE_TEST_MEETING": meeting}, text=True,

@@ -23,7 +23,7 @@ def file_bytes(tensors, metadata=None):
 
 
 def arrays_of(path):
-    """What a plain safetensors file holds, as an independent reader finds it: (arrays by name, metadata)."""
+    """Returns the content of a plain safetensors file by an independent reader: (arrays by name, metadata)."""
     content = open(path, "rb").read()
     length = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8:8 + length])
@@ -56,7 +56,7 @@ def write_set(folder, shards, name="model", metadata=None, index=None):
 
 
 def write_cache(root, shards):
-    """The layout of HuggingFace's cache: files by their hashes in blobs/, links to them in snapshots/REVISION/."""
+    """Writes the layout of HuggingFace's cache: files by their hashes in blobs/, links to them in snapshots/REVISION/."""
     plain = os.path.join(root, "plain")
     write_set(plain, shards)
     blobs, snapshot = os.path.join(root, "blobs"), os.path.join(root, "snapshots", "0a1b2c")

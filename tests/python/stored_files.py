@@ -10,7 +10,7 @@ MOST_HEADER = 100_000_000
 # Every dtype of the format: bits an element.
 BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "I16": 16,
         "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
-# What Yoke calls those that it has, in the order in which its files keep them.
+# Yoke's names of its dtypes, in the order in which its files keep tensors.
 NAMES = {"I64": "int64", "F64": "float64", "F32": "float32", "I32": "int32", "BF16": "bfloat16", "F16": "float16",
          "F8_E4M3": "float8_e4m3", "F8_E5M2": "float8_e5m2", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
 STRANGE = [name for name in BITS if name not in NAMES]
@@ -84,7 +84,7 @@ def read(path):
 
 
 def packed(header, data=b"", length=None, pad=0):
-    """The bytes of a file: a header, text or what json makes of anything else, `pad` spaces behind it, and data."""
+    """Returns the bytes of a file: a header, `pad` spaces and data. The header is text, or a value for json."""
     if not isinstance(header, (str, bytes)):
         header = json.dumps(header)
     header = (header.encode("utf-8") if isinstance(header, str) else header) + b" " * pad
@@ -92,7 +92,7 @@ def packed(header, data=b"", length=None, pad=0):
 
 
 def entries(tensors):
-    """What a header says of {name: Stored}, whose data come one behind the other."""
+    """Returns the header of {name: Stored}, with the data in this order."""
     end, header = 0, {}
     for name, each in tensors.items():
         header[name] = {"dtype": each.dtype, "shape": list(each.shape), "data_offsets": [end, end + len(each.data)]}
@@ -134,12 +134,12 @@ def stored_of(x):
 
 
 def is_mapped(x, path):
-    """Whether a tensor lies in pages of a file."""
+    """Returns whether a tensor lies in pages of a file."""
     return mapping(x, path) is not None
 
 
 def mapping(x, path):
-    """The lines of /proc/self/smaps about the pages of `path` in which a tensor lies; None if it lies in no such."""
+    """Returns the lines of /proc/self/smaps about the pages of `path` in which a tensor lies; None if there are no such pages."""
     lines, inside = [], False
     with open("/proc/self/smaps", encoding="utf-8", errors="replace") as maps:
         for line in maps:
@@ -153,5 +153,5 @@ def mapping(x, path):
 
 
 def resident(x, path):
-    """How many bytes of the pages of `path` in which a tensor lies are in memory of this process."""
+    """Returns the resident bytes of the pages of `path` in which a tensor lies."""
     return sum(int(line.split()[1]) * 1024 for line in mapping(x, path) if line.startswith("Rss:"))

@@ -15,7 +15,7 @@ from op_table import OPS, name_of
 
 HALVES = ("float16", "bfloat16")
 
-# The lists, as far as Yoke has the ops. An op that stands in none of them runs in the dtypes it is given.
+# The lists, as far as Yoke has the ops. An op in no list runs in the dtypes of its arguments.
 LOW = {"matmul", "linear", "einsum", "scaled_dot_product_attention", "conv1d", "conv2d", "conv_transpose2d"}
 F32 = {"exp", "log", "reciprocal", "rsqrt", "pow", "softplus", "logsumexp", "layer_norm", "group_norm", "rms_norm",
        "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "kl_div", "binary_cross_entropy_with_logits"}
@@ -26,7 +26,7 @@ LISTED = LOW | F32 | F32_UNLESS_DTYPE | PROMOTE | REFUSED
 
 
 def class_in_reference(name):
-    """What docs/ops.md tells of an op under autocast."""
+    """Returns the class of an op under autocast, according to docs/ops.md."""
     text = (pathlib.Path(__file__).parents[2] / "docs/ops.md").read_text(encoding="utf-8")
     return re.search(rf"### {name}\n.*?Autocast: ([^\n]*)", text, re.S)[1]
 
@@ -36,7 +36,9 @@ def outputs(result):
 
 
 def dtypes_of(name, call, dtype, low=None):
-    """Dtypes of the floating results and of the arguments that the tape saves, for inputs of `dtype` that want a gradient."""
+    """Returns dtypes of the floating results and of the arguments that the tape saves, for inputs of `dtype` that require a
+    gradient.
+    """
     with yoke.autocast(low, enabled=low is not None):
         results = outputs(invoke(OPS[name], call, dtype, leaves=[]))
     floating = [name_of(x.dtype) for x in results if "float" in name_of(x.dtype)]
@@ -54,7 +56,7 @@ def expected_dtype(name, dtype, low):
 
 
 def samples(name):
-    """Calls of floating tensors that name no dtype themselves."""
+    """Returns calls of floating tensors without a dtype argument."""
     case = CASES[name]
     return [c for c in case.calls if "dtype" not in c.named and not any(isinstance(a, str) and a.startswith("float") for a in c.args)]
 
@@ -218,7 +220,9 @@ HALF_BYTES = WEIGHT * WEIGHT * 2
 
 
 def kept_bytes(runs, **options):
-    """Memory that casts hold after each of so many products with one weight, in its half's size; and the last product."""
+    """Returns the memory held by casts after each of `runs` products with the same weight, in sizes of the half weight; also the
+    products and the weight.
+    """
     x, weight = yoke.ones((1, WEIGHT), dtype="bfloat16"), yoke.ones((WEIGHT, WEIGHT), requires_grad=True)
     gc.collect()
     before, held, products = yoke.memory_allocated(), [], []
@@ -230,7 +234,8 @@ def kept_bytes(runs, **options):
 
 
 def test_a_weight_is_cast_once_in_a_region():
-    # A product keeps its weight for the gradient of x, which is not asked for here: what is held is the cache's.
+    # A product keeps its weight only for a gradient of x, and x requires none here. So the held memory is the
+    # cache's.
     held, products, weight = kept_bytes(3)
     assert held == [1, 1, 1]
     yoke.cat(products).sum().backward()
@@ -275,7 +280,8 @@ def test_kept_casts_go_with_the_outermost_region():
     assert yoke.memory_allocated() == before
 
 
-# ---- what the tape keeps ---------------------------------------------------------------------------------------------
+# ---- Memory of the tape
+# ----------------------------------------------------------------------------------------------
 
 
 def test_saved_tensors_tells_op_argument_dtype_shape_and_bytes():
@@ -288,7 +294,8 @@ def test_saved_tensors_tells_op_argument_dtype_shape_and_bytes():
     assert yoke.saved_tensors(y) == [] and yoke.saved_tensors(weight) == []
 
 
-# ---- regions that end in another order than they began ---------------------------------------------------------------
+# ---- Regions that end in another order
+# -------------------------------------------------------------------------------
 
 
 def test_regions_may_end_in_any_order():

@@ -12,7 +12,7 @@ def weight_of(value):
 
 
 def product(weight):
-    """What each element of ones times the weight is: SIDE times the weight's value, as the cast has it."""
+    """Returns ones times the weight: each element is SIDE times the weight's value in the cast."""
     return yoke.matmul(yoke.ones((SIDE, SIDE)), weight)
 
 
@@ -76,7 +76,7 @@ def test_regions_of_one_capture_share_what_it_has_cast():
             first = product(weight)
             with yoke.no_grad():
                 weight.mul_(2)
-            second = product(weight)  # the captured change is seen by what is captured after it
+            second = product(weight)  # later captured calls see the captured change
         with yoke.autocast():
             third = product(weight)
     graph.replay()

@@ -1,4 +1,4 @@
-"""yoke.backends: what the engines may do is read and written in one place, and reaches the device."""
+"""yoke.backends: the permissions of engines are read and written in a single place, and reach the device."""
 import ctypes
 import os
 import pathlib
@@ -11,7 +11,7 @@ import pytest
 import yoke
 from conftest import DEVICE, EMULATED
 
-FINE = 1 + 2**-12  # TF32, which has 10 bits behind the point, makes it 1
+FINE = 1 + 2**-12  # TF32, with 10 bits behind the point, makes this 1
 ROUNDED = 1.0 if EMULATED else FINE  # a true GPU may round and need not; the CPU never does
 IS_SURE = EMULATED or DEVICE == "cpu"
 
@@ -28,7 +28,7 @@ def product():
 
 
 def products_in_tf32():
-    """Those that the fake cuBLASLt was asked for so far."""
+    """Returns the number of TF32 products of the fake cuBLASLt so far."""
     library, = pathlib.Path(os.environ["YOKE_CUDA_LIB_PATH"]).glob("libcublasLt.so.*")
     return ctypes.CDLL(str(library)).fake_cublaslt_products(77)  # CUBLAS_COMPUTE_32F_FAST_TF32
 
@@ -113,7 +113,7 @@ def test_scaled_mm_uses_tf32_unasked_where_it_holds_both_matrices_exactly(a, b, 
     yoke.scaled_mm(x, y, scale, scale)
     assert products_in_tf32() - before == asked
     yoke.ones((4, 4)) @ yoke.ones((4, 4))
-    assert products_in_tf32() - before == asked  # it was for that call
+    assert products_in_tf32() - before == asked  # the permission was for the earlier call
 
 
 @pytest.mark.parametrize("fine", ["x", "y"])
@@ -142,7 +142,7 @@ def cudnn_as_before():
 
 
 def graphs_of_cudnn():
-    """Those that the fake ran so far."""
+    """Returns the number of graphs that the fake cuDNN has run."""
     return sum(map(ctypes.CDLL(str(FAKE_CUDNN)).fake_cudnn_runs, (0, 1)))
 
 

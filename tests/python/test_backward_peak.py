@@ -1,4 +1,4 @@
-"""What backward takes at most: a leaf takes its gradient when the last contribution has come, not when all have."""
+"""Peak memory of backward: a leaf takes its gradient as soon as its last contribution arrives, before other leaves are complete."""
 import yoke
 from conftest import DEVICE
 from yoke import nn
@@ -29,6 +29,6 @@ def test_a_step_that_adds_to_gradients_holds_no_second_set_of_them():
     yoke.reset_peak_memory_stats(DEVICE)
     step(blocks, x)
     peak = (yoke.max_memory_allocated(DEVICE) - before) / (4 * TOKENS * WIDTH)
-    activations = BLOCKS * 9  # of each block the product before gelu, gelu and the result; all weights are 128
-    # Beside them, of one block: the gradients of what it made, and those of its weights that are being added.
+    activations = BLOCKS * 9  # for each block the product before gelu, gelu and the result; all weights are 128
+    # A block's activation gradients come on top, and the weight gradients that are being added.
     assert peak <= activations + (4 + 4 + 2) + 4 + 1 <= 0.65 * 269

@@ -1,4 +1,4 @@
-"""Making tensors from Python data, their attributes, and reading them back."""
+"""Tensors from Python data, tensor attributes, and tensors read back."""
 
 import array
 import pickle

@@ -1,4 +1,4 @@
-"""Every function of the public headers, called with nothing in its hands, says what is missing and returns."""
+"""Every function of the public headers, called with NULLs and zeros, names the missing argument and returns."""
 import ctypes
 import pathlib
 import re
@@ -38,7 +38,7 @@ def prototypes():
 
 
 FUNCTIONS = prototypes()
-# Where NULL means something, so that the call succeeds.
+# Functions that accept NULL, so that the call succeeds.
 TAKES_NULL = {"yoke_free", "yoke_set_caching", "yoke_empty_cache", "yoke_reset_peak_memory_stats", "yoke_reset_accumulated_memory_stats",
               "yoke_log_set_callback", "yoke_set_stack_provider", "yoke_set_interrupt_hook", "yoke_device_synchronize", "yoke_set_num_threads",
               "yoke_shutdown", "yoke_manual_seed", "yoke_set_rng_state", "yoke_set_allow_tf32", "yoke_preempt_watch", "yoke_comm_finalize",
@@ -80,7 +80,7 @@ def is_output(text):
 
 
 def statuses():
-    """Those that report a status; a scope's two ends take no arguments."""
+    """Returns the names of functions with a status; the two ends of a scope take no arguments."""
     return sorted(name for name, (result, params) in FUNCTIONS.items() if result == "yoke_status" and not name.startswith("yoke_comm_coalesce"))
 
 

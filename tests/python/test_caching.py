@@ -1,4 +1,4 @@
-"""Training with the allocator's cache off: what is reserved is what is allocated, at every step, and nothing is left."""
+"""Training with the allocator's cache off: reserved memory equals allocated memory at every step, and no memory is left."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Each rank on a card of its own: what `auto` gives it, data parallel across cards, and what is compared between ranks."""
+"""Each rank on a card of its own: the device of `auto`, data parallel across cards, and comparisons between ranks."""
 import json
 import os
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 from cards_of_ranks import IS_BUILT, PROGRAMS, machine, together, under_torchrun, write_pictures, yoke_run
 
-SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # and slow: a way each
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # slow as well: a single case each
 pytestmark = pytest.mark.skipif(not IS_BUILT, reason="no emulated CUDA module, no fake NVML or no command was built")
 
 RECIPE = '''
@@ -53,7 +53,7 @@ def recipe(tmp_path):
 
 
 def ways(name, recipe, environment, ranks, spec):
-    """What each rank prints of the recipe under a launcher."""
+    """Returns the output of the recipe under a launcher, by rank."""
     if name == "yoke run":
         return yoke_run([*recipe("train(sys.argv[1])"), spec], environment, ranks)
     if name == "torchrun":
@@ -81,7 +81,7 @@ def test_each_rank_has_its_own_card_and_the_gradients_of_one_process(recipe, tmp
 
 
 def run(environment, script, ranks=0, **variables):
-    """What a script says there, by rank of torchrun's where there are several: words, and standard error."""
+    """Returns the output of a script as words, and its standard error, by rank. With `ranks`, the script runs under torchrun."""
     environments = [{**each, **variables} for each in under_torchrun(environment, ranks)] if ranks else [{**environment, **variables}]
     outs, errors = together([sys.executable, "-c", "import yoke\n" + script], environments)
     return [out.split() for out in outs], errors
@@ -148,7 +148,7 @@ def test_one_visible_card_is_the_ranks_own_where_each_rank_was_given_one(tmp_pat
     outs, errors = together([sys.executable, "-c", script], each)
     words = [out.split() for out in outs]
     assert [out[:2] for out in words] == [["cuda:0"] * 2] * 2 and words[0][2] != words[1][2] and errors == ["", ""]
-    _, errors = yoke_run([sys.executable, "-c", script], {**environment, "CUDA_VISIBLE_DEVICES": "1"}, 2)  # the same one
+    _, errors = yoke_run([sys.executable, "-c", script], {**environment, "CUDA_VISIBLE_DEVICES": "1"}, 2)  # both ranks on the same card
     assert errors[0] == "" and errors[1].count("take them in turn") == 1, errors
 
 
@@ -193,7 +193,8 @@ def test_ranks_that_were_started_by_hand_have_their_own_once_they_have_met(tmp_p
     assert together([sys.executable, "-c", script], plain)[0] == ["cuda:0\n", "cuda:1\n"]
 
 
-# ---- What must be alike on all ranks ---------------------------------------------------------------------------------
+# ---- Values that must be equal on all ranks
+# --------------------------------------------------------------------------
 
 ACROSS = """
 group = yoke.comm.init(timeout=60.)
@@ -283,8 +284,8 @@ if __name__ == "__main__":
 
 
 def launched(launcher, command, environment, cards, folder):
-    """What rank 0 of an example prints under a launcher, and the card that it is on."""
-    if launcher == "torchrun":  # rank 0 is the last one of its machine
+    """Returns the output of an example's rank 0 under a launcher, and the card of rank 0."""
+    if launcher == "torchrun":  # rank 0 has the last local rank
         return together(command, under_torchrun(environment, cards, backwards=True))[0][0], cards - 1
     if launcher == "yoke run":
         return yoke_run(command, environment, cards)[0][0], 0

@@ -1,4 +1,4 @@
-"""Checkpoint scopes: every number is what it is without them, to its last bit, and what was dropped takes no memory."""
+"""Checkpoint scopes: every number has the same bits as without scopes, and dropped tensors take no memory."""
 
 import contextlib
 import functools
@@ -15,7 +15,7 @@ CASES = {}
 
 
 def case(function):
-    """What a step leaves, as a list of tensors; `scope()` makes the blocks of which it is made."""
+    """Registers a case: a step that returns a list of tensors; `scope()` makes the step's blocks."""
     CASES[function.__name__] = function
     return function
 
@@ -350,9 +350,9 @@ def test_a_function_decides_once_for_each_op_that_something_needs():
     def function():
         y = yoke.linear(x, w)
         with yoke.no_grad():
-            y.mul_(2.0)  # which makes nothing of its own
+            y.mul_(2.0)  # makes no new tensor
         y = yoke.tanh(y)
-        y.detach().exp()  # which nothing needs
+        y.detach().exp()  # unused result
         return yoke.exp(y * y)
 
     y = yoke.checkpoint(function, policy=policy)

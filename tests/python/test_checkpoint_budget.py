@@ -41,7 +41,7 @@ def step(budget, net, x, blocks=None):
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """Small forwards leave most budgets out of reach; who asks for the warning has it."""
+    """Silences a warning: small forwards leave most budgets out of reach. Tests of the warning catch it themselves."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "a memory budget of .* out of reach", RuntimeWarning)
         yield
@@ -105,7 +105,7 @@ def test_a_budget_inside_another_scope_is_full():
 
 
 def test_what_an_earlier_part_has_read_may_change_in_the_same_scope():
-    """Where a budget cuts is no matter of the script's: it may write what it could without one."""
+    """A budget chooses its cuts without the script. So the script may write every tensor that it may write without a budget."""
     x = leaf(64)
 
     def value_of_the_forward():
@@ -151,7 +151,7 @@ def test_a_plan_is_not_followed_where_a_call_writes_in_place():
     assert budget.report().forwards == 2
 
 
-# ---- What is reported -------------------------------------------------------------------------------------------
+# ---- Reports ----------------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_reported_before_a_step():
@@ -161,10 +161,10 @@ def test_nothing_is_reported_before_a_step():
 @pytest.mark.parametrize("gradients", ["there", "new"])
 def test_the_peak_is_what_was_foreseen_and_fits(gradients):
     net, x = with_gradients(mlp(16)), yoke.randn((256, 32))
-    # What takes its time has two of them.
+    # Slow builds try two shares.
     for share in (0.3, 0.7) if EMULATED or "ASAN_OPTIONS" in os.environ else (0.3, 0.5, 0.7, 0.9):
         budget = yoke.MemoryBudget(share)
-        for steps in range(1, 9):  # beside load times differ from step to step, and what is planned by them
+        for steps in range(1, 9):  # under load, times differ from step to step, and so does the plan
             net.zero_grad(set_to_none=gradients == "new")
             step(budget, net, x)
             yoke.synchronize()

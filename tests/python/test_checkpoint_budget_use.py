@@ -1,4 +1,4 @@
-"""One forward at a time has a memory budget: misuse is told and leaves nothing open; and threads may walk and report."""
+"""A memory budget serves a single forward at a time: misuse raises an error and leaves no scope open. Threads may walk and report."""
 
 import asyncio
 import contextlib
@@ -91,7 +91,7 @@ def test_one_budget_in_two_threads_at_once():
     def elsewhere():
         try:
             refused(budget)
-            told.append(budget.report().steps)  # which may be asked for at any time
+            told.append(budget.report().steps)  # report() works at any time
         except BaseException as error:
             told.append(error)
 
@@ -154,7 +154,7 @@ def test_a_thread_that_ends_leaves_the_budget_usable():
     scopes.clear()
     gc.collect()
     end = time.monotonic() + 10
-    while time.monotonic() < end:  # the thread lets go of its scope behind all that join() waits for
+    while time.monotonic() < end:  # the thread releases its scope after everything for which join() waits
         with contextlib.suppress(yoke.StateError):
             return usable(budget)
     usable(budget)

@@ -1,5 +1,5 @@
-"""kill -9 at random points of saving, in Python and Lua: the newest state loads whole, not older than the last save that
-returned or was waited for, and nothing piles up. YOKE_SOAK kills ten times as often. tests/capi/checkpoints.c does it in C.
+"""kill -9 at random points of saving, in Python and Lua: the newest state loads whole, is at least as new as the last save that
+returned or was waited for, and no files pile up. YOKE_SOAK kills ten times as often. tests/capi/checkpoints.c does the same in C.
 """
 
 import os
@@ -60,7 +60,7 @@ def command(language, tmp_path):
 
 
 def run_and_kill(program, rng):
-    """The last version of which it was said that it is saved; 0 where none was."""
+    """Returns the last version reported as saved; 0 without a report."""
     run = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
     said = [run.stdout.readline() for _ in range(rng.randrange(1, 6))]
     time.sleep(rng.random() * 0.02)
@@ -72,7 +72,7 @@ def run_and_kill(program, rng):
 
 
 def check_whole(folder, keep, least, most):
-    """Of every step; the version of the newest."""
+    """Checks every step; returns the version of the newest step."""
     manager = yoke.CheckpointManager(folder, keep)
     steps = manager.steps()
     assert len([name for name in os.listdir(folder) if name.startswith("step-")]) == len(steps) <= keep + 1
@@ -97,7 +97,7 @@ def test_a_killed_run_leaves_a_whole_state(tmp_path, language):
             options = [str(folder), str(keep), str(blocking)]
             said = run_and_kill([*program, *options, "1000000"], rng)
             assert said > newest
-            # What was written after the last word: as many saves as fit in between.
+            # A kill may come after further saves: 1 save if saves block, else 3.
             newest = check_whole(folder, keep, said, said + 1 if blocking else said + 3)
         subprocess.run([*program, *options, "3"], check=True, stdout=subprocess.DEVNULL, timeout=120)
         newest = check_whole(folder, keep, newest + 3, newest + 3)

@@ -1,4 +1,4 @@
-"""CheckpointManager: what it keeps and loads, what `into` does and refuses, and what it says of damage."""
+"""CheckpointManager: kept and loaded checkpoints, effects and refusals of `into`, and errors about damage."""
 
 import errno
 import json
@@ -20,7 +20,7 @@ def a_net(width=3):
 
 
 class Training:
-    """A net, and all that a training has beside it."""
+    """A net, and all other objects of a training."""
 
     def __init__(self, width=3, kind=optim.AdamW):
         self.net = a_net(width)
@@ -166,7 +166,7 @@ def test_what_fails_amid_the_handing_over_is_put_back(tmp_path):
     before = run.values()
     refused(lambda: manager.load(into={**run.into(), "reader": reader}), "is gone", error=RuntimeError)
     assert run.values() == before and reader.place.item() == 5
-    reader.load_state_dict = lambda state: reader.broken  # also when it is put back
+    reader.load_state_dict = lambda state: reader.broken  # also when the old state is put back
     refused(lambda: manager.load(into={**run.into(), "reader": reader}), "broken", error=AttributeError)
     assert run.values() == before
     after = Training()
@@ -268,7 +268,7 @@ def test_damaged_steps_are_passed_over_with_one_warning(tmp_path, damage, word):
     assert done.stderr.count("Warning: ") == 1 and word in done.stderr and "step-1" in done.stderr
     refused(lambda: manager.load(step=2), "step 2 is not whole", word, error=yoke.CheckpointError)
     assert manager.load(step=1) == {"value": 1}
-    if word == "MANIFEST.json is missing":  # it may be another program's
+    if word == "MANIFEST.json is missing":  # another program may own this step
         refused(lambda: manager.save(2, {"value": 3}, blocking=True), "by no CheckpointManager", error=yoke.StateError)
         return
     manager.save(2, {"value": 3}, blocking=True)
@@ -328,7 +328,7 @@ def test_the_folder_is_the_same_after_a_change_of_the_working_directory(tmp_path
 
 
 def as_nobody(program, folder):
-    """What a program prints that runs as another user, who may read what everybody may."""
+    """Returns the output of a program that runs as another user, with access only to public files."""
     program = "import os\nos.setgid(65534)\nos.setuid(65534)\n" + program
     done = subprocess.run([sys.executable, "-c", "import yoke\n" + program, folder], capture_output=True, text=True, timeout=120)
     assert "passes over" not in done.stderr, done.stderr
@@ -348,8 +348,8 @@ for ask in (manager.load, lambda: manager.load(verify=False), manager.latest, ma
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another user cannot be had")
 @pytest.mark.parametrize("part, told", [
-    ("MANIFEST.json", [13, 13, 13, 13, 1]),     # it may be the newest, for all that is known
-    ("state.safetensors", [13, 13, 2, "[1,", "2]", 1]),  # names and sizes are there; to load it fails
+    ("MANIFEST.json", [13, 13, 13, 13, 1]),     # this step may be the newest
+    ("state.safetensors", [13, 13, 2, "[1,", "2]", 1]),  # names and sizes are readable; a load fails
     (".", [13, 13, 13, 13, 1]),
 ])
 def test_a_step_that_may_not_be_read_is_no_damaged_one(folder_for_users, part, told):

@@ -1,4 +1,4 @@
-"""What checkpoint scopes hold waits in the host's memory: the same bits, and little of the device's. On the CPU nothing moves."""
+"""Tensors held by checkpoint scopes are offloaded to host memory: equal bits, and little device memory. On the CPU no tensor moves."""
 import contextlib
 import functools
 import gc

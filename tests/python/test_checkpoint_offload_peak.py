@@ -1,4 +1,4 @@
-"""What offload leaves on the device of a small GPT, whatever the order in which streams do their work."""
+"""Device memory of a small GPT with offload, for every order in which streams may work."""
 import os
 
 import pytest
@@ -8,7 +8,7 @@ from conftest import DEVICE, EMULATED
 from yoke import nn
 
 WIDTH, TOKENS, HEADS, BLOCKS = 64, 32, 8, 6
-ORDERS = 2 if os.environ.get("YOKE_NO_CACHING") else 200 if os.environ.get("YOKE_SOAK") else 10  # a sanitizer takes its time
+ORDERS = 2 if os.environ.get("YOKE_NO_CACHING") else 200 if os.environ.get("YOKE_SOAK") else 10  # a sanitizer is slow
 
 pytestmark = pytest.mark.skipif(not EMULATED, reason="on the CPU nothing moves, and a GPU chooses the order for itself")
 
@@ -28,7 +28,7 @@ class Block(nn.Module):
 
 
 def peak_and_gradients(blocks, x, run):
-    """Bytes that a step takes at most beside what was there, gradients included; and these."""
+    """Returns the peak bytes of a step beside earlier memory, gradients included; and the gradients."""
     for p in blocks.parameters():
         p.grad = yoke.zeros_like(p)
     yoke.synchronize()

@@ -1,4 +1,4 @@
-"""Every differentiable op in a checkpoint scope: its gradients are bit for bit those without one."""
+"""Every differentiable op in a checkpoint scope: gradients have the same bits as without a scope."""
 import contextlib
 
 import pytest
@@ -13,11 +13,12 @@ DTYPES = ["float32", "bfloat16"]
 
 
 def gradients(name, sample, dtype, scope):
-    """Bytes of the gradients of what the op reads, of its result's use, and of the numbers that are drawn afterwards."""
+    """Returns the bytes of the gradients of the op's inputs, with a use of the result, and of later random numbers."""
     leaves = []
     yoke.manual_seed(3)
     with scope:
-        # What the op reads and what reads its result are made in the scope too: else there is little to make again.
+        # The op's inputs and the reader of its result are made in the scope too; otherwise there is little to
+        # recompute.
         out = invoke(OPS[name], sample, dtype, lambda leaf: leaf.clone(), leaves)
         used = out * out
     del out
@@ -40,7 +41,7 @@ def test_gradients_are_those_without_a_scope(name, dtype):
 
 
 def written_between(scope):
-    """The gradient through values that inner scopes read, and that the outer one writes in place behind them."""
+    """Returns the gradient through values that inner scopes read, and that the outer scope writes in place afterwards."""
     yoke.manual_seed(0)
     x = yoke.randn((5,)).requires_grad_()
     outside = yoke.randn((5,))
@@ -48,12 +49,12 @@ def written_between(scope):
         h = x + 1.0
         with scope():
             first = yoke.exp(h + outside)
-            h.mul_(0.5)  # of the outer scope
+            h.mul_(0.5)  # made in the outer scope
             second = yoke.exp(h + 2.0)
         h.add_(5.0)
         with scope():
             third = yoke.exp(h * 0.1)
-        outside.mul_(3.0)  # which calls of a scope have read
+        outside.mul_(3.0)  # calls of a scope have read this tensor
         h.add_(outside)
         fourth = yoke.exp(h * 0.1)
     (first + second + third + fourth).sum().backward()

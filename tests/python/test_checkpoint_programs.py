@@ -1,7 +1,7 @@
-"""Random programs with checkpoint scopes in one another: gradients, outside memory and random numbers as without them.
+"""Random programs with nested checkpoint scopes: gradients, outside memory and random numbers are the same as without scopes.
 
-Values are written in place, masked, drawn and cast between scopes that open and close anywhere, with every kind of policy.
-A program that is an error without scopes (a saved value was changed) says nothing; most are none. YOKE_SOAK tries more.
+Values are written in place, masked, drawn and cast between scopes that open and close anywhere, with every kind of policy. A
+program that fails without scopes (a saved value was changed) proves no defect; most programs do not fail. YOKE_SOAK tries more.
 """
 import contextlib
 import gc
@@ -15,14 +15,14 @@ from conftest import DEVICE
 
 SIDE = 4
 BATCHES = 200 if os.environ.get("YOKE_SOAK") else 1 if "ASAN_OPTIONS" in os.environ else 4
-PROGRAMS = 100  # of a batch
+PROGRAMS = 100  # in a batch
 
 
 BUDGETS = [0.3, 0.6, 1.0, "200B"]
 
 
 class Program:
-    """One run; the seed decides all that it does, with scopes or without. Those of one batch share their budgets."""
+    """A run: the seed decides all calls, with scopes or without. Programs of a batch share their budgets."""
 
     def __init__(self, seed, scoped, budgets):
         self.budgets = budgets
@@ -52,7 +52,7 @@ class Program:
         self.open.pop().__exit__(None, None, None)
 
     def write(self, change):
-        """In place, unless it is a leaf."""
+        """Changes a random tensor in place, unless the tensor is a leaf."""
         x = self.choose.choice(self.live)
         if not any(x is leaf for leaf in self.leaves):
             change(x)
@@ -117,7 +117,7 @@ class Program:
 
 
 class Refused(str):
-    """Why a program is none."""
+    """Reason why a program is not valid."""
 
 
 def allocated():
@@ -126,11 +126,11 @@ def allocated():
 
 
 def outcome(seed, scoped, budgets=()):
-    """What a program comes to, or why it is none: it changes what was saved, or a view."""
+    """Returns the result of a program, or why the program is not valid: it changes a saved value, or a view."""
     try:
         return Program(seed, scoped, budgets).run()
     except (yoke.StateError, yoke.UnsupportedError) as error:
-        return Refused(str(error))  # not the error itself, whose frames hold tensors
+        return Refused(str(error))  # not the error, because its frames hold tensors
 
 
 @pytest.mark.filterwarnings("ignore:a memory budget of .* out of reach")
@@ -141,10 +141,10 @@ def test_random_programs_give_the_same_in_scopes(batch):
     for seed in range(batch * PROGRAMS, (batch + 1) * PROGRAMS):
         plain = outcome(seed, False)
         if isinstance(plain, Refused):
-            outcome(seed, True, budgets)  # which leaves the budgets usable
+            outcome(seed, True, budgets)  # must leave the budgets usable
             continue
-        for scoped in (outcome(seed, True, budgets) for _ in range(2)):  # which learns, and follows what it has learned
-            if isinstance(scoped, Refused):  # what a closed scope had read from outside was changed behind it
+        for scoped in (outcome(seed, True, budgets) for _ in range(2)):  # the first run measures, the second follows its plan
+            if isinstance(scoped, Refused):  # the program changed outside memory that a closed scope had read
                 assert "to make it again" in scoped, f"seed {seed}: {scoped}"
                 continue
             assert scoped == plain, f"seed {seed}"
@@ -155,7 +155,7 @@ def test_random_programs_give_the_same_in_scopes(batch):
 
 
 class WholeProgram(Program):
-    """All of it is one scope of a budget, and nothing changes behind that: then nothing is refused."""
+    """Program within a single scope of a budget. No later write follows the scope, so no program is refused."""
 
     def __init__(self, seed, budget):
         super().__init__(seed, budget is not None, [budget] * len(BUDGETS))

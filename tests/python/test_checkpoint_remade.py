@@ -1,4 +1,4 @@
-"""An activation of a product: where a policy holds both, it holds what the activation is applied to, and no bit changes."""
+"""An activation of a product: if a policy holds both, the scope holds the activation's input, and no bit changes."""
 import contextlib
 import itertools
 
@@ -31,4 +31,4 @@ def test_an_activation_is_made_again_from_what_it_was_applied_to(activation):
         plain, wanted = step(activation, dtype, columns, has_bias, contextlib.nullcontext())
         held, found = step(activation, dtype, columns, has_bias, yoke.checkpoint_scope("matmul"))
         assert found == wanted, (dtype, columns, has_bias)
-        assert columns == 37 or held < 0.6 * plain, (dtype, held / plain)  # of two
+        assert columns == 37 or held < 0.6 * plain, (dtype, held / plain)  # two tensors

@@ -1,4 +1,4 @@
-"""Checkpoint scopes belong to the context and the thread that opened them; misused, they say so and hold nothing."""
+"""Checkpoint scopes belong to the context and the thread that opened them. Misused scopes raise errors and hold no memory."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from yoke import nn
 
 
 def dropped():
-    """Whether what an op makes now is dropped: asked by what it does."""
+    """Returns whether saved tensors of ops made now are dropped, judged by the effect."""
     x = yoke.ones(4).requires_grad_(True)
     (saved,) = yoke.saved_tensors(yoke.tanh(x * 2.0))
     return saved.recomputed
@@ -302,7 +302,7 @@ def test_a_policy_that_raises_or_answers_otherwise_keeps_nothing_and_closes():
     gc.collect()
     with pytest.raises(KeyError):
         close(inner)
-    assert asked == []  # the outer one was given up
+    assert asked == []  # the outer scope was given up
     assert yoke.grad(y, x)[0].tolist() == yoke.grad(plain(), x)[0].tolist()
 
 

@@ -164,7 +164,9 @@ def test_a_forked_child_has_no_part_in_a_group():
 
 
 def test_memory_of_another_library_is_let_go_of_while_groups_end():
-    """NumPy takes its lock where it lets go of an array: in the group's thread, for whose end finalize waits."""
+    """NumPy takes its lock when it releases an array. Here the group's thread releases the array, and finalize waits for the
+    thread's end.
+    """
     outs, statuses, errors = start("""
 import time, numpy
 if rank == 1:
@@ -349,7 +351,7 @@ def test_an_error_amid_a_coalesce_drops_it():
             works.append(group.all_reduce(t, async_op=True))  # kept, not done at once
             refused(works[0].wait, yoke.StateError, "issued together")
     refused(works[0].wait, yoke.CancelledError, "dropped")
-    with pytest.raises(KeyError):  # and not what the end of a scope adds to it
+    with pytest.raises(KeyError):  # must not be hidden by errors at the end of a scope
         with yoke.comm.coalesce():
             with yoke.comm.coalesce():
                 raise KeyError

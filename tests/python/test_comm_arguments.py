@@ -1,4 +1,4 @@
-"""Arguments of yoke.comm and yoke.spawn that are none: errors of the package's own, which name the call and the argument."""
+"""Wrong arguments of yoke.comm and yoke.spawn: errors of the package's own, with the names of call and argument."""
 import math
 import threading
 

@@ -13,7 +13,7 @@ emulated = pytest.mark.skipif(not EMULATED, reason="no driver that could be aske
 
 
 def together(body, size=2, timeout=60.):
-    """What body(group) returned or raised on each rank, a thread of its own."""
+    """Returns the results or errors of body(group) on each rank, a thread each."""
     groups, results = yoke.comm.init_all(["cpu"], size=size, timeout=timeout), [None] * size
 
     def run(group):
@@ -174,14 +174,15 @@ def test_memory_is_not_used_again_before_its_call_has_ended():
         del works[1:]
         works[0].wait()
         group.barrier()
-        group.all_reduce(yoke.zeros(1, device=DEVICE))  # behind all of them
+        group.all_reduce(yoke.zeros(1, device=DEVICE))  # after all earlier calls
         return [out.reshape(2, 2 << 10).sum(1).tolist() for out in outs]
 
     found = together(body)
     assert found == [[[i * 2048., (i + 1) * 2048.] for i in range(8)]] * 2, found
 
 
-# ---- What is refused ------------------------------------------------------------------------------------------------
+# ---- Refused arguments
+# ----------------------------------------------------------------------------------------------
 
 @on_device
 def test_tensors_of_two_devices_are_refused():
@@ -212,14 +213,14 @@ def test_a_tensor_that_is_written_before_its_work_was_waited_for_is_told():
         t = yoke.ones(1000, device=DEVICE)
         if group.rank == 0:
             work = group.all_reduce(t, async_op=True)
-            t.add_(1.)  # while nobody else has called
+            t.add_(1.)  # before the other rank has called
             group.store.set()
         else:
             group.store.wait()
             work = group.all_reduce(t, async_op=True)
             if DEVICE != "cpu":
                 others.wait()
-                t.add_(1.)  # whatever has been done of it
+                t.add_(1.)  # at any progress of the call
         try:
             work.wait()
         except yoke.StateError as error:

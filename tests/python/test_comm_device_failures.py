@@ -1,4 +1,4 @@
-"""What is told when collectives on tensors of a device fail, what is left behind, and ranks that are processes."""
+"""Errors when collectives on tensors of a device fail, leftovers of such calls, and ranks as processes."""
 import ctypes
 import gc
 import os
@@ -21,7 +21,7 @@ def barrier():
 
 
 def failing(group, issued):
-    """Works that fail, since rank 1 calls another one, when all of them have ended."""
+    """Returns works that have failed and ended, because rank 1 makes a different call."""
     def call(op):
         return group.all_reduce(yoke.ones(4, device=DEVICE), op, async_op=True)
 

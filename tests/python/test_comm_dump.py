@@ -1,4 +1,4 @@
-"""What groups tell of themselves: lines of scripts in errors and dumps, and who is to blame by what ranks have dumped."""
+"""Reports of groups: lines of scripts in errors and dumps, and ranks to blame according to the dumps."""
 import json
 import os
 import signal
@@ -11,8 +11,8 @@ import pytest
 import yoke
 from rank_scripts import BEGIN, free_port, start
 
-# Each rank dumps from a thread while the script's own hangs, when all are where they stay: the last one's dump ends the
-# group. `hung` is what a rank hangs in, and where the others stay out of.
+# Each rank dumps from a thread while the script's own thread hangs, after all ranks have stopped moving. The last
+# rank's dump ends the group. `hung` is the call in which a rank hangs; other ranks stay out.
 HANG = """
 import threading, time, json
 folder = os.environ["FOLDER"]
@@ -39,7 +39,7 @@ def end_when_all_are_there():
 
 
 def hung(folder, program, size):
-    """What is found in the dumps of the ranks of a program, its one group, and what the ranks have printed."""
+    """Returns the findings in the dumps of a program's single group, and the outputs of its ranks."""
     outs, statuses, errors = start(HANG + program, size, FOLDER=str(folder))
     assert statuses == [0] * size, errors
     report = yoke.comm.hang(folder)
@@ -129,7 +129,7 @@ def test_a_folder_that_is_none_is_refused_when_the_group_is_made():
 
 
 def test_a_signal_dumps_a_script_that_hangs(tmp_path):
-    # Python hears signals while it waits for a collective.
+    # Python handles signals while it waits for a collective.
     outs, statuses, errors = start(f"""
 import threading, time
 signal.signal(signal.SIGUSR1, lambda *_: group.dump({str(tmp_path)!r} + f"/{{rank}}.json"))
@@ -202,7 +202,7 @@ def test_lines_are_those_outside_of_the_package(tmp_path):
     thread.start()
     thread.join()
     assert record()["file"] == threading.__file__
-    exec(compile("group.barrier()", "n\udcffame.py", "exec"), {"group": group})  # a name that is no UTF-8
+    exec(compile("group.barrier()", "n\udcffame.py", "exec"), {"group": group})  # a name of invalid UTF-8
     assert record()["op"] == "barrier" and record()["file"] is None
 
 

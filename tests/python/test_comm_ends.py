@@ -1,4 +1,4 @@
-"""How a script ends, as the other ranks are told: by an error that nobody caught, an exit code, a signal, or at its end."""
+"""Ends of a script, as reported to the other ranks: an uncaught error, an exit code, a signal, or the end of the script."""
 import json
 import os
 import shutil
@@ -13,7 +13,7 @@ WAIT = "\ntold(lambda: group.all_reduce(yoke.ones(3)))"
 
 
 def told(end, victim, size=3, **environment):
-    """What the others are told when rank `victim` runs `end` after init, and the victim's own errors and status."""
+    """Returns the other ranks' error when rank `victim` runs `end` after init, and the victim's own errors and status."""
     program = "group.barrier()\nif rank == %d:\n%s\nelse:%s" % (
         victim, "".join(f"    {line}\n" for line in end.splitlines()), "".join(f"\n    {line}" for line in WAIT.splitlines()))
     outs, statuses, errors = start(program, size, **environment)
@@ -72,7 +72,7 @@ def test_other_ends_are_told_apart(end, status, words, victim):
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_an_interrupt_that_nobody_caught_is_told(victim):
-    # Python hears it where whoever started the tests had it ignored, too.
+    # Python handles the signal even if the parent of the tests ignores it.
     line, status, _ = told("signal.signal(signal.SIGINT, signal.default_int_handler)\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(30)", victim, 2)
     assert "its script raised KeyboardInterrupt, while" in line and status == -2, (line, status)
 
@@ -139,7 +139,7 @@ run()
 """
 
 
-# Python lets go of the part before anybody knows by which code the process will exit.
+# Python releases the subgroup before the exit code of the process is known.
 @pytest.mark.parametrize("victim", [0, 1])
 @pytest.mark.parametrize("end, status, why", [("sys.exit(3)", 3, "its process ended with exit code 3"), ("globals().update(keep=part)\n        sys.exit('no')", 1, "its process ended with exit code 1"),
                                               ("raise ValueError('bad')", 1, "its script raised ValueError: bad"), ("del part, given, works; sys.exit(4)", 4, "its process ended with exit code 4")])
@@ -172,7 +172,7 @@ print(got.sum().item())
 
 @pytest.mark.parametrize("shared", [1, 0])
 def test_closed_standard_streams_stay_closed(shared, tmp_path):
-    """Or what is printed there would go to a peer."""
+    """Otherwise printed text would go to a peer."""
     program = """
 import os, yoke
 group = yoke.comm.init(timeout=60.)
@@ -269,7 +269,7 @@ print(tostring(err))
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_one_that_was_stopped_is_told_so_as_it_goes_on(victim):
-    # It is continued once the others have given it up, and is within a collective then.
+    # The rank continues after the other ranks have given it up, and is then within a collective.
     outs, statuses, errors = start(f"""
 import os, signal
 if rank == {victim}:

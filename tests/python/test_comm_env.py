@@ -1,4 +1,4 @@
-"""Variables of NCCL, Gloo and PyTorch: what they do to a group, and what is told of them in Python, Lua and the command."""
+"""Variables of NCCL, Gloo and PyTorch: their effects on a group, and the messages about them in Python, Lua and the command."""
 import json
 import os
 import subprocess
@@ -20,7 +20,7 @@ LOG = "import logging; logging.basicConfig(level=logging.INFO)\n"
 
 
 def start(program, *of_ranks):
-    """A process for each rank, with variables of its own: what they print, and their errors."""
+    """Starts a process for each rank, with variables of its own; returns outputs and errors."""
     common = alone(WORLD_SIZE=str(len(of_ranks)), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
     ranks = [subprocess.Popen([sys.executable, "-c", LOG + BEGIN + program], env={**common, "RANK": str(rank), **own}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank, own in enumerate(of_ranks)]

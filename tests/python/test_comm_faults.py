@@ -1,4 +1,4 @@
-"""What may happen to ranks, one case of each kind: every rank that lives has the right error in time. ./dev soak groups tries every pair.
+"""Faults of ranks, a case of each kind: every living rank raises the right error in time. ./dev soak groups tries every pair.
 
 The ranks are programs of YOKE_BUILD_DIR.
 """
@@ -18,7 +18,7 @@ import networks  # noqa: E402
 import strangers  # noqa: E402
 from ranks import SANITIZED, Job, Rank, stop, until_connected  # noqa: E402
 
-LATE = 1  # seconds, of deadlines that are to run out
+LATE = 1  # seconds, for deadlines that run out
 IN_TIME = faults.SOON
 
 
@@ -50,7 +50,7 @@ def test_a_rank_is_told_that_the_one_it_waits_for_gave_up_though_rank_0_has_left
     with Job(3).meet() as job:
         assert job.ranks[0].ask("leave").status == "ok"
         job.ranks[0].end()
-        job.ranks[1].tell("call send 4 float32 sum 2")  # it receives from rank 2
+        job.ranks[1].tell("call send 4 float32 sum 2")  # rank 1 receives from rank 2
         answer = job.ranks[2].ask("call send 4 float32 sum 0")
         assert answer.status == "comm" and f"recv: {job.ranks[0].name} has left the group" in answer.text, answer
         told = job.ranks[1].answer()
@@ -139,8 +139,8 @@ def test_a_rank_that_fails_while_others_are_awaited_is_named(fault, victim):
         job.start(2).tell(f"init env 60 {2 * LATE}")
         answers = {rank.number: rank.answer() for rank in (other, job.ranks[2])}
         all_told(answers, ["comm", "timeout"])
-        assert all(answer.seconds < 2 * LATE + 2 for answer in answers.values()), answers  # nobody waits for a farewell
-        # Rank 0 lists who came; without it each says where it looked.
+        assert all(answer.seconds < 2 * LATE + 2 for answer in answers.values()), answers  # no rank waits for a goodbye message
+        # Rank 0 lists the joined ranks; without rank 0 each rank names the place where it looked.
         named = (f"127.0.0.1:{job.port.number}", "rank 0 (host") if victim == 0 else ("rank 1 (host", "missing: 1")
         assert all(any(name in answer.text for name in named) for answer in answers.values()), answers
 
@@ -155,7 +155,7 @@ def test_a_rank_without_memory_to_begin_with_is_named():
 
 
 def test_a_limit_of_files_is_named_where_it_bounds_shared_memory():
-    limited = ("sh", "-c", 'ulimit -f 8; exec "$@"', "sh")  # 4 or 8 KiB; beyond it SIGXFSZ ends a program
+    limited = ("sh", "-c", 'ulimit -f 8; exec "$@"', "sh")  # 4 or 8 KiB; beyond the limit SIGXFSZ ends a program
     with Job(2, numbers=(0,)) as job:
         job.ranks[1] = Rank(1, 2, job.port.number, prefix=limited)
         answers = job.ask("init env 60 30")
@@ -165,7 +165,7 @@ def test_a_limit_of_files_is_named_where_it_bounds_shared_memory():
         assert {answer.status for answer in job.meet().ask("call all_reduce 100000").values()} == {"ok"}
 
 
-# ---- Networks, strangers, and what is left -------------------------------------------------------------------------
+# ---- Networks, foreign clients, and leftovers ----------------------------------------------------------------------
 
 @pytest.mark.skipif(bool(networks.why_not()), reason=networks.why_not() or "there is a reason")
 @pytest.mark.parametrize("how", cuts.WAYS)
@@ -181,7 +181,7 @@ def test_failures_that_are_overcome_leave_nothing(tmp_path):
     cycles.try_cycles(5, tmp_path)
 
 
-# ---- What the launcher is told -------------------------------------------------------------------------------------
+# ---- Reports to the launcher ---------------------------------------------------------------------------------------
 
 def message_of(path):
     return json.loads(path.read_text())["message"]["message"] if path.exists() else None
@@ -199,7 +199,7 @@ def test_a_group_that_is_shrunk_for_no_failure_tells_no_cause_and_a_later_one_is
         assert job.ranks[0].ask("call barrier").status == "comm"
         assert "died" in message_of(files[0])
         assert job.ranks[0].ask("shrink 20").status == "ok"
-        assert message_of(files[0]) is None  # it goes on
+        assert message_of(files[0]) is None  # the group goes on
         assert job.ranks[0].ask("abort enough").status == "ok"
         assert message_of(files[0]).endswith("enough")
 
@@ -212,7 +212,7 @@ def test_a_rank_that_cannot_begin_tells_why(tmp_path):
         assert rank.ask("init env 60 0.2").status == "timeout" and "1 of 2 ranks are missing" in message_of(path)
         job.start(1)
         job.meet()
-        assert message_of(path) is None  # it goes on
+        assert message_of(path) is None  # the group goes on
     with Job(2, numbers=()) as job:
         rank = job.start(0, TORCHELASTIC_ERROR_FILE=path, OMPI_COMM_WORLD_RANK=1)
         assert rank.ask("init env").status == "value" and "OMPI_COMM_WORLD_RANK" in message_of(path)

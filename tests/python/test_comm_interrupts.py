@@ -1,4 +1,4 @@
-"""Waits for other ranks that Python's signals end: Ctrl-C, and any other handler that raises."""
+"""Waits for other ranks that signals of Python end: Ctrl-C, and any other handler that raises."""
 import os
 import signal
 import subprocess
@@ -8,8 +8,8 @@ import time
 import pytest
 from rank_scripts import free_port, start
 
-# The handler runs within the wait: nothing else takes that long. yoke.comm is loaded before that, since Python may lose
-# what a handler raises while a module is compiled.
+# The handler runs within the wait, because no other call takes so long. yoke.comm is loaded before, because Python
+# may lose a handler's error while it compiles a module.
 RINGING = """
 import yoke.comm
 class Rang(Exception): pass
@@ -53,7 +53,8 @@ print(group.size)
     assert out == ["rang", "rang", "1"] and status == 0, error
 
 
-# A wait looks for signals 0.1 s after it began. Where the handler runs sooner, before the wait, it rings as well.
+# A wait looks for signals only 0.1 s after its begin. If the handler runs earlier, before the wait, the test sees
+# "rang" as well.
 SOON = 0.02
 
 
@@ -155,7 +156,7 @@ except yoke.TimeoutError:
 def test_who_leaves_init_is_told_to_the_others():
     port = free_port()
     common = {**os.environ, "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    # Rank 1 rings only once it has a connection: rank 0 hears nothing of a rank that leaves before the store is there.
+    # Rank 1 raises only after it has a connection: rank 0 learns of no rank that leaves before the store exists.
     program = "import os, signal, yoke\n" + RINGING + f"""
 def connected():
     rows = [line.split() for line in open("/proc/self/net/tcp").readlines()[1:]]
@@ -278,7 +279,7 @@ end))
 def test_lua_hears_ctrl_c_within_init():
     waiting = subprocess.Popen(["lua5.4", "-e", LUA.format(port=free_port())], stdout=subprocess.PIPE, text=True)
     assert waiting.stdout.readline() == "ready\n"
-    time.sleep(0.2)  # it waits by then
+    time.sleep(0.2)  # the process waits by then
     waiting.send_signal(signal.SIGINT)
     told = waiting.communicate(timeout=60)[0]
     assert told.startswith("false\t") and "interrupted!" in told, told
@@ -311,9 +312,9 @@ def test_lua_hears_ctrl_c_within_what_waits_for_other_ranks(call):
     first, second = (subprocess.Popen(["lua5.4", "-e", LUA_RANK.format(call=call)], env={**common, "RANK": str(rank)}, text=True,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE) for rank in (0, 1))
     assert first.stdout.readline() == "ready\n"
-    time.sleep(0.2)  # it waits by then
+    time.sleep(0.2)  # the process waits by then
     first.send_signal(signal.SIGINT)
     told = first.stdout.readline()
-    for each in second, first:  # who has rank 0 leaves last
+    for each in second, first:  # the process of rank 0 leaves last
         each.communicate(timeout=30)
     assert told.startswith("false\t") and "interrupted!" in told, told

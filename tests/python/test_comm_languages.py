@@ -1,4 +1,4 @@
-"""Ranks in Python, Lua and C are one group."""
+"""Ranks in Python, Lua and C form a single group."""
 import os
 import pathlib
 import subprocess

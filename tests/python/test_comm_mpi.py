@@ -1,4 +1,4 @@
-"""Groups over MPI: what its calls give under mpirun, how they fail, and which processes may be one group."""
+"""Groups over MPI: results of calls under mpirun, failures, and processes that may form a group."""
 import os
 import shutil
 import subprocess

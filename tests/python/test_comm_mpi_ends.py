@@ -1,4 +1,6 @@
-"""How a rank ends, as the others of a group over MPI are told, which hears of no end by itself: in the words of the host engine."""
+"""Ends of a rank of a group over MPI, as reported to the other ranks. MPI itself reports no end; the errors have the CPU engine's
+words.
+"""
 import os
 import shutil
 import subprocess
@@ -6,9 +8,9 @@ import subprocess
 import pytest
 from mpi_ranks import OPEN_MPI, job, needs_mpi
 
-# mpirun lets the others live, who else are killed with a process that has ended badly.
+# mpirun lets the other ranks live; otherwise mpirun kills all ranks after a bad end of a process.
 LIVE = {"OMPI_MCA_orte_enable_recovery": "1"}
-# Before one of them ends all others have left the last call that it made.
+# Before a rank ends, all other ranks have left the last call of that rank.
 MEET = """
 met = os.environ["MET"]
 def await_files(name, count):

@@ -12,7 +12,7 @@ from yoke import _log
 
 
 def run(code, **environment):
-    """A fresh interpreter; its output. Fails with what it said where it does not end well."""
+    """Returns the output of a fresh interpreter. If the interpreter fails, its output is the message."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
                           env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout + done.stderr

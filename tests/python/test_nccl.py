@@ -182,7 +182,8 @@ def test_a_rank_that_gives_up_ends_the_calls_of_all():
     assert all("CancelledError" in each and "enough" in each for each in found), found
 
 
-# ---- What is refused ------------------------------------------------------------------------------------------------
+# ---- Refused arguments
+# ----------------------------------------------------------------------------------------------
 
 def test_a_call_outside_of_a_scope_is_refused_and_the_groups_go_on():
     groups = init(2)

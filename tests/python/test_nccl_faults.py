@@ -8,7 +8,7 @@ from nccl_ranks import IS_BUILT, start
 
 pytestmark = pytest.mark.skipif(not (EMULATED and IS_BUILT), reason="no emulated CUDA module, no fake NCCL or no command was built")
 
-LATE = 1.  # seconds, of deadlines that are to run out
+LATE = 1.  # seconds, for deadlines that run out
 PATIENT = 20.  # and of those that are not
 SOON = 5.  # in which what is heard at once has been told, also on a machine that is busy
 MADE = """group = yoke.comm.init(timeout={timeout}, init_timeout=20., device=card)

@@ -210,7 +210,8 @@ def test_a_backend_of_the_host_stages_as_all_ranks_do_where_one_asks_for_it():
             "rank 1 (host", "was made with backend 'cpu'")
 
 
-# ---- What is refused ------------------------------------------------------------------------------------------------
+# ---- Refused arguments
+# ----------------------------------------------------------------------------------------------
 
 def test_two_ranks_on_one_card_are_named_with_the_remedy():
     words = ("ValueError", "ranks 0 and 1 both use the card GPU-", "call set_device(local_rank) first")

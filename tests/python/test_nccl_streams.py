@@ -99,7 +99,7 @@ def test_memory_is_not_used_again_before_its_call_has_ended():
             del other
         del works[1:]
         works[0].wait()
-        alone(lambda: group.all_reduce(yoke.zeros(1, device=device)))  # behind all of them
+        alone(lambda: group.all_reduce(yoke.zeros(1, device=device)))  # after all earlier calls
         return [out.reshape(2, 2 << 10).sum(1).tolist() for out in outs]
 
     assert in_threads(groups, body) == [[[i * 2048., (i + 1) * 2048.] for i in range(8)]] * 2
