@@ -1,6 +1,6 @@
 """Fixtures of all Python tests: no test may leave a tensor behind.
 
-YOKE_TEST_DEVICE=cuda runs the tests on that device: tensors are made there, and numpy(), which needs host memory, copies.
+YOKE_TEST_DEVICE=cuda runs the tests on that device. Tensors are made there, and numpy(), which needs host memory, copies.
 """
 
 import gc
@@ -25,7 +25,7 @@ if DEVICE != "cpu":
     yoke.Tensor.numpy = lambda tensor: _numpy(tensor.cpu())
 
     class _RaisesLate(type(pytest.raises(Exception))):
-        """Expects the errors of kernels as well: a later call that waits raises them, here at the end of the block."""
+        """Expects the errors of kernels as well: a later waiting call raises such errors, here at the end of the block."""
 
         def __exit__(self, kind, error, traceback):
             if kind is not None:

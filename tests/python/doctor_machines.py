@@ -47,7 +47,7 @@ def rendered(scenario, folder):
 def examined(variables, folder="", **options):
     """The report of a machine, {"exit_code", "checks": {id: check}}; recorded into `folder` where one is given."""
     environment = {**plain_environment(), **variables}
-    # Where the loader looks is the machine's business, but this process needs its own libraries too.
+    # The loader's folders belong to the machine, but this process needs its own libraries too.
     own = os.environ.get("LD_LIBRARY_PATH", "")
     if "LD_LIBRARY_PATH" in variables and own:
         environment["LD_LIBRARY_PATH"] = f"{variables['LD_LIBRARY_PATH']}:{own}"
@@ -60,7 +60,7 @@ def examined(variables, folder="", **options):
 
 
 def replayed(recording, keep=()):
-    """The variables under which a recording is the machine; LD_LIBRARY_PATH among them where it is to be kept."""
+    """Returns the variables that make a recording the machine; `keep` says whether LD_LIBRARY_PATH stays among them."""
     lines = (recording / "environment").read_text(encoding="utf-8").splitlines()
     variables = dict(line.split("=", 1) for line in lines)
     if "LD_LIBRARY_PATH" not in keep:

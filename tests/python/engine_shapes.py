@@ -122,8 +122,7 @@ def skips_rows_twice(case):
     return channels % 16 != 0 and not is_first and o["dilation"][0] > 1 and case.weight[2] > 1 and places[1] >= 29 and o["stride"] == [1, 1]
 
 
-# ---- NumPy's results
-# ------------------------------------------------------------------------------------------------
+# ---- NumPy's results ------------------------------------------------------------------------------------------------
 
 def np_conv(x, weight, grad, stride, padding, dilation, groups):
     """The result of a convolution, its gradient by x and by the weight, each from the other two."""
@@ -178,8 +177,7 @@ def wanted_of_product(case, x, weight, bias, grad):
     return [out if bias is None else out + bias, of_x, of_weight, grad.reshape(rows, -1).sum(0)], [matrix.shape[-2] + 1, grad.shape[-1], rows, rows]
 
 
-# ---- Yoke's results
-# -------------------------------------------------------------------------------------------------
+# ---- Yoke's results -------------------------------------------------------------------------------------------------
 
 def called(case, x, weight, bias):
     if case.op == "matmul":

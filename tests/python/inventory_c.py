@@ -121,7 +121,7 @@ def in_child():
 def samples(library):
     """Returns a sample of each CUDA device, by its own number: the card, or the error of the call.
 
-    `told` is the UUID that the device itself reports.
+    `told` in a sample is the UUID reported by the device.
     """
     error, count, found = struct("types.h", "yoke_error"), ctypes.c_int32(), []
     library.yoke_last_error.restype = ctypes.POINTER(error)

@@ -1,4 +1,4 @@
-"""Ranks as processes of an MPI job: their first lines, and the mpirun that starts them."""
+"""Ranks as processes of an MPI job: the first lines of each rank, and a start by mpirun."""
 import os
 import pathlib
 import shutil

@@ -39,8 +39,7 @@ def settles(condition, seconds=10.):
     return True
 
 
-# ---- Ranks as processes
-# ---------------------------------------------------------------------------------------------
+# ---- Ranks as processes ---------------------------------------------------------------------------------------------
 
 # meet() is a barrier without the group. told() prints the result or error of a call, and the seconds of a failed
 # call.

@@ -66,8 +66,8 @@ def tensors_of(op, call, dtype, layout, leaves=None):
 
 
 def judged_of(results):
-    """Returns the result of an op that a case judges. If there are several results, this is the last float, which depends on all
-    arguments; tests of the family judge the other results.
+    """Returns the result of an op for a case to judge. Of several results this is the last float, which depends on all arguments;
+    tests of the family judge the others.
     """
     if not isinstance(results, tuple):
         return results

@@ -1,4 +1,4 @@
-"""Ranks as scripts: their first lines, and processes that run them."""
+"""Ranks as scripts: the first lines of each rank, and processes for the scripts."""
 import os
 import socket
 import subprocess

@@ -10,7 +10,7 @@ MOST_HEADER = 100_000_000
 # Every dtype of the format: bits an element.
 BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "I16": 16,
         "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
-# Yoke's names of its dtypes, in the order in which its files keep tensors.
+# Yoke's names of its dtypes, in the order of tensors in its files.
 NAMES = {"I64": "int64", "F64": "float64", "F32": "float32", "I32": "int32", "BF16": "bfloat16", "F16": "float16",
          "F8_E4M3": "float8_e4m3", "F8_E5M2": "float8_e5m2", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
 STRANGE = [name for name in BITS if name not in NAMES]

@@ -36,9 +36,7 @@ def outputs(result):
 
 
 def dtypes_of(name, call, dtype, low=None):
-    """Returns dtypes of the floating results and of the arguments that the tape saves, for inputs of `dtype` that require a
-    gradient.
-    """
+    """Returns dtypes of the floating results and of the tape's saved arguments, for inputs of `dtype` with a gradient."""
     with yoke.autocast(low, enabled=low is not None):
         results = outputs(invoke(OPS[name], call, dtype, leaves=[]))
     floating = [name_of(x.dtype) for x in results if "float" in name_of(x.dtype)]
@@ -234,7 +232,7 @@ def kept_bytes(runs, **options):
 
 
 def test_a_weight_is_cast_once_in_a_region():
-    # A product keeps its weight only for a gradient of x, and x requires none here. So the held memory is the
+    # A product keeps its weight only for a gradient of x, and x requires no gradient here. So the held memory is the
     # cache's.
     held, products, weight = kept_bytes(3)
     assert held == [1, 1, 1]
@@ -280,8 +278,7 @@ def test_kept_casts_go_with_the_outermost_region():
     assert yoke.memory_allocated() == before
 
 
-# ---- Memory of the tape
-# ----------------------------------------------------------------------------------------------
+# ---- Memory of the tape ----------------------------------------------------------------------------------------------
 
 
 def test_saved_tensors_tells_op_argument_dtype_shape_and_bytes():
@@ -294,8 +291,7 @@ def test_saved_tensors_tells_op_argument_dtype_shape_and_bytes():
     assert yoke.saved_tensors(y) == [] and yoke.saved_tensors(weight) == []
 
 
-# ---- Regions that end in another order
-# -------------------------------------------------------------------------------
+# ---- Regions that end in another order -------------------------------------------------------------------------------
 
 
 def test_regions_may_end_in_any_order():

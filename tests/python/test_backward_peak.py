@@ -1,4 +1,4 @@
-"""Peak memory of backward: a leaf takes its gradient as soon as its last contribution arrives, before other leaves are complete."""
+"""Peak memory of backward: a leaf takes its gradient at its last contribution, before other leaves are complete."""
 import yoke
 from conftest import DEVICE
 from yoke import nn

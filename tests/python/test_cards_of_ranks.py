@@ -111,7 +111,7 @@ def test_a_process_that_is_alone_on_its_machine_takes_the_best_device(tmp_path):
     assert run(environment, SAYS)[0] == best
     assert run(environment, SAYS, 1)[0] == best
     assert run(environment, SAYS, RANK="3", WORLD_SIZE="8", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")[0] == best
-    assert run(environment, SAYS, LOCAL_RANK="1")[0] == best  # and nothing says that it is a rank
+    assert run(environment, SAYS, LOCAL_RANK="1")[0] == best  # no other variable marks a rank
 
 
 def test_cards_that_do_not_serve_are_passed_over(tmp_path):
@@ -193,8 +193,7 @@ def test_ranks_that_were_started_by_hand_have_their_own_once_they_have_met(tmp_p
     assert together([sys.executable, "-c", script], plain)[0] == ["cuda:0\n", "cuda:1\n"]
 
 
-# ---- Values that must be equal on all ranks
-# --------------------------------------------------------------------------
+# ---- Values that must be equal on all ranks --------------------------------------------------------------------------
 
 ACROSS = """
 group = yoke.comm.init(timeout=60.)

@@ -41,7 +41,7 @@ def step(budget, net, x, blocks=None):
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """Silences a warning: small forwards leave most budgets out of reach. Tests of the warning catch it themselves."""
+    """Silences a warning, because small forwards leave most budgets out of reach. Tests of the warning catch the warning anew."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "a memory budget of .* out of reach", RuntimeWarning)
         yield
@@ -105,7 +105,7 @@ def test_a_budget_inside_another_scope_is_full():
 
 
 def test_what_an_earlier_part_has_read_may_change_in_the_same_scope():
-    """A budget chooses its cuts without the script. So the script may write every tensor that it may write without a budget."""
+    """A budget chooses its cuts without the script, so the script may write the same tensors as without a budget."""
     x = leaf(64)
 
     def value_of_the_forward():

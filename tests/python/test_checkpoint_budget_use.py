@@ -154,7 +154,7 @@ def test_a_thread_that_ends_leaves_the_budget_usable():
     scopes.clear()
     gc.collect()
     end = time.monotonic() + 10
-    while time.monotonic() < end:  # the thread releases its scope after everything for which join() waits
+    while time.monotonic() < end:  # the thread releases its scope after the last step awaited by join()
         with contextlib.suppress(yoke.StateError):
             return usable(budget)
     usable(budget)

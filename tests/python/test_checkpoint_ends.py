@@ -1,4 +1,4 @@
-"""Calls while a checkpoint scope closes and releases memory: ends of lent memory, which may run ops of the script."""
+"""Calls while a checkpoint scope closes and releases memory: ends of borrowed memory, which may run ops of the script."""
 import gc
 import math
 import weakref

@@ -1,4 +1,4 @@
-"""Checkpoint scopes belong to the context and the thread that opened them. Misused scopes raise errors and hold no memory."""
+"""Checkpoint scopes belong to the opening context and thread. Misused scopes raise errors and hold no memory."""
 
 import asyncio
 import contextlib

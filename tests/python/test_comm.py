@@ -164,9 +164,7 @@ def test_a_forked_child_has_no_part_in_a_group():
 
 
 def test_memory_of_another_library_is_let_go_of_while_groups_end():
-    """NumPy takes its lock when it releases an array. Here the group's thread releases the array, and finalize waits for the
-    thread's end.
-    """
+    """NumPy takes its lock to release an array. Here the group's thread releases the array, and finalize waits for the thread's end."""
     outs, statuses, errors = start("""
 import time, numpy
 if rank == 1:

@@ -181,8 +181,7 @@ def test_memory_is_not_used_again_before_its_call_has_ended():
     assert found == [[[i * 2048., (i + 1) * 2048.] for i in range(8)]] * 2, found
 
 
-# ---- Refused arguments
-# ----------------------------------------------------------------------------------------------
+# ---- Refused arguments ----------------------------------------------------------------------------------------------
 
 @on_device
 def test_tensors_of_two_devices_are_refused():

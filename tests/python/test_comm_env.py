@@ -1,4 +1,4 @@
-"""Variables of NCCL, Gloo and PyTorch: their effects on a group, and the messages about them in Python, Lua and the command."""
+"""Variables of NCCL, Gloo and PyTorch: effects on a group, and messages in Python, Lua and the command."""
 import json
 import os
 import subprocess

@@ -25,7 +25,7 @@ KILLED = "import signal\nos.kill(os.getpid(), signal.SIGKILL)"
 
 
 def told(end, victim, met, call="group.all_reduce(yoke.ones(3))", ranks=3, **environment):
-    """What the others are told, all alike, when rank `victim` runs `end` in place of their call."""
+    """Returns the other ranks' common error when rank `victim` runs `end` in place of their call."""
     program = MEET + "if rank == %d:\n%s\nelse:\n    told(lambda: %s)\n    note('told')\n" % (
         victim, "\n".join(f"    {line}" for line in end.splitlines()), call)
     said, done = job(program, ranks, timeout=20, MET=str(met), **LIVE, **environment)
@@ -61,7 +61,7 @@ def test_in_whichever_call_they_wait(ranks, call, words, tmp_path):
     assert "its script raised ValueError: bad" in line and any(word in line for word in words), line
 
 
-# What fails as a network does that sees by itself that a peer has died.
+# MPI that fails like a network which notices the death of a peer.
 BROKEN_MPI = r"""
 #include <mpi.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ else:
 @pytest.mark.skipif(not shutil.which("lua5.4"), reason="there is no lua5.4 here")
 @pytest.mark.parametrize("end, words", [("os.exit(5)", "its process ended with exit code 5"), ("os.exit(0)", "it let it go, or its script came to its end")])
 def test_a_group_that_lives_on_as_its_process_exits_is_left_before_mpi_ends(end, words):
-    """Which waits for the others. It is not the default one, and that of the job which was made there first was none over MPI."""
+    """The end of MPI waits for the other ranks. The MPI group is not the default group: the first group of the job runs without MPI."""
     program = f"""
 local yoke = require "yoke"
 local first = assert(yoke.comm.init {{ timeout = 20.0 }})

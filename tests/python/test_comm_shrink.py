@@ -1,4 +1,4 @@
-"""The ranks that live go on as a smaller group: whoever has died, stopped, or comes too late."""
+"""Living ranks go on as a smaller group after another rank has died, stopped, or comes too late."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -62,7 +62,8 @@ else:
     assert outs[victim].startswith("CollectiveError ") and "came too late" in outs[victim], outs
 
 
-# The table of the former group, which it keeps, answers nobody: it is asked no longer than that time allows.
+# Rank 0 is stopped and keeps the former group's store, so the store does not answer. The other ranks ask no longer
+# than the timeout allows.
 def test_a_rank_0_that_is_stopped_leaves_the_others_time_for_their_group():
     outs, statuses, errors = start("""
 pids = yoke.zeros(3, dtype=yoke.int64)
@@ -77,7 +78,7 @@ if rank == 1: os.kill(pids[0], signal.SIGKILL)
     assert statuses == [-9, 0, 0] and outs == ["", "2\n", "2\n"], (outs, errors)
 
 
-# However far it has come: the others go on without it, or fail together and do so at their next try.
+# At every progress of the stopped rank, the other ranks go on without it, or fail together and go on at the next try.
 @pytest.mark.parametrize("victim", [0, 1, 2] if "YOKE_SOAK" in os.environ else [2])
 def test_one_that_stops_within_it_holds_nobody_longer(victim):
     def shrunk(delay):
@@ -109,7 +110,7 @@ if group.rank == 0: os.kill(pids[{victim}], signal.SIGKILL)
             for rank in living:
                 *tries, end = outs[rank].splitlines()
                 seconds = [float(each) for each in tries if each[0].isdigit()]
-                long = [each for each in seconds if each > 0.1]  # before it stopped they take no time
+                long = [each for each in seconds if each > 0.1]  # calls before the stop take no time
                 assert end == "of 2" and len(long) <= 3 and max(seconds) < 5, (outs, errors)
 
 
@@ -132,7 +133,7 @@ smaller.split(0).barrier()
         assert second == f"{rank} 3" and third.startswith("StateError ") and "shrunk already" in third
 
 
-# Rank 0 keeps the table by which the former group met; it is no longer read.
+# Rank 0 keeps the former group's store, which is no longer read.
 def test_rank_0_goes_on_while_others_hold_the_group_that_was_shrunk():
     outs, statuses, errors = start("""
 if rank == 2: os.kill(os.getpid(), signal.SIGKILL)

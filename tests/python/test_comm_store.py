@@ -1,4 +1,4 @@
-"""Groups whose ranks find each other in a store of the program's: what it may be, and what init() makes of its failures."""
+"""Groups whose ranks find each other in a store of the program: accepted stores, and errors of init() if the store fails."""
 import datetime
 import os
 import subprocess
@@ -33,14 +33,14 @@ class Table:
 
 
 class Early(Table):
-    """Like torch's HashStore, which counts whole milliseconds: its wait ends before its time."""
+    """Store like torch's HashStore, which counts whole milliseconds: a wait ends before its time."""
 
     def wait(self, keys, timeout=datetime.timedelta(seconds=300)):
         super().wait(keys, timeout - datetime.timedelta(milliseconds=2))
 
 
 class Poll(Table):
-    """One that does not wait, and gives a str."""
+    """Store without a wait, with values as str."""
     wait = None
 
     def get(self, key):
@@ -116,7 +116,7 @@ def test_processes_in_two_languages_meet_in_a_folder_again_and_again(tmp_path):
     (tmp_path / "rank.py").write_text(FOLDER)
     (tmp_path / "rank.lua").write_text(LUA)
     (tmp_path / "store").mkdir()
-    for _ in range(2):  # what the first job has left there is passed over
+    for _ in range(2):  # keys of the first job are passed over
         commands = [[sys.executable, tmp_path / "rank.py"], ["lua5.4", tmp_path / "rank.lua"], [sys.executable, tmp_path / "rank.py"]]
         ranks = [subprocess.Popen([*command, tmp_path / "store", str(rank)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                  for rank, command in enumerate(commands)]

@@ -1,4 +1,4 @@
-"""Where CUDA cannot be used, Python works all the same and can say why."""
+"""Python on a machine without usable CUDA: everything else works, and the reason is known."""
 import os
 import pathlib
 import subprocess

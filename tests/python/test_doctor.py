@@ -1,7 +1,7 @@
-"""The doctor: every check fires on a machine that has its trouble, and is content with one that has not.
+"""The doctor: every check fires on a machine with its defect, and passes on a machine without.
 
-Machines are scenarios (doctor_cases.json), what the doctor says of them stands in doctor_goldens.txt. After a change
-that is meant, YOKE_UPDATE_GOLDENS=1 writes the goldens anew; read the difference.
+Machines are scenarios (doctor_cases.json); the doctor's reports stand in doctor_goldens.txt. After an intended change,
+YOKE_UPDATE_GOLDENS=1 writes the goldens anew; read the difference.
 """
 import json
 import os
@@ -98,7 +98,7 @@ def test_a_plain_machine_is_told_as_it_is_and_nothing_fails(tmp_path):
 
 
 def without_recording(report):
-    """What two reports of one machine must have in common: all but the folder in which it lies."""
+    """Returns the common part of two reports of a machine: everything except the folder of the recording."""
     return {id: {key: re.sub(r"/\S+/yoke/probes", "PROBES", str(value)) for key, value in check.items()}
             for id, check in report["checks"].items()}
 
@@ -310,7 +310,7 @@ def test_a_driver_that_hangs_hangs_in_the_recording_too(tmp_path):
 
 
 def test_a_heading_fits_a_line():
-    # "FAIL 12 Title  [id]", as the command prints it.
+    # The command prints "FAIL 12 Title  [id]".
     assert [id for _, _, id, title in DECLARED if len(title) + len(id) + 12 > 80] == []
 
 
@@ -323,7 +323,7 @@ def test_a_recording_that_cannot_be_written_says_where(tmp_path):
 
 
 def test_a_recording_writes_nothing_outside_its_folder(tmp_path):
-    # From the folder of a recording's files, tmp_path/record/root, this leads to tmp_path/lib.
+    # This path leads from the folder of a recording's files, tmp_path/record/root, to tmp_path/lib.
     victim = tmp_path / "lib" / "libcudnn.so.9"
     victim.parent.mkdir()
     victim.write_text("whole")

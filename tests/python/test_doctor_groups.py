@@ -1,4 +1,4 @@
-"""The doctor on what GPUs of a group need: NCCL, the ways between them, shared memory, and networks that reach them."""
+"""The doctor on the needs of a group's GPUs: NCCL, the paths between GPUs, shared memory, and networks."""
 import pytest
 
 from doctor_machines import CASES, examined, patched, rendered, replayed
@@ -46,7 +46,7 @@ def test_several_gpus_want_more_shared_memory_than_one(gpus, size, status, tmp_p
 
 
 @pytest.mark.parametrize("change, status", [
-    ({"nvlink": [[0, 1, 12]], "gpu_defaults": {"nvlinks_active": 12}}, "skip"),  # which carries the copies
+    ({"nvlink": [[0, 1, 12]], "gpu_defaults": {"nvlinks_active": 12}}, "skip"),  # NVLink carries the copies
     ({"gpu_defaults": {"p2p": False}}, "skip"),  # the driver copies through the host
     ({}, "warn")])
 def test_copies_that_do_not_go_directly_over_pci_express_are_not_diverted(change, status, tmp_path):

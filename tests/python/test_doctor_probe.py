@@ -1,4 +1,4 @@
-"""yoke-probe, which the doctor starts for what must be tried: here on whatever devices there are, the emulated one too."""
+"""yoke-probe, which the doctor starts for trials: here on the present devices, the emulated device too."""
 import os
 import pathlib
 import signal
@@ -12,7 +12,7 @@ PROGRAM = pathlib.Path(os.environ["YOKE_BUILD_DIR"]) / "bin" / "yoke-probe"
 
 
 def probed(*devices, **variables):
-    """What yoke-probe prints of devices, and its exit status."""
+    """Returns the output of yoke-probe for devices, and its exit status."""
     done = subprocess.run([PROGRAM, *devices], capture_output=True, text=True, timeout=120, env={**os.environ, **variables})
     return done.stdout.splitlines(), done.returncode
 
@@ -39,7 +39,7 @@ def test_the_probe_tries_the_device_that_it_is_given_whatever_the_variables_say(
 
 
 def test_the_probe_ends_itself_when_nobody_ends_it():
-    reader, writer = os.pipe()  # a full pipe that nobody reads: the probe waits for ever with its first line
+    reader, writer = os.pipe()  # a full pipe without a reader: the probe waits for ever with its first line
     os.set_blocking(writer, False)
     try:
         while os.write(writer, b"x" * 65536) == 65536:

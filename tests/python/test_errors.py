@@ -1,4 +1,4 @@
-"""Bad input from Python: every misuse is one clear error, the host lives on and nothing is lost."""
+"""Bad input from Python: every misuse is a clear error, the host program lives on and no memory is lost."""
 
 import builtins
 import subprocess
@@ -25,7 +25,7 @@ def test_each_status_has_its_class(name, code, also):
 
 
 def raised(kind, *words, call=None):
-    """Expects an error that says all the words."""
+    """Expects an error with all these words."""
     class Expect:
         def __enter__(self):
             self.raises = pytest.raises(kind)
@@ -296,7 +296,7 @@ def test_many_failures_leak_nothing():
 
 
 def test_an_interrupt_within_what_the_library_says_is_heard():
-    """Nobody called who could take it: the line comes between two steps of the script."""
+    """No call of the script can raise the interrupt, because the log line comes between two steps of the script."""
     program = """
 import ctypes, os, warnings, yoke
 yoke.zeros(1)

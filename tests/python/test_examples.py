@@ -1,4 +1,4 @@
-"""The examples: three programs that train the same network, the demo that compares them, and GPT in two languages."""
+"""The examples: three programs that train equal networks, the demo that compares the programs, and GPT in two languages."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ PROGRAMS = {
     "Lua": [shutil.which("lua5.4") or "lua", str(EXAMPLES / "fashion_mnist.lua")],
     "C": [os.path.join(os.environ["YOKE_BUILD_DIR"], "examples", "fashion_mnist")],
 }
-SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # and slow: what other cases run as well is left out
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # slow as well: skips cases whose lines other cases run
 once = pytest.mark.skipif(SANITIZED, reason="another case runs the same lines")
 each_language = pytest.mark.parametrize("language", PROGRAMS)
 

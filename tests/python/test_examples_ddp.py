@@ -11,7 +11,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 BUILD = pathlib.Path(os.environ["YOKE_BUILD_DIR"])
 PROGRAMS = {"Python": [sys.executable, EXAMPLES / "ddp_fashion.py"], "Lua": [shutil.which("lua5.4") or "lua", EXAMPLES / "ddp_fashion.lua"],
             "C": [BUILD / "examples" / "ddp_fashion"]}
-SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # and slow: C alone, and another language once
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # slow as well: C alone, and another language once
 ENDED = 10  # steps, of two ranks: 300 pictures each, five batches, twice
 
 

@@ -63,7 +63,7 @@ def test_parameters_have_torchvisions_names():
     sys.path.insert(0, str(EXAMPLES))
     from resnet import ResNet
     names = list(ResNet(50, 4, 28).state_dict())
-    assert len(names) == 320  # of torchvision's resnet50: 161 parameters, and three buffers for each of 53 batch norms
+    assert len(names) == 320  # as in torchvision's resnet50: 161 parameters, and three buffers for each of 53 batch norms
     for name in ("conv1.weight", "bn1.num_batches_tracked", "layer1.0.downsample.0.weight", "layer4.2.bn3.running_var", "fc.bias"):
         assert name in names
     assert len(list(ResNet(18, 4, 224).parameters())) == 62 and len(list(ResNet(152, 4, 28).parameters())) == 467

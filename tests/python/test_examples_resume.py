@@ -1,7 +1,7 @@
-"""Examples that are killed, or told to end, go on in another language from what they saved, as if nothing had stopped them.
+"""Examples that are killed or asked to end go on in another language from their saved state, as if undisturbed.
 
-Signals come at certain points: while the folder of a step is about to come to its name, or has, or amid a step that is
-held up by a full pipe. YOKE_SOAK tries more of them, in every order of the languages.
+Signals come at certain points: just before or after the folder of a step gets its name, or amid a step stopped by a full pipe.
+YOKE_SOAK tries more points, in every order of the languages.
 """
 import fcntl
 import itertools
@@ -27,7 +27,7 @@ SIGNALS = BUILD / "tests" / "hostile" / "libsignal_at_step.so"
 PICTURES = {"Python": [sys.executable, EXAMPLES / "fashion_mnist.py"], "Lua": [LUA, EXAMPLES / "fashion_mnist.lua"],
             "C": [BUILD / "examples" / "fashion_mnist"]}
 GPT = {"Python": [sys.executable, EXAMPLES / "gpt.py"], "Lua": [LUA, EXAMPLES / "gpt.lua"]}
-SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # and slow: what other cases run as well is left out
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # slow as well: skips cases whose lines other cases run
 EACH = [(PICTURES, "C"), (GPT, "Lua")] if SANITIZED else [(programs, language) for programs in (PICTURES, GPT) for language in programs]
 each_program = pytest.mark.parametrize("programs, language", EACH, ids=lambda value: "gpt" if value is GPT else "pictures" if value is PICTURES else value)
 once = pytest.mark.skipif(SANITIZED, reason="another case runs the same lines")
@@ -42,7 +42,7 @@ OPTIONS = {id(PICTURES): ["--limit", LIMIT, "--epochs", EPOCHS],
 
 
 def environment(signal_at):
-    """In which a signal comes at "before step-5", or after it."""
+    """Returns an environment in which a signal comes at "before step-5", or after it."""
     preloaded = [*os.environ.get("LD_PRELOAD", "").split(), str(SIGNALS)]
     return os.environ | {"YOKE_TEST_SIGNAL": signal_at, "LD_PRELOAD": " ".join(preloaded)}
 
@@ -54,7 +54,7 @@ def run(programs, language, *options, signal_at=None):
 
 
 def outcome(done):
-    """The losses that a program prints, and the text."""
+    """Returns the losses that a program prints, and the text."""
     assert done.returncode == 0, done.stdout + done.stderr
     losses = done.stdout.split("losses: ")[1].split("\n")[0]
     return [float.fromhex(loss) for loss in losses.split()], done.stdout.partition("text: ")[2]
@@ -70,13 +70,13 @@ def content(folder):
 
 
 def end_by(number, programs, language, folder, moment, step, *options):
-    """Runs a program that saves every fifth step, until a signal ends it as it saves one of them."""
+    """Runs a program that saves every fifth step, until a signal ends it during such a save."""
     done = run(programs, language, "--save", folder, "--every", 5, *options, signal_at=f"{number} {moment} step-{step}")
     assert done.returncode == -number, done.stdout + done.stderr
 
 
 def check_killed(programs, languages, folder, kills, *options):
-    """Each language is killed at its point, and the last one ends; so does one that nothing disturbs, and one that saves nothing."""
+    """Kills a run in each language at its point; the last run ends. Its result equals an undisturbed run, and a run without saves."""
     undisturbed = outcome(run(programs, languages[0], "--save", folder / "undisturbed", *options))
     assert outcome(run(programs, languages[-1], *options)) == undisturbed
     for language, (moment, step) in zip(languages, kills):
@@ -124,7 +124,9 @@ def test_a_run_that_is_told_to_end_saves_the_step_that_it_is_at(tmp_path, progra
 
 
 class HeldUp:
-    """A gpt whose standard error is a pipe with room for two lines, so that it stops amid its third step until drained."""
+    """A gpt whose standard error is a pipe with space for two lines. The program stops amid its third step until the pipe is
+    drained.
+    """
 
     two_lines = 2 * len("step 1: loss 5.5569\n")
 
@@ -186,7 +188,7 @@ end)
 
 
 def loop(folder, amid, after=""):
-    """Runs a script whose steps add 2 to a part, one half after the other."""
+    """Runs a script whose steps add 2 to a part, in two halves."""
     script = LOOP.format(examples=EXAMPLES, folder=folder, amid=amid, after=after)
     return subprocess.run([LUA, "-"], input=script, capture_output=True, text=True, timeout=300)
 
@@ -206,12 +208,12 @@ def test_in_lua_a_loop_that_is_left_no_longer_saves(tmp_path, amid):
     assert newest(tmp_path / "run") == 0
 
 
-# ---- What the folder holds -------------------------------------------------------------------------------------------
+# ---- Content of the folder -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
-    """{which program: the folder of a run of its that is at its end}, and what that printed."""
+    """Returns {programs: (folder of a finished run, its output)}."""
     folders = {}
     for programs in (PICTURES, GPT):
         folder = tmp_path_factory.mktemp("ended")
@@ -312,7 +314,7 @@ def test_what_cannot_be_saved_to_is_told_before_the_first_step(programs, languag
 @once
 def test_the_demo_saves_each_language_in_a_folder_of_its_own(tmp_path):
     command = [sys.executable, EXAMPLES / "demo.py", "--threads", "1", "--limit", "256", "--epochs", "1", "--accuracy", "0", "--save", tmp_path]
-    for _ in range(2):  # the second time all three are at their end
+    for _ in range(2):  # the second time all three runs are finished
         demo = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300)
         assert demo.returncode == 0 and "identical in all three languages" in demo.stdout, demo.stdout + demo.stderr
     assert demo.stderr.count("2 of 2 steps are done") == 3

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.skipif(not (MODULE / "libyoke_cuda.so").is_file(), reas
 
 @pytest.fixture
 def look(tmp_path):
-    """What a process sees on a machine: [name, MiB in all, MiB free, 1 + 1 computed there] of each device."""
+    """Returns a function that gives a process's view of a machine: [name, MiB in all, free MiB, 1 + 1 computed there] of each
+    device.
+    """
     def look(scenario, **variables):
         subprocess.run([sys.executable, "-B", ROOT / "tests" / "fakes" / "edge" / "render.py", scenario, tmp_path,
                         "--nvml", "none"], check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""render.py makes machines out of scenarios, and says what is wrong with one that it cannot make."""
+"""render.py makes machines out of scenarios, and names the defect of a wrong scenario."""
 import ctypes
 import json
 import os

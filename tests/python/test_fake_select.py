@@ -42,7 +42,7 @@ def machine(tmp_path):
 
 
 def run(environment, script):
-    """What a script says there, line by line, and its log."""
+    """Returns the output of a script in this environment, line by line, and its log."""
     done = subprocess.run([sys.executable, "-c", BEGIN + script], capture_output=True, text=True, check=False,
                           env=environment, timeout=120)
     assert done.returncode == 0, done.stderr

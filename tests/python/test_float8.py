@@ -1,4 +1,4 @@
-"""float8: what is stored, cast and multiplied by scaled_mm; computing in it is refused."""
+"""float8: stored, cast and multiplied by scaled_mm; other computing is refused."""
 import itertools
 import math
 
@@ -13,7 +13,7 @@ FORMATS = {E4M3: (3, 7, 448.0, math.nan), E5M2: (2, 15, 57344.0, math.inf)}
 
 
 def decoded(bits, dtype):
-    """The number that a byte stands for."""
+    """Returns the number for a byte."""
     fraction_bits, bias, largest, _ = FORMATS[dtype]
     sign = -1.0 if bits & 0x80 else 1.0
     exponent, fraction = (bits & 0x7F) >> fraction_bits, bits & (2**fraction_bits - 1)
@@ -120,7 +120,7 @@ def test_the_wider_dtype_wins_beside_another():
 @pytest.mark.parametrize("a, b", itertools.product(FORMATS, repeat=2))
 def test_scaled_mm_multiplies_float8_matrices(a, b):
     yoke.manual_seed(1)
-    # Quarters, which both formats hold, as float32 does their sums: in whatever order these are taken.
+    # Quarters: both formats hold them, and float32 holds their sums exactly in every order.
     x, y = ((yoke.randint(-8, 9, shape) / 4).to(dtype=f) for shape, f in (((5, 7), a), ((7, 3), b)))
     scale_x, scale_y = yoke.tensor([0.5]), yoke.tensor(4.0)
     expected = (x.to(dtype=yoke.float32) @ y.to(dtype=yoke.float32)) * 2

@@ -1,4 +1,4 @@
-"""capi/gen_ops.py: what it makes follows the table, and a table that breaks the rules is refused with its line."""
+"""capi/gen_ops.py: the generated files follow the table, and a wrong table is refused with the line."""
 import pathlib
 import re
 import shutil
@@ -95,7 +95,7 @@ def generate(root, *options):
 
 @pytest.fixture
 def tree(tmp_path):
-    """What the generator reads, without what it writes."""
+    """Makes the files that the generator reads, without its output."""
     (tmp_path / "core" / "ops").mkdir(parents=True)
     shutil.copy(ROOT / "core" / "ops" / "ops.def", tmp_path / "core" / "ops")
     for table in ("core/base/dtypes.def", "core/machine/pcie.def"):

@@ -1,10 +1,10 @@
-"""core/base/dtypes.def: a line that breaks the rules is refused by file and line, and nothing is written."""
+"""core/base/dtypes.def: a wrong line is refused by file and line, and no file is written."""
 import re
 
 import pytest
 from test_generator import contents, generate, tree  # noqa: F401: a fixture
 
-COUNT = 11  # of dtypes that stand there
+COUNT = 11  # dtypes in the table
 GOOD = "12 F8_E3M4 | float8_e3m4 e3m4 | float 3 4 | stored f8_e3m4, in float | 8 | 3 | - | Float8_e3m4 | - | - | small"
 
 BAD = {
@@ -65,9 +65,9 @@ def test_a_new_dtype_reaches_c_python_and_lua(tree):  # noqa: F811
 
 
 def promotion(tree):  # noqa: F811
-    """{(name, name): name} of the table that C reads."""
+    """Returns {(name, name): name} of the table for C."""
     text = (tree / "core/base/dtypes.inc").read_text()
-    names = re.findall(r'\{"(\w+)", "\w*", "\w*"', text)  # by number, "none" first, which has no row
+    names = re.findall(r'\{"(\w+)", "\w*", "\w*"', text)  # by number; "none" comes first and has no row
     rows = re.findall(r"\{([\d, ]+)\}", text.split("#define YOKE_DTYPE_PROMOTION")[1])
     return {(a, b): names[int(one)] for a, row in zip(names[1:], rows, strict=True)
             for b, one in zip(names, row.split(","), strict=True)}

@@ -1,4 +1,4 @@
-"""The report of `./dev gpu`, from figures that are given, and what its parts say of a tool's output."""
+"""The report of `./dev gpu` from given figures, and its reading of a tool's output."""
 
 import argparse
 import json

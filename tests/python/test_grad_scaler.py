@@ -1,4 +1,4 @@
-"""yoke.GradScaler against PyTorch's rules: a model of them in plain Python, and PyTorch itself with --oracle=torch."""
+"""yoke.GradScaler against PyTorch's rules: a model in plain Python, and PyTorch itself with --oracle=torch."""
 
 import random
 from collections import namedtuple
@@ -11,7 +11,7 @@ from yoke import nn, optim
 
 INIT, GROWTH, BACKOFF, INTERVAL = 2.0**16, 2.0, 0.5, 7
 
-# One iteration: the factors that the two losses have, what is unscaled by hand, what steps, what update is given.
+# Iteration: factors of the two losses, optimizers unscaled by hand, optimizers that step, and the argument of update.
 Iteration = namedtuple("Iteration", "factors unscaled stepped new_scale")
 
 
@@ -35,7 +35,7 @@ def schedule(seed, count=1000):
 
 
 def model(iterations):
-    """What PyTorch's rules say, worked out in plain Python: scale, tracker and which optimizer stepped."""
+    """Returns the results of PyTorch's rules, computed in plain Python: scale, tracker and the optimizers that stepped."""
     scale, tracker, told = np.float32(INIT), 0, []
     with np.errstate(over="ignore"):
         for it in iterations:
@@ -56,7 +56,7 @@ def model(iterations):
 
 
 def run(iterations, scaler, params, optimizers, tensor, reset):
-    """The same by a library: tensor([x]) makes one, reset(p) sets a parameter to 1."""
+    """Returns these results from a library: tensor([x]) makes a tensor, reset(p) sets a parameter to 1."""
     told = []
     for it in iterations:
         for factor, p, optimizer in zip(it.factors, params, optimizers):
@@ -113,7 +113,7 @@ def test_a_random_overflow_schedule_gives_what_torch_gives(seed, request):
     assert steps == optimizers[1].state_dict()["state"][0]["step"].item()
 
 
-# ---- What it does ----------------------------------------------------------------------------------------------------
+# ---- Effects ---------------------------------------------------------------------------------------------------------
 
 def one(**options):
     p = nn.Parameter(yoke.tensor([1.0, 2.0]))
@@ -150,7 +150,7 @@ def test_a_skipped_step_leaves_parameters_state_and_step_count():
             return p.tolist(), {k: v.tolist() for k, v in optimizer.state_dict()["state"][0].items()}
 
         start = p.tolist()
-        step(float("inf"))  # the very first one
+        step(float("inf"))  # the very first step
         assert now()[0] == start and all(np.all(np.array(v) == 0) for v in now()[1].values())
         step(1.0)
         after = now()
@@ -184,7 +184,7 @@ def test_gradients_gather_over_batches_with_the_right_denominator():
 def test_half_losses_and_nested_lists_are_scaled():
     _, _, scaler = one(init_scale=65536.0)
     loss = yoke.tensor([1.0, 2.0], dtype=yoke.float16)
-    assert scaler.scale(loss).dtype == yoke.float32  # float16 could not hold it
+    assert scaler.scale(loss).dtype == yoke.float32  # too large for float16
     assert scaler.scale(loss).tolist() == [65536.0, 131072.0]
     a, b = scaler.scale((loss[0], [loss[1]]))
     assert (a.item(), b[0].item()) == (65536.0, 131072.0)

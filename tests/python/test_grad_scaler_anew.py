@@ -1,4 +1,4 @@
-"""yoke.GradScaler where an iteration is not gone through to its end: a state that is loaded amid it, a step that fails."""
+"""yoke.GradScaler if an iteration does not reach its end: a state loaded amid the iteration, a step that fails."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""yoke.GradScaler at the ends of its scale: it stops at a smallest one, warns once, and no step writes infinity or NaN."""
+"""yoke.GradScaler at the ends of its scale: a lower bound, a single warning, and no step that writes infinity or NaN."""
 import contextlib
 import math
 import warnings
@@ -9,7 +9,7 @@ import yoke
 from conftest import DEVICE
 from yoke import nn, optim
 
-SMALLEST = 2.0**-126  # of float32's normal numbers
+SMALLEST = 2.0**-126  # least normal number of float32
 WORDS = "GradScaler: overflows have brought the scale down to 1.17549e-38"
 
 

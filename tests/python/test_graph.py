@@ -1,4 +1,4 @@
-"""A captured step does in every replay what the script would do, and refuses what no replay could."""
+"""Captured steps: every replay does the script's work, and capture refuses work that no replay can do."""
 
 import gc
 import threading
@@ -120,7 +120,7 @@ def test_what_would_wait_or_bring_bytes_is_refused_by_name(call):
     with pytest.raises(yoke.StateError, match="a graph is being captured"):
         with graph.capture():
             call(x)
-    assert (x + 1).item() == 2  # the thread is as it was
+    assert (x + 1).item() == 2  # the thread's state is restored
     assert yoke.is_caching() == caching
 
 
@@ -165,12 +165,12 @@ def test_what_a_graph_names_lives_as_long_as_it():
         result = (weight * 2).sum()
     del weight
     gc.collect()
-    scratch = [yoke.zeros((256, 256)) for _ in range(4)]  # would take over memory that was let go
+    scratch = [yoke.zeros((256, 256)) for _ in range(4)]  # would reuse released memory
     graph.replay()
     assert result.item() == 2 * 256 * 256
     del graph, scratch
     gc.collect()
-    assert result.item() == 2 * 256 * 256  # a result outlives its graph
+    assert result.item() == 2 * 256 * 256  # the result outlives the graph
 
 
 def test_memory_that_is_freed_within_the_capture_serves_again_within_it():
@@ -220,7 +220,7 @@ def test_another_thread_waits_without_harm_to_a_capture(call):
             told.append(error)
 
     if yoke.current_device().kind == "cpu" and "Stream" in call.__code__.co_names:
-        return  # it has none
+        return  # the CPU has no streams
     graph = yoke.Graph()
     x = yoke.ones((8,))
     with graph.capture():
@@ -265,7 +265,7 @@ def test_threads_that_wait_all_the_time_never_meet_a_capture():
 
 def test_memory_that_runs_out_within_a_capture_is_taken_from_what_waits():
     if yoke.current_device().kind == "cpu":
-        return  # nobody knows how much of it there is
+        return  # the amount of host memory is unknown
     if yoke.mem_get_info()[1] > 4 << 30:
         pytest.skip("takes most of the memory: not on a GPU that others use")
     yoke.empty_cache()
@@ -276,7 +276,7 @@ def test_memory_that_runs_out_within_a_capture_is_taken_from_what_waits():
     x = yoke.ones((8,))
     graph = yoke.Graph()
     with graph.capture():
-        yoke.empty((3 * tenth,))  # of another size than those that wait
+        yoke.empty((3 * tenth,))  # larger than the cached blocks
         total = (x * 3).sum()
     graph.replay()
     assert total.item() == 24
@@ -304,7 +304,7 @@ def test_a_graph_holds_what_another_graph_has_made():
         result = made * 2.0
     del made, first
     gc.collect()
-    others = [yoke.full((1000,), -1.0) for _ in range(8)]  # which would get its memory
+    others = [yoke.full((1000,), -1.0) for _ in range(8)]  # would reuse the memory of `made`
     second.replay()
     assert result.tolist() == [8.0] * 1000
     del others
@@ -327,7 +327,7 @@ def test_a_graph_of_a_parameter_that_has_moved_is_refused():
     with other.capture():
         y = x * 2
     graph.replay()
-    net.float()  # which moves nothing
+    net.float()  # moves no parameter
     graph.replay()
     net.double()
     for _ in range(2):
@@ -355,4 +355,4 @@ def test_a_graph_that_was_captured_after_a_move_goes_on():
     graph.replay()
     assert view.tolist() == [4, 4] and leaf.tolist() == [1, 1]
     del graph
-    yoke.ones(1).to_(yoke.int32)  # no graph is left that could be told
+    yoke.ones(1).to_(yoke.int32)  # no graph is left to notify

@@ -1,6 +1,7 @@
-"""What a careless or hostile script may hand to the binding: it gets an error, as it was raised; the host goes on.
+"""Inputs of a careless or hostile script to the binding: the script gets an error, unchanged if the script raised it, and the host
+program goes on.
 
-What used to end Python runs in a child process, so that one such test cannot hide the others.
+Cases that used to end Python run in a child process, so that such a test cannot hide other tests.
 """
 
 import copy
@@ -20,7 +21,7 @@ from yoke import _yoke, nn, optim
 
 
 def objects():
-    """One object of each class that the binding makes."""
+    """Returns an object of each class of the binding."""
     x = nn.Parameter(yoke.ones(2))
     options = {"lr": 0.1, "momentum": 0, "weight_decay": 0, "nesterov": False, "master_weights": False}
     region, scope = _yoke._AutocastRegion(None, True, True), _yoke._CheckpointScope("full", [], None, None, False)
@@ -30,14 +31,14 @@ def objects():
 
 
 def in_child(code):
-    """The output of a script in a process of its own, which must end well."""
+    """Returns the output of a script in a separate process, which must end well."""
     done = subprocess.run([sys.executable, "-c", "import yoke\n" + textwrap.dedent(code)], capture_output=True, text=True,
                           timeout=120)
     assert done.returncode == 0, f"ended with {done.returncode}: {done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-# ---- objects that __init__ never saw ---------------------------------------------------------------------------------
+# ---- Objects without __init__ ----------------------------------------------------------------------------------------
 
 
 def test_an_object_that_init_never_saw_is_refused_as_receiver_and_argument():
@@ -143,15 +144,15 @@ def test_a_scaler_is_pickled_as_its_state(protocol):
     assert not pickle.loads(pickle.dumps(yoke.GradScaler(enabled=False), protocol)).is_enabled()
 
 
-# ---- conversions that raise ------------------------------------------------------------------------------------------
+# ---- Failing conversions ---------------------------------------------------------------------------------------------
 
 
 class Own(Exception):
-    """Raised by the values below: it must come out as it is."""
+    """Error of the values below, which must come out unchanged."""
 
 
 def raising(name, *others, base=object, kind=Own):
-    """An object whose special method of that name raises; those of other names do what is needed to be asked for it."""
+    """Returns an object whose special method of this name raises. The methods in `others` work, so that a caller reaches the first."""
     def method(self, *arguments):
         raise kind("on purpose")
 
@@ -223,7 +224,7 @@ def test_a_string_with_a_nul_is_shown_and_not_cut(call):
         call()
 
 
-# ---- modules that hold themselves ------------------------------------------------------------------------------------
+# ---- Modules in cycles -----------------------------------------------------------------------------------------------
 
 
 def cycle():
@@ -262,14 +263,14 @@ def test_a_shared_module_stands_under_each_name_and_is_entered_once():
     net = nn.Sequential(shared, shared)
     assert list(net.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
     assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias"]
-    for _ in range(60):  # 2^60 ways lead to it
+    for _ in range(60):  # 2^60 paths lead to the layer
         net = nn.Sequential(net, net)
     assert len(list(net.parameters())) == 2 and len(list(net.modules())) == 62
     net.eval().to(yoke.float64)
     assert shared.weight.dtype is yoke.float64
 
 
-# ---- hosts that write a comma for the point --------------------------------------------------------------------------
+# ---- Host programs with a decimal comma ------------------------------------------------------------------------------
 
 
 def test_texts_are_the_same_where_the_host_writes_a_comma_for_the_point(comma_locale, tmp_path):

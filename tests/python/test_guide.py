@@ -1,4 +1,4 @@
-"""The pages of the guide: every snippet runs, top to bottom, and prints what stands behind it; every name in them exists."""
+"""The pages of the guide: every snippet runs, top to bottom, and prints the text behind the line; every name exists."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def text(page):
 
 
 def run(command, **options):
-    """What a snippet prints, on the CPU and with no setting of the caller's."""
+    """Returns the output of a snippet, on the CPU and without the caller's settings."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("YOKE_") or name == "YOKE_BUILD_DIR"}
     env.update(YOKE_DEVICE="cpu", PATH=os.pathsep.join([os.path.dirname(sys.executable), env["PATH"]]))
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, **options)

@@ -1,4 +1,4 @@
-"""What users of PyTorch write out of habit works, or the error says how it is written here."""
+"""Habits of PyTorch users: such calls work, or the error says how to write the call in Yoke."""
 
 import inspect
 
@@ -12,7 +12,7 @@ CREATORS = {"empty": (), "zeros": (), "ones": (), "rand": (), "randn": (), "rand
 
 
 
-# ---- Shapes one by one -----------------------------------------------------------------------------------------------
+# ---- Shapes as single numbers ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("op", CREATORS)
@@ -55,7 +55,7 @@ def test_a_number_that_may_mean_another_argument_still_does():
 
 
 def test_every_op_of_the_table_keeps_the_rule():
-    """The list is the last required argument and no number may follow it: then, and only then, two ints may stand in it."""
+    """Two ints may stand in place of the list if and only if the list is the last required argument and no number may follow."""
     found = set()
     for op in dir(yoke):
         function = getattr(yoke, op)
@@ -71,7 +71,7 @@ def test_every_op_of_the_table_keeps_the_rule():
             except yoke.TypeError as error:
                 assert "takes at most" in str(error) and op in ("split", "roll", "full"), (op, str(error))
             except (yoke.ValueError, yoke.IndexError):
-                pass  # a shape that does not fit, which was read as one
+                pass  # read as a shape that does not fit
             else:
                 assert op not in ("split", "roll", "full")
     assert found >= {"zeros", "randint", "reshape", "view", "permute", "expand", "tile", "flip", "pad", "split", "roll",

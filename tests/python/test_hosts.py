@@ -1,4 +1,4 @@
-"""Python beside other hosts of one process: Lua states that come and go, and the library's own shutdown, leave it its log."""
+"""Python beside other host programs of a process: Lua states that come and go, and the library's shutdown, leave Python's log alone."""
 
 import ctypes
 import ctypes.util
@@ -10,7 +10,7 @@ import pytest
 
 LUA = ctypes.util.find_library("lua5.4") or ctypes.util.find_library("lua-5.4") or ctypes.util.find_library("lua")
 
-# Each of these was read before it is changed, which is warned of once.
+# Each of these variables was read before its change; a change causes a single warning.
 PRELUDE = """
 import ctypes, os, sys, warnings
 import yoke

@@ -1,4 +1,4 @@
-"""index_select: rows by number, from any strides, with a gradient that adds up what was named twice."""
+"""index_select: rows by number, from any strides, with a gradient that adds up repeated rows."""
 
 import numpy as np
 import pytest

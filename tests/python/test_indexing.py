@@ -1,4 +1,4 @@
-"""x[…] and x[…] = y against NumPy: hundreds of random keys, their values and gradients, and what is refused."""
+"""x[…] and x[…] = y against NumPy: hundreds of random keys, their values and gradients, and refused keys."""
 import numpy as np
 import pytest
 
@@ -24,7 +24,7 @@ def random_integers(rng, length, shape, as_what):
 
 def random_key(rng, shape):
     """A key of up to len(shape) items and some new axes, as NumPy takes it."""
-    # The index tensors of one key broadcast: each has this shape, or axes of length 1 in it.
+    # The index tensors of a key broadcast: each tensor has this shape, or axes of length 1.
     common = tuple(int(n) for n in rng.integers(1, 4, rng.integers(0, 3)))
     key, axis, stops = [], 0, int(rng.integers(1, len(shape) + 1))
     ellipsis_at = int(rng.integers(0, stops + 3))
@@ -68,14 +68,14 @@ def random_key(rng, shape):
 
 
 def as_tensors(rng, key):
-    """The same key with some of its arrays as tensors."""
+    """Returns the key with some of its arrays as tensors."""
     def convert(item):
         return yoke.tensor(item) if isinstance(item, np.ndarray) and rng.random() < 0.7 else item
     return tuple(map(convert, key)) if isinstance(key, tuple) else convert(key)
 
 
 def numpys(x, key):
-    """NumPy's x[key], or the error that it raises."""
+    """Returns NumPy's x[key], or its error."""
     try:
         return x[key]
     except (IndexError, ValueError) as error:
@@ -123,7 +123,7 @@ def random_value(rng, shape, key):
         return float(rng.standard_normal())
     own = tuple(n if rng.random() < 0.7 else 1 for n in shape[int(rng.integers(0, len(shape) + 1)):])
     only = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-    is_mask = isinstance(only, (np.ndarray, list)) and np.asarray(only).dtype == bool  # NumPy takes one axis there
+    is_mask = isinstance(only, (np.ndarray, list)) and np.asarray(only).dtype == bool  # NumPy takes a single axis there
     more = len(own) == len(shape) and not is_mask and rng.random() < 0.1
     return rng.standard_normal((1,) * more + own)
 
@@ -171,7 +171,7 @@ def test_recorded_assignment_has_numpys_values_and_gradients(seed):
     np.testing.assert_array_equal(base.grad.numpy(), stays)
     if not isinstance(value, np.ndarray):
         return
-    # Which element of the values each written place got: places that were named twice hold the last.
+    # Finds the element of the values in each written place: repeated places hold the last element.
     numbers = np.arange(value.size, dtype=np.int64).reshape(value.shape)
     writer = np.full(x.shape, -1)
     writer[key] = numbers
@@ -230,7 +230,7 @@ def test_what_is_named_out_of_range_is_an_index_error_that_says_where():
         x[:, [0, 4]]
     with pytest.raises(yoke.IndexError, match=r"the index\[1, 0\] is -4; along an axis of length 3 use -3 to 2"):
         x[yoke.tensor([[0, 1], [-4, 2]])] = 1.0
-    if yoke.current_device().kind == "cpu":  # a device finds it while it writes, and leaves out that row alone
+    if yoke.current_device().kind == "cpu":  # a device finds the index during the write, and leaves out that row alone
         assert x.sum().item() == 0
     with pytest.raises(yoke.IndexError, match=r"mask of shape \[4\] stands for axes 0 to 0 of shape \[3, 4\]"):
         x[yoke.tensor([True, False, True, True])]

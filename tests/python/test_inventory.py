@@ -1,6 +1,6 @@
-"""The inventory of every machine that the fake edge can be: what is said of each card, and why it cannot be used.
+"""The inventory of every machine of the fake edge: the facts about each card, and the reason if a card is not usable.
 
-Each machine is a process of its own, over a fake management library and a fake root.
+Each machine is a separate process, over a fake management library and a fake root.
 """
 import json
 import os
@@ -23,7 +23,7 @@ if not LIBRARY.is_file():
 
 
 def look(folder, scenario, *arguments, check=True, **variables):
-    """What a process sees on the machine of a scenario: a name, or its keys."""
+    """Returns a process's view of the machine of a scenario: a name, or its keys."""
     if isinstance(scenario, dict):
         path = folder / "machine.json"
         path.write_text(json.dumps({"about": "a machine of this test", **scenario}))
@@ -44,7 +44,7 @@ def column(seen, key):
 
 
 def holds(seen, **wanted):
-    """Each column is this; a text for `reason` is a part of it, "" none."""
+    """Checks the columns. A text for `reason` is a part of the reason, "" for no reason."""
     for key, values in wanted.items():
         if key == "reason":
             for part, text in zip(values, column(seen, "reason"), strict=True):
@@ -53,7 +53,7 @@ def holds(seen, **wanted):
             assert column(seen, key) == values, key
 
 
-# Of each machine what sets it apart.
+# Facts that set each machine apart.
 MACHINES = {
     "8xH100-nvlink": dict(kind=[1] * 8, reason=[""] * 8, visible=list(range(8)), nvlinks_active=[18] * 8,
                           cc_major=[9] * 8, multiprocessors=[132] * 8, numa_node=[0] * 4 + [1] * 4,
@@ -223,7 +223,7 @@ def test_a_sleeping_card_is_asked_nothing(tmp_path):
     assert "nvmlInitWithFlags" in calls.read_text() and "Device" not in calls.read_text().replace("DeviceGetCount", "")
 
 
-# ---- A library that hangs -------------------------------------------------------------------------------------------
+# ---- A hanging library ----------------------------------------------------------------------------------------------
 
 
 def test_a_call_that_hangs_is_left_behind_and_named(tmp_path):

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tests" / "fakes" / "edge"))
 
 
 def on(scenario, folder, code, **more):
-    """What a script prints on the machine of a scenario."""
+    """Returns the output of a script on the machine of a scenario."""
     if not (BUILD / "tests/fakes/edge/libnvidia-ml.so.1").exists():
         pytest.skip("built without the fake edge")
     import render

@@ -1,4 +1,6 @@
-"""A program whose device is lost to a kernel's failure, on the fake device: it is told, gives everything back and ends."""
+"""A program that loses its device to a kernel's failure, on the fake device: the program gets the error, returns its memory and
+ends.
+"""
 
 import os
 import subprocess
@@ -56,7 +58,7 @@ yoke.empty_cache()
 
 @pytest.mark.parametrize("seed", range(4))
 def test_without_caches_each_release_meets_the_loss_and_it_is_one_line_all_the_same(seed, monkeypatch):
-    monkeypatch.setenv("FAKE_CUDA_SEED", str(seed))  # what is started fails at once, or later
+    monkeypatch.setenv("FAKE_CUDA_SEED", str(seed))  # started work fails at once, or later
     _, logged = lines_of("""
 yoke.set_caching(False)
 try:
@@ -70,7 +72,7 @@ yoke.empty_cache()
 
 
 def test_without_caches_a_product_that_fails_says_why_whatever_its_workspace_meets(monkeypatch):
-    monkeypatch.setenv("YOKE_CUBLASLT_AUTOTUNE", "1")  # whose trials have a workspace
+    monkeypatch.setenv("YOKE_CUBLASLT_AUTOTUNE", "1")  # the trials have a workspace
     said, _ = lines_of("""
 yoke.set_caching(False)
 del os.environ["FAKE_CUDA_WORK_FAIL"]

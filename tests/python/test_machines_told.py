@@ -1,6 +1,7 @@
-"""What is reported of machines that differ from most: the inventory, the doctor's findings and who would be chosen.
+"""Reports on unusual machines: the inventory, the doctor's findings and the chosen devices.
 
-Each stands in machines_told.txt. After a change that is meant, YOKE_UPDATE_GOLDENS=1 writes it anew; read the difference.
+Each report stands in machines_told.txt. After an intended change, YOKE_UPDATE_GOLDENS=1 writes the file anew; read the
+difference.
 """
 import os
 import pathlib

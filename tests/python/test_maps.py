@@ -22,7 +22,7 @@ def dense(x):
     return x.to(dtype=x.dtype).contiguous().clone()
 
 
-# {name: a view of `rows` x `length` elements, or what broadcasts to it}
+# {name: function that makes a view of `rows` x `length` elements, or a tensor that broadcasts to this shape}
 OPERANDS = {
     "dense": lambda rows, length, dtype: numbers((rows, length), dtype),
     "a row": lambda rows, length, dtype: numbers((length,), dtype),

@@ -1,4 +1,4 @@
-"""What a user who hunts a leak looks at: the count of tensors, and a cache that is switched off."""
+"""Tools of a user who hunts a leak: the count of tensors, and a disabled cache."""
 import gc
 import os
 import subprocess
@@ -15,7 +15,7 @@ def test_the_count_of_live_tensors_grows_with_what_the_tape_keeps():
     total = yoke.exp(w)
     kept = len(yoke.saved_tensors(total))
     assert kept == 1 and yoke.live_tensor_count() == count + 2 + kept
-    for step in range(5):  # a sum of losses, each of which holds its own graph
+    for step in range(5):  # a sum of losses; each loss holds its own graph
         total = total + yoke.exp(w)
         assert yoke.live_tensor_count() == count + 2 + kept * (2 + step)
     total.sum().backward()

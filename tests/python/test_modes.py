@@ -1,4 +1,4 @@
-"""Grad mode, autocast, devices and streams belong to the context: tasks, generators and threads that overlap leave nothing behind."""
+"""Grad mode, autocast, devices and streams belong to the context: overlapping tasks, generators and threads leave no mode behind."""
 
 import asyncio
 import contextvars
@@ -14,7 +14,7 @@ from yoke import _modes
 
 
 def grad():
-    """Asked in both ways: what the library says, and what it does."""
+    """Returns the mode, asked in two ways: by the library's answer, and by its effect."""
     recorded = (yoke.ones(2, requires_grad=True) * 2).requires_grad
     assert recorded == yoke.is_grad_enabled()
     return recorded
@@ -33,7 +33,7 @@ def stream():
     return yoke.current_stream(DEVICE) == STREAM
 
 
-# How a block is opened, how its mode is asked for, and what is said without the block.
+# How to open a block, how to ask for its mode, and the answer without the block.
 MODES = pytest.mark.parametrize("block, ask, outside", [
     pytest.param(yoke.no_grad, grad, True, id="no_grad"),
     pytest.param(lambda: yoke.set_grad_enabled(False), grad, True, id="set_grad_enabled"),
@@ -78,7 +78,7 @@ def test_tasks_and_threads_begin_with_the_blocks_of_those_that_made_them(block, 
     async def child(end):
         first = ask()
         await end.wait()
-        return first, ask()  # the block that it was made in has ended by now
+        return first, ask()  # the block of its creation has ended by now
 
     async def main():
         end = asyncio.Event()
@@ -92,7 +92,7 @@ def test_tasks_and_threads_begin_with_the_blocks_of_those_that_made_them(block, 
     assert asyncio.run(main()) == (not outside, not outside, not outside, outside)
     seen = []
     with block():
-        thread = threading.Thread(target=lambda: seen.append(ask()))  # which begins with an empty context
+        thread = threading.Thread(target=lambda: seen.append(ask()))  # the thread begins with an empty context
         thread.start()
         thread.join()
     assert seen == [outside] and ask() is outside
@@ -133,7 +133,7 @@ def test_a_block_may_end_in_another_context_or_thread(block, ask, outside, monke
     pruned, prune = [], _modes.prune
     monkeypatch.setattr(_modes, "prune", lambda: (pruned.append(1), prune()))
     assert ask() is outside and copied.run(ask) is outside and older.run(ask) is outside
-    assert len(pruned) == 2  # once in each context that still had the block
+    assert len(pruned) == 2  # once in each context with the block
     generator = late()
     next(generator)
     thread = threading.Thread(target=generator.close)
@@ -172,7 +172,7 @@ def test_an_asynchronous_generator_that_is_left_leaves_nothing(block, ask, outsi
         async for _ in items():
             break
         gc.collect()
-        await asyncio.sleep(0)  # the loop closes it in a task of its own
+        await asyncio.sleep(0)  # the loop closes the generator in a separate task
         await asyncio.sleep(0)
         return ask()
 
@@ -237,7 +237,7 @@ def test_what_is_set_inside_a_block_ends_with_it():
             assert yoke.current_stream(DEVICE) == other
     assert not stream() and yoke.current_stream(DEVICE) != other
     default = yoke.current_stream(DEVICE)
-    with yoke.no_grad():  # which is no block of streams: it is the thread's
+    with yoke.no_grad():  # opens no block of streams: set_stream() acts on the thread
         yoke.set_stream(other)
         yoke.set_device(yoke.current_device())
     assert yoke.current_stream(DEVICE) == other and grad()
@@ -268,7 +268,7 @@ def test_what_is_set_without_a_block_is_the_threads():
     yoke.set_grad_enabled(False)
     with block:
         assert not grad()
-    assert not grad()  # what the block found the second time
+    assert not grad()  # the mode that the block found the second time
     yoke.set_grad_enabled(True)
 
 

@@ -1,4 +1,4 @@
-"""Collectives of NCCL in one process with several cards: values, groups, and what is refused."""
+"""Collectives of NCCL in a process with several cards: values, groups, and refused calls."""
 import gc
 import itertools
 import math
@@ -119,7 +119,7 @@ def test_tensors_of_host_and_card_take_turns_and_stand_in_one_scope():
 def test_a_rank_alone_has_what_it_gives():
     group, = init(1)
     t, out = yoke.arange(4, dtype="float32", device=card(0)), yoke.zeros(4, device=card(0))
-    group.all_reduce(t, "avg")  # a group of one device needs no scope
+    group.all_reduce(t, "avg")  # a group of a single device needs no scope
     group.all_gather(out, t)
     assert out.tolist() == [0., 1., 2., 3.]
 
@@ -182,8 +182,7 @@ def test_a_rank_that_gives_up_ends_the_calls_of_all():
     assert all("CancelledError" in each and "enough" in each for each in found), found
 
 
-# ---- Refused arguments
-# ----------------------------------------------------------------------------------------------
+# ---- Refused arguments ----------------------------------------------------------------------------------------------
 
 def test_a_call_outside_of_a_scope_is_refused_and_the_groups_go_on():
     groups = init(2)

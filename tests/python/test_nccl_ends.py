@@ -1,4 +1,4 @@
-"""Groups over NCCL on emulated cards: memory of calls that nobody waits for, and how a process with such calls ends."""
+"""Groups over NCCL on emulated cards: memory of calls without a wait, and the end of a process with such calls."""
 import json
 import signal
 import subprocess
@@ -21,7 +21,7 @@ yoke.set_device(card)
 
 
 def on_cards(script, folder, ranks=2, **variables):
-    """What each rank prints, as JSON."""
+    """Returns the output of each rank, read as JSON."""
     outs, _ = yoke_run([sys.executable, "-c", BEGIN + script], machine(folder, ranks, **variables), ranks)
     return [json.loads(out) for out in outs]
 
@@ -129,7 +129,7 @@ print(json.dumps([before, settled(before)]))
 
 ENDS = {"return": ("pass", 0), "exit": ("sys.exit(7)", 7), "error": ("raise ValueError('enough')", 1),
         "TERM": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -signal.SIGTERM), "finalize": ("yoke.comm.finalize()", 0),
-        "part": ("del group, works", 0)}  # of a group that split gave
+        "part": ("del group, works", 0)}  # a group made by split
 CALLS = """
 y = yoke.ones(3, device=card)
 group.all_reduce(y)
@@ -146,7 +146,7 @@ print("begun", flush=True)
 
 
 def started(way, folder, is_alone):
-    """Two ranks that end that way amid calls; `is_alone`: rank 1 hangs and makes none of these."""
+    """Starts two ranks that end in this way amid calls; `is_alone`: rank 1 hangs and makes no such calls."""
     end, _ = ENDS[way]
     script = f"WAY, IS_ALONE, FOLDER = {way!r}, {is_alone}, {str(folder)!r}\n" + BEGIN + CALLS + end
     return [subprocess.Popen([sys.executable, "-c", script], env=each, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -154,7 +154,7 @@ def started(way, folder, is_alone):
 
 
 def ended(process):
-    """The exit code, seconds from the end of the script to that of the process, and what it said."""
+    """Returns the exit code, the seconds from the end of the script to the end of the process, and the output."""
     assert process.stdout.readline() == "begun\n", process.communicate()
     began = time.monotonic()
     out, error = process.communicate(timeout=60)

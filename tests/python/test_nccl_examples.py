@@ -15,7 +15,7 @@ STEPS = 3
 pytestmark = pytest.mark.skipif(not IS_BUILT or "libasan" in os.environ.get("LD_PRELOAD", ""),
                                 reason="a sanitizer, or no emulated CUDA module, no fake NVML or no command was built")
 
-# Runs an example as it stands, and writes what its network came to: FOLDER EXAMPLE OPTION...
+# Runs an unchanged example, and writes the final values of its network: FOLDER EXAMPLE OPTION...
 HELD = {"Python": """
 import os, runpy, sys
 import yoke
@@ -105,7 +105,7 @@ def train_gpt(environment, ranks, *words):
     told = [json.loads(out) for out in yoke_run([sys.executable, "-c", script, *words], environment, ranks)[0]]
     assert [used for used, *_ in told] == [words[0] == "nccl"] * ranks
     assert all(parameters == told[0][2] for *_, parameters in told)
-    assert len({str(losses) for _, losses, _ in told}) == ranks  # of texts of its own
+    assert len({str(losses) for _, losses, _ in told}) == ranks  # each rank has its own texts
     return told[0][2]
 
 

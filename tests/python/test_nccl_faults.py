@@ -1,4 +1,4 @@
-"""What may happen to ranks that call NCCL: every rank that lives has the right error in time, and ends."""
+"""Faults of ranks that call NCCL: every living rank raises the right error in time, and ends."""
 import concurrent.futures
 
 import pytest
@@ -9,8 +9,8 @@ from nccl_ranks import IS_BUILT, start
 pytestmark = pytest.mark.skipif(not (EMULATED and IS_BUILT), reason="no emulated CUDA module, no fake NCCL or no command was built")
 
 LATE = 1.  # seconds, for deadlines that run out
-PATIENT = 20.  # and of those that are not
-SOON = 5.  # in which what is heard at once has been told, also on a machine that is busy
+PATIENT = 20.  # seconds, for deadlines that hold
+SOON = 5.  # for errors reported at once, also on a busy machine
 MADE = """group = yoke.comm.init(timeout={timeout}, init_timeout=20., device=card)
 t = ones()
 group.all_reduce(t)
@@ -40,7 +40,7 @@ def all_told(said, kind, *words, seconds=SOON, but=(), seconds_at_least=0.):
     return next(iter(errors.values()))[2]
 
 
-# ---- Calls that differ ----------------------------------------------------------------------------------------------
+# ---- Different calls ------------------------------------------------------------------------------------------------
 
 DIFFERENT = {
     "op": ("all_reduce(t)", "broadcast(t, 0)", "called broadcast of 4 float32 on a device, root 0"),
@@ -72,7 +72,7 @@ told(reduce)
 """)
     first = all_told(said, "CollectiveError", word, "rank 1 (host", "all ranks make the same calls in the same order")
     assert "do not agree" in first and first.count(" called ") == 2, said
-    for each in said:  # and so ends each later call
+    for each in said:  # each later call fails likewise
         assert len(each.lines) == 2 and each.lines[1].startswith("CollectiveError") and word in each.lines[1], said
 
 
@@ -121,7 +121,7 @@ for work in works:  # none on a rank that had heard of it
     assert any(len(each.lines) == 3 for each in said), said
 
 
-# ---- Ranks that fail ------------------------------------------------------------------------------------------------
+# ---- Failing ranks --------------------------------------------------------------------------------------------------
 
 LEAVES = {
     "killed": ("os.kill(os.getpid(), signal.SIGKILL)", -9, "died: its connection ended"),
@@ -137,8 +137,9 @@ def test_a_rank_that_ends_is_named_on_all_others(how, victim):
     action, status, word = LEAVES[how]
     said = made(f"if rank == {victim}: {action}\ntold(reduce)\n")
     assert said[victim].status == status, said
-    if victim:  # rank 0 keeps the table by which the others agree
-        # A process that ends by an error may end the group amid its last call, before the others make the next one.
+    if victim:  # rank 0 keeps the store for the other ranks' agreement
+        # A process that ends by an error may end the group amid its last call, before the other ranks make the next
+        # call.
         call = "all_reduce" if how in ("exits", "raises") else "all_reduce of 4 float32 on a device"
         all_told(said, "CollectiveError", word, f"rank {victim} (host", call, but=[victim])
     for rank, each in enumerate(said):
@@ -173,7 +174,7 @@ if rank != 1: os._exit(0)  # rank 0 would wait for the stopped one
 """, timeout=LATE, stopped=(1,) if how == "stopped" else ())
     all_told(said, "TimeoutError", "rank 1 (host", "did not come in time to all_reduce of 4 float32 on a device",
              seconds=LATE + 1, seconds_at_least=LATE / 2, but=(1,))
-    if how == "late":  # and so hears who comes then
+    if how == "late":  # so the group still reports to a late rank
         assert said[1].status == 0 and said[1].out.startswith("TimeoutError") and "rank 1 (host" in said[1].out, said
 
 
@@ -243,7 +244,7 @@ print(before, thread_count(), yoke.memory_allocated(card), file=sys.stderr)
         assert each.lines[0] in ("CancelledError", "None") and each.lines[1:] == ["CollectiveError", "True True True"], said
 
 
-# ---- Calls of NCCL that fail -----------------------------------------------------------------------------------
+# ---- Failing calls of NCCL ------------------------------------------------------------------------------------------
 
 EVERY_CALL = """
 import threading
@@ -285,13 +286,13 @@ AT_END = ["ncclMemFree", "ncclCommWindowDeregister", "ncclCommDeregister", "nccl
 
 
 def at_once(cases, run):
-    """What run(case) gives, by case; several at a time, since most of them wait."""
+    """Returns the results of run(case), by case. Several cases run at a time, because most cases wait."""
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         return dict(zip(cases, pool.map(run, cases), strict=True))
 
 
 def with_fault(program, function, what, **options):
-    """Ranks of which one, rank 0 where only that one makes the call, meets a fault in its first call of a function."""
+    """Starts ranks and lets a rank meet a fault in its first call of a function: rank 1, or rank 0 if only rank 0 makes the call."""
     windows = {"FAKE_NCCL_NO_WINDOWS": "1"} if function.endswith(("CommRegister", "CommDeregister")) else {}
     fault = {0 if function == "ncclGetUniqueId" else 1: {"FAKE_NCCL_FAIL": f"{function}@1={what}"}}
     return start(program, 2, environments=fault, **windows, **options)
@@ -303,7 +304,7 @@ def test_each_call_of_nccl_that_fails_is_told_on_all_ranks_and_nothing_is_left()
         kind = "CollectiveError" if function == "ncclGetUniqueId" else "InternalError"
         text = all_told(said, kind, "a failure that the test asked for", f"rank {int(function != 'ncclGetUniqueId')} (host", "nccl: ")
         assert function in text and "(3)" in text, said
-        assert [each.lines[1] for each in said] == ["True"] * 2, said  # nothing is held
+        assert [each.lines[1] for each in said] == ["True"] * 2, said  # no resource is held
 
     at_once([*IN_MAKING, *OF_MEMORY, *CALLS], check)
 
@@ -319,7 +320,7 @@ def test_calls_of_nccl_that_fail_at_the_end_are_warned_of_and_the_ranks_end_well
 
 @pytest.mark.parametrize("result, name, kind", [(3, "ncclInternalError", "InternalError"), (6, "ncclRemoteError", "CollectiveError")])
 def test_an_asynchronous_error_is_told_with_its_rank_before_the_deadline(result, name, kind):
-    # Rank 1's communicator fails amid its second call, which does not end.
+    # Rank 1's communicator fails amid its second call, and the call does not end.
     said = made("told(reduce)\n", 2, FAKE_NCCL_ASYNC=f"2@1={result}", FAKE_NCCL_STUCK="1@2")
     all_told(said, kind, "rank 1 (host", name, f"({result})", "all_reduce of 4 float32 on a device")
     # The call was done, and the next one is refused.

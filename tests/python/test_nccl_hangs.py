@@ -1,4 +1,4 @@
-"""Calls of NCCL that never return: all ranks are told which rank hangs, in time, and each process ends with its own exit code."""
+"""Calls of NCCL that never return: all ranks name the hanging rank, in time, and each process ends with its own exit code."""
 import pytest
 
 from conftest import EMULATED
@@ -7,7 +7,7 @@ from test_nccl_faults import AT_END, CALLS, EVERY_CALL, FAILS, LATE, OF_MEMORY, 
 
 pytestmark = pytest.mark.skipif(not (EMULATED and IS_BUILT), reason="no emulated CUDA module, no fake NCCL or no command was built")
 
-ENDED = 7.  # seconds in which a process ends beside what hangs: 6, and one for a machine that is busy
+ENDED = 7.  # seconds until a process with a hanging call ends: 6, and 1 for a busy machine
 HANGS = EVERY_CALL.format(timeout=LATE) + """
 thread = threading.Thread(target=lambda: told(calls), daemon=True)
 thread.start()
@@ -32,8 +32,8 @@ def test_each_call_of_nccl_that_hangs_is_told_at_the_deadline_with_its_rank():
         culprit, other = (0, 1) if function == "ncclGetUniqueId" else (1, 0)
         assert name == "TimeoutError" and f"rank {culprit} (host" in text and f"rank {other} (host" not in text, said
         assert "in time" in text or function in text, said
-        assert all(each.split(" ", 2)[2] == text for each in said[1].lines), said  # another thread of that rank is told the same
-        assert float(after) < LATE + 2, said  # the calls before take their time
+        assert all(each.split(" ", 2)[2] == text for each in said[1].lines), said  # another thread of this rank gets the same error
+        assert float(after) < LATE + 2, said  # earlier calls take time
 
     at_once(["ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError", *OF_MEMORY, *CALLS], check)
 
@@ -46,7 +46,7 @@ def test_a_library_that_does_not_tell_its_version_is_named_on_all_ranks():
 
 
 def end_of(said):
-    """Seconds from the line in which each rank tells when its script ended to the end of the last process."""
+    """Returns the seconds from the first rank's report that its script ended to the end of the last process."""
     return max(each.ended for each in said) - min(float(each.lines[-1]) for each in said)
 
 

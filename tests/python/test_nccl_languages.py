@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not IS_BUILT or not LUA or not C.is_file(), reas
 
 
 def run(language, device, ways, environment, size, living=None):
-    """Returns {a line's first word: what follows it, of each living rank}; the other ranks are killed."""
+    """Returns {first word of a line: rest of the line, for each living rank}; the other ranks are killed."""
     command = [str(word) for word in (*PROGRAMS[language], device, *ways)]
     ranks = [subprocess.Popen(command, env=each, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
              for each in under_torchrun(environment, size)]
@@ -38,7 +38,7 @@ def numbers(text):
 def check(found, host, way):
     """Compares the bits of all ranks and languages with each other, and their values with the host's."""
     bits = {text for ranks in found.values() for text in ranks[way]}
-    assert len(bits) == 1, way  # of all ranks, in all languages
+    assert len(bits) == 1, way  # the bits are equal on all ranks, in all languages
     for got, right in zip(numbers(bits.pop()), numbers(host[way][0]), strict=True):
         assert got == pytest.approx(right, rel=0, abs=ROUNDS.get(way, 1e-5)), way
 
@@ -52,7 +52,7 @@ def test_hooks_no_sync_and_joins_of_lua_and_c_are_those_of_the_host(tmp_path, si
     for way in WAYS:
         check(found, host, way)
     assert found["C"]["hook"] == found["C"]["plain"]
-    assert len({found["C"][way][0] for way in WAYS}) == len(WAYS)  # each way is one of its own
+    assert len({found["C"][way][0] for way in WAYS}) == len(WAYS)  # the ways differ in their bits
 
 
 @pytest.mark.parametrize("size, seed", [(3, 5), *[(4, 9)] * SOAKS])

@@ -1,4 +1,6 @@
-"""A rank is lost amid a backward that the others have stepped behind: nobody goes on from gradients that the cards did not reduce."""
+"""A rank is lost amid a backward, and the other ranks have already stepped: no rank goes on from gradients that the cards did not
+reduce.
+"""
 import json
 import os
 import subprocess
@@ -12,10 +14,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RANKS = 3
 pytestmark = pytest.mark.skipif(not IS_BUILT, reason="no emulated CUDA module, no fake NVML or no command was built")
 
-# DEVICE FOLDER WAY LIVING: rank 2 dies between two buckets of a backward, over NCCL when the others are behind theirs.
-# LIVING says what those do then: "01", that both make a step; "load", that they load what was saved before they
-# regroup. Each prints what regroup said, its parameters when all were whole, and those behind the regroup and behind
-# three more steps.
+# DEVICE FOLDER WAY LIVING: rank 2 dies between two buckets of a backward; over NCCL, after the other ranks have
+# passed their backward. LIVING gives the other ranks' next action: "01", both make a step; "load", they load the
+# saved state before regroup. Each rank prints the answer of regroup, and its parameters while all ranks were whole,
+# after regroup and after three more steps.
 PROGRAM = """
 import json, os, pathlib, signal, sys, time
 import yoke

@@ -1,6 +1,6 @@
-"""One rank through NCCL: making, every collective, works, memory, abort and end, on a card or an emulated one.
+"""A single rank through NCCL: making, every collective, works, memory, abort and end, on a card or an emulated card.
 
-./dev gpu runs this file over the true NCCL: one card proves a group of one rank, and no more.
+./dev gpu runs this file over the true NCCL: a card proves a group of a single rank, and no more.
 """
 import functools
 import gc
@@ -18,7 +18,7 @@ CARD = f"{DEVICE}:0"
 
 @functools.cache
 def lacking():
-    """Why NCCL cannot serve here; "" if it can. A process of its own asks, so that this one maps no library for it."""
+    """Returns why NCCL does not serve here; "" if NCCL serves. A separate process asks, so this process maps no library."""
     if DEVICE == "cpu":
         return "the host has no NCCL"
     program = "import yoke\ntry: yoke.comm.init('nccl', rank=0, world_size=1)\nexcept yoke.DeviceUnavailableError as error: print(error)"

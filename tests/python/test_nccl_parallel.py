@@ -277,11 +277,11 @@ def test_the_examples_of_all_languages_train_alike(tmp_path, language):
         line, = (line for line in out.splitlines() if line.startswith("losses: "))
         return [float.fromhex(loss) for loss in line.split()[1:]]
     assert losses(outs[0]) == pytest.approx(losses(expected[0]), rel=1e-5)
-    with pytest.raises(AssertionError, match="ncclAllReduce"):   # NCCL it was
+    with pytest.raises(AssertionError, match="ncclAllReduce"):   # proves the use of NCCL
         yoke_run([*PROGRAMS[language], *options], {**environment, "FAKE_NCCL_FAIL": "ncclAllReduce=2"}, 2)
 
 
-# ---- One process, several cards --------------------------------------------------------------------------------------
+# ---- A process with several cards ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("cards", [2, 4])
 def test_one_process_has_groups_of_all_its_cards(tmp_path, cards):

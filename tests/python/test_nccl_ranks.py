@@ -1,4 +1,4 @@
-"""Ranks that are processes with a card each: values over NCCL, which engine serves them, and what init refuses."""
+"""Ranks as processes with a card each: values over NCCL, the serving engine, and errors of init."""
 import subprocess
 import sys
 
@@ -20,7 +20,7 @@ def fine(said, *outs):
 
 
 def refused(said, *words):
-    """Ranks that all have printed the same error, which has these words."""
+    """Checks that all ranks have printed the same error, with these words."""
     assert [each.status for each in said] == [0] * len(said), said
     errors = [[line.split(" ", 2) for line in each.lines] for each in said]
     assert all(errors[0][0][::2] == each[0][::2] for each in errors), said
@@ -163,7 +163,7 @@ group.barrier()
         assert each.out == f"20.0\nTrue\n{rank} 3 3.0\n", said
 
 
-# ---- Which engine serves --------------------------------------------------------------------------------------------
+# ---- The serving engine ---------------------------------------------------------------------------------------------
 
 @pytest.fixture
 def no_nccl(tmp_path):
@@ -202,7 +202,7 @@ def test_a_version_that_cannot_serve_is_told(version, words):
 def test_a_backend_of_the_host_stages_as_all_ranks_do_where_one_asks_for_it():
     said = start("group = yoke.comm.init(backend='cpu', timeout=20.)\n" + REDUCE, 2)
     fine(said, "[2.0, 2.0, 2.0, 2.0]\n")
-    assert all("host's memory" not in each.error for each in said), said  # which was asked for
+    assert all("host's memory" not in each.error for each in said), said  # the script asked for the CPU
     said = start("group = yoke.comm.init(backend='cpu' if rank else None, timeout=20.)\n" + REDUCE, 2)
     fine(said, "[2.0, 2.0, 2.0, 2.0]\n")
     assert all("was made with backend 'cpu'" in each.error for each in said), said
@@ -210,8 +210,7 @@ def test_a_backend_of_the_host_stages_as_all_ranks_do_where_one_asks_for_it():
             "rank 1 (host", "was made with backend 'cpu'")
 
 
-# ---- Refused arguments
-# ----------------------------------------------------------------------------------------------
+# ---- Refused arguments ----------------------------------------------------------------------------------------------
 
 def test_two_ranks_on_one_card_are_named_with_the_remedy():
     words = ("ValueError", "ranks 0 and 1 both use the card GPU-", "call set_device(local_rank) first")

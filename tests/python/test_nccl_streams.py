@@ -1,4 +1,4 @@
-"""Calls of NCCL in one process with several cards: their works, their streams, and their memory."""
+"""Calls of NCCL in a process with several cards: works, streams, and memory."""
 import threading
 
 import pytest
@@ -31,7 +31,7 @@ def test_a_call_that_blocks_does_not_hold_the_host_up():
     def body(group):
         t = ramp(group)
         if group.rank == 1:
-            assert called.wait(15)  # or rank 0 waits for this one, which waits for rank 0
+            assert called.wait(15)  # otherwise rank 0 waits for this rank, and this rank for rank 0
         alone(lambda: group.all_reduce(t))
         called.set()
         return (t * 2).tolist()
@@ -122,7 +122,7 @@ def test_a_tensor_that_is_written_amid_its_call_is_told():
     t[0].add_(1.)
     with pytest.raises(yoke.StateError, match="add_"):
         works[0].wait()
-    works[1].wait()  # its values are those of before or behind the write
+    works[1].wait()  # values of before or after the write
     assert t[1].tolist()[::999] in ([2., 2.], [3., 3.])
 
 

@@ -1,4 +1,4 @@
-"""What every class of nn, optim, schedules and samplers does alike: a new class is in each test by being public."""
+"""Common behaviour of all classes of nn, optim, schedules and samplers: every public class is in each test."""
 
 import inspect
 import itertools
@@ -10,7 +10,7 @@ from yoke import nn, optim
 
 P = nn.Parameter(yoke.ones(2))
 
-# Values of arguments that have no default, by their names.
+# Values of arguments without a default, by name.
 SIZES = {"num_groups": 2, "num_heads": 2, "kernel_size": 1, "output_size": 1}
 
 

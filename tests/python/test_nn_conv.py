@@ -1,4 +1,4 @@
-"""Convolution and pooling layers against the ops under them, their initial values and their wrong input."""
+"""Convolution and pooling layers against the ops below, with initial values and wrong input."""
 import pytest
 
 import yoke

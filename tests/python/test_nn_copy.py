@@ -113,7 +113,7 @@ def test_views_of_one_storage_are_views_of_one_copy():
 
 
 class Flat(nn.Module):
-    """Parameters and buffers that are parts of flat ones."""
+    """Module with parameters and buffers that are parts of flat tensors."""
 
     def __init__(self):
         flat, weights = yoke.zeros(6), yoke.ones(6)

@@ -1,4 +1,4 @@
-"""yoke.nn.init: what each scheme draws, and that Lua draws the same."""
+"""yoke.nn.init: the values of each scheme, and equal values in Lua."""
 
 import math
 import shutil

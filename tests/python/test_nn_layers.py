@@ -1,4 +1,4 @@
-"""The layers of yoke.nn against the ops under them and against formulas, their state and their wrong input."""
+"""The layers of yoke.nn against the ops below and against formulas, with state and wrong input."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Parameters that move to another dtype or device: what goes on with them, and what is refused."""
+"""Parameters that move to another dtype or device: state that goes along, and refused moves."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_what_others_were_given_stays_where_it_is():
     parameter = yoke.tensor([1.0, 2.0])
     array, view, shared = parameter.numpy(), memoryview(parameter), np.from_dlpack(parameter)
     parameter.to_(yoke.float64)
-    others = [yoke.full(2, 9.0) for _ in range(8)]  # which would take the memory, had it been let go
+    others = [yoke.full(2, 9.0) for _ in range(8)]  # would take the memory if it were free
     assert array.tolist() == view.tolist() == shared.tolist() == [1, 2] and len(others) == 8
     array[0] = 5.0
     assert shared.tolist() == [5, 2] and parameter.tolist() == [1, 2]

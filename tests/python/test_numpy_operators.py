@@ -1,4 +1,6 @@
-"""A NumPy array beside a tensor is a tensor of its dtype, in operators and comparisons of either order, or a TypeError says what to write."""
+"""A NumPy array beside a tensor becomes a tensor of its dtype, in operators and comparisons of either order, or a TypeError gives
+the remedy.
+"""
 
 import operator
 import subprocess
@@ -30,7 +32,7 @@ def test_an_array_is_a_tensor_of_its_dtype_on_either_side(sign, dtype):
         for call in (lambda y: operate(x, y), lambda y: operate(y, x)):
             try:
                 want = call(yoke.tensor(array))
-            except yoke.Error as error:  # such as integers to the power of a negative one, which arrays share
+            except yoke.Error as error:  # for example integers to a negative power, an error for arrays too
                 with pytest.raises(type(error)):
                     call(array)
                 continue
@@ -124,13 +126,13 @@ def test_an_array_without_a_counterpart_is_refused_with_what_to_write(sign, arra
     x = yoke.ones(2, dtype=yoke.bool) if sign == "&" else yoke.ones(2)
     with pytest.raises(yoke.TypeError, match=remedy):
         operate(x, array)
-    if type(array) in (np.ndarray, np.ma.MaskedArray) and not (array.dtype.names and sign in ("==", "!=")):  # which NumPy refuses itself
+    if type(array) in (np.ndarray, np.ma.MaskedArray) and not (array.dtype.names and sign in ("==", "!=")):  # NumPy itself refuses these
         with pytest.raises(yoke.TypeError, match=remedy):
             operate(array, x)
 
 
 def test_an_array_to_the_power_of_a_whole_number_has_its_values():
-    """NumPy reads a 0-dim tensor of integers as the number that it is, and keeps the array."""
+    """NumPy reads a 0-dim tensor of integers as a number, and keeps the array."""
     assert (np.array([2, 3]) ** yoke.tensor(2)).tolist() == [4, 9]
     same(np.array([2.0, 3.0]) ** yoke.tensor([2]), yoke.tensor([4.0, 9.0], dtype=yoke.float64))
 
@@ -272,7 +274,7 @@ def test_beside_a_tensor_of_a_device_the_error_says_where_the_array_goes(sign):
 
 
 class Card:
-    """A device that is not here, and a tensor on it."""
+    """Missing device, and a tensor on this device."""
 
     kind = "cuda"
     device = property(lambda self: self)

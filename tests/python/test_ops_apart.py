@@ -1,7 +1,8 @@
-"""Rows that lie a little apart in memory, so that they begin at odd places, have the values and gradients of dense ones;
-and so have elements that are one element of memory.
+"""Rows with a small gap in memory, which begin at odd places, have the values and gradients of dense rows; so do elements that share
+a place in memory.
 
-What a kernel reads 16 bytes at a time it must first have looked at: each of these operands is aligned in all but one way.
+A kernel must check its operand before it reads 16 bytes at a time: each operand here is aligned in all respects except a single
+respect.
 """
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import yoke
 from op_table import EPSILON, to_numpy, to_yoke
 
 _rng = np.random.default_rng(3)
-LENGTH = 8  # of a row, and 9 from a row to the next
+LENGTH = 8  # elements of a row; a row begins 9 elements after the row before
 
 
 def rows(*shape):
@@ -18,7 +19,7 @@ def rows(*shape):
 
 
 def pair(array, dtype):
-    """The same values apart and dense."""
+    """Returns a tensor with gaps between rows, and a dense tensor of equal values."""
     return to_yoke(array.astype(dtype))[..., :LENGTH], to_yoke(array[..., :LENGTH].astype(dtype))
 
 
@@ -99,7 +100,7 @@ def test_a_loss_against_one_value_or_every_second(count):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("training", [True, False])
 def test_channels_of_one_value_each_or_of_odd_lengths(training, dtype):
-    """A value that stands for 8 has no neighbours to be read with it; a plane of 7 has no whole packs."""
+    """A value that stands for 8 has no neighbours to read along; a plane of 7 has no whole packs."""
     def run(x):
         mean, var = (None, None) if training else (yoke.full(x.shape[1], 0.5), yoke.full(x.shape[1], 2.0))
         return with_gradients(lambda leaf: yoke.batch_norm(leaf, mean, var, None, None, training), [x], yoke.ones_like(x))
@@ -107,7 +108,7 @@ def test_channels_of_one_value_each_or_of_odd_lengths(training, dtype):
     wide = values.detach().requires_grad_()
     mean, var = (None, None) if training else (yoke.full(3, 0.5), yoke.full(3, 2.0))
     out = yoke.batch_norm(wide, mean, var, None, None, training)
-    out.sum().backward()  # of one value, too
+    out.sum().backward()  # a gradient of a single value, too
     assert_same([out, wide.grad], run(values.contiguous()), dtype)
     plane = _rng.standard_normal((1, 1, 7)).astype(dtype)
     got, grad = run(to_yoke(plane))
@@ -120,7 +121,7 @@ def test_channels_of_one_value_each_or_of_odd_lengths(training, dtype):
 
 
 def test_many_tensors_of_odd_lengths_join():
-    """More than one launch copies at a time; the places of those between are odd, though each of them is whole."""
+    """Copies need more than a single launch. The places of the middle tensors are odd, although each tensor is whole."""
     lengths = [1, *[4] * 127, 3]
     parts = [_rng.standard_normal((2, n)).astype("float32") for n in lengths]
     np.testing.assert_array_equal(to_numpy(yoke.cat([to_yoke(part) for part in parts], 1)), np.concatenate(parts, 1))

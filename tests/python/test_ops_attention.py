@@ -1,5 +1,5 @@
-"""Attention of halves over several tiles of queries and keys, held to NumPy's float64: lengths and widths at which tiles end,
-heads that lie in any way, rows that see nothing, numbers that are none.
+"""Attention of 16-bit floats over several tiles of queries and keys, against NumPy's float64: lengths and widths at the ends of
+tiles, heads in any memory order, rows without keys, and values that are NaN or infinite.
 """
 import json
 import os
@@ -24,7 +24,7 @@ def normal(shape, dtype):
 
 @pytest.fixture
 def own_kernels():
-    """cuDNN makes no number of a row that sees nothing, ours make zeros."""
+    """Turns cuDNN off: for a row without keys cuDNN makes NaN, Yoke's own kernels make zeros."""
     with yoke.backends.cudnn.flags(enabled=False):
         yield
 
@@ -52,7 +52,7 @@ SIZES = {
 def test_tiles_of_any_number_have_the_values_of_the_definition(dtype, size, causal):
     queries, keys, width, value_width = SIZES[size]
     q, k, v = (normal((2, *shape), dtype) for shape in ((queries, width), (keys, width), (keys, value_width)))
-    v[:, :, 0] = np.arange(keys) % 7  # so that one key more or less is seen
+    v[:, :, 0] = np.arange(keys) % 7  # shows a missing or an extra key
     assert_near(attend(*(to_yoke(x, dtype) for x in (q, k, v)), is_causal=causal), np_attention(q, k, v, is_causal=causal), dtype)
 
 
@@ -85,7 +85,7 @@ def test_gradients_over_tiles_of_any_number_are_those_of_the_definition(size, ca
 
 def test_float16_has_no_gradient_of_a_score_beyond_its_range():
     q, k, v, g = (normal((1, length, 128), "float16") / 128 for length in (70, 2, 2, 70))
-    v[0, 0], v[0, 1], g[:] = 30, -30, 60  # half of their products is 115,200, of a range that ends at 65,504
+    v[0, 0], v[0, 1], g[:] = 30, -30, 60  # half of the products are 115,200; float16 ends at 65,504
     q, k, v, g = (widened(as_dtype(x, "float16")) for x in (q, k, v, g))
     tensors = [to_yoke(x, "float16", True) for x in (q, k, v)]
     attend(*tensors).backward(to_yoke(g, "float16"))
@@ -132,7 +132,7 @@ def test_any_scale_serves(scale):
 
 
 def laid_out(how, shape, dtype):
-    """A tensor of that shape that lies as `how` says, and what it holds."""
+    """Returns a tensor of this shape in the memory order `how`, and its values."""
     heads, length, width = shape
     x = normal(shape, dtype)
     if how == "length before heads":
@@ -154,14 +154,14 @@ def test_heads_may_lie_in_any_way(how):
     (q, at_q), (k, at_k), (v, at_v) = (laid_out(how, (3, length, 64), "bfloat16") for length in (70, 90, 90))
     assert_near(attend(q, k, v, is_causal=True), np_attention(at_q, at_k, at_v, is_causal=True), "bfloat16")
     dense = to_yoke(at_q, "bfloat16"), to_yoke(at_k, "bfloat16")
-    assert_near(attend(*dense, v), np_attention(at_q, at_k, at_v), "bfloat16")  # and one of them alone
+    assert_near(attend(*dense, v), np_attention(at_q, at_k, at_v), "bfloat16")  # only v in this order
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_without_a_finite_score_are_zero_or_nan_as_the_definition_has_them(dtype, own_kernels):
     q, k, v = (normal((1, 100, 64), dtype) for _ in range(3))
     k[0, :, 0] = 1 + np.abs(k[0, :, 0])
-    q[0, 3, 1:], q[0, 3, 0] = 0, -np.inf  # sees nothing
+    q[0, 3, 1:], q[0, 3, 0] = 0, -np.inf  # sees no key
     q[0, 5, 7] = np.nan
     q[0, 40, 1:], q[0, 40, 0] = 0, np.inf
     with np.errstate(invalid="ignore"):
@@ -179,7 +179,7 @@ def test_a_key_that_is_no_number_spoils_those_that_see_it_alone():
     np.testing.assert_allclose(got[0, :190], want[0, :190], rtol=EPSILON["float16"], atol=EPSILON["float16"])
 
 
-# ---- which kernel it is ----------------------------------------------------------------------------------------------
+# ---- The chosen kernel -----------------------------------------------------------------------------------------------
 
 CALLS = """
 import sys

@@ -1,4 +1,4 @@
-"""Attention of which forbidden pairs hold infinity or NaN: they have no influence, on the value or on a gradient."""
+"""Attention with infinity or NaN in forbidden pairs: these pairs have no influence, on the value or on a gradient."""
 import numpy as np
 import pytest
 
@@ -7,9 +7,9 @@ from conftest import EMULATED
 from op_table import FLOATS, as_dtype, to_numpy, to_yoke
 
 QUERIES, KEYS = 70, 75
-WIDTHS = (5, 16)  # of which tensor cores serve the latter
+WIDTHS = (5, 16)  # tensor cores serve the second width
 BAD = (np.nan, np.inf, -np.inf)
-DTYPES = FLOATS if not EMULATED else ("float32", "bfloat16")  # each has kernels of its own there
+DTYPES = FLOATS if not EMULATED else ("float32", "bfloat16")  # each dtype has its own kernels there
 HEADS = 2 if not EMULATED else 1
 
 
@@ -77,7 +77,7 @@ def test_later_keys_have_no_influence_under_a_causal_mask(dtype, width):
 def test_a_bad_key_reaches_the_queries_that_see_it_alone(dtype, bad):
     allowed = np.ones((QUERIES, KEYS), bool)
     allowed[:, 66], allowed[5] = False, False
-    allowed[5, 66] = True  # one query sees that key alone
+    allowed[5, 66] = True  # query 5 sees that key alone
     plain = operands()
     want = attend(plain, dtype, allowed)
     arrays = [x.copy() for x in plain]
@@ -104,7 +104,7 @@ def test_causal_rows_before_a_bad_key_are_right(dtype, width):
         for i in (0, 1):  # the result, and the gradient of the query
             np.testing.assert_array_equal(got[i][:, :bad_at], want[i][:, :bad_at])
             assert np.isnan(got[i][:, bad_at:]).any(-1).all()
-        # Later queries, which are NaN, see every key; but those behind them all.
+        # Later queries are NaN and see every key except the keys behind all queries.
         for i in (2, 3):
             np.testing.assert_array_equal(got[i][:, QUERIES:], want[i][:, QUERIES:])
 

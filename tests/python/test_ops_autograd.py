@@ -1,4 +1,4 @@
-"""The rules of autograd: what is recorded, what is kept, when a gradient arrives and when an error does."""
+"""The rules of autograd: recorded ops, kept tensors, and the times of gradients and errors."""
 import os
 import subprocess
 import sys

@@ -6,7 +6,7 @@ import yoke
 from op_table import to_numpy, to_yoke
 
 FEW = (3, 4, 5)
-PLACES = (5, 10, 15)  # of these axes among sixteen
+PLACES = (5, 10, 15)  # places of these axes among sixteen
 MANY = tuple(dict(zip(PLACES, FEW)).get(axis, 1) for axis in range(16))
 INDEX = np.random.default_rng(1).integers(0, 3, (2, 4, 5))
 
@@ -46,7 +46,7 @@ def value_and_gradient(name, shape, axes):
 def test_sixteen_axes_give_what_three_give(name):
     value, gradient = value_and_gradient(name, MANY, PLACES)
     want, slope = value_and_gradient(name, FEW, (0, 1, 2))
-    if name == "copy":  # its axes lie elsewhere: only what is in it is the same
+    if name == "copy":  # the axes lie elsewhere, so only the set of values is equal
         value, want = np.sort(value), np.sort(want)
     np.testing.assert_allclose(value, want, rtol=1e-12)
     assert (gradient is None) == (slope is None) == (name == "argmax")

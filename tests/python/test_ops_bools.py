@@ -1,4 +1,4 @@
-"""Any byte but 0 is true: for masks as they come, of 0 and 255 or of anything, ops give what they give for 0 and 1."""
+"""Any byte except 0 is true: for masks of 0 and 255 or other bytes, ops give the results for 0 and 1."""
 import numpy as np
 import pytest
 
@@ -10,7 +10,8 @@ from op_table import ALL, LAYOUTS, OPS, dtype_of, to_numpy
 from test_ops_edges import FIXED, resized, sample_of
 
 TRUE = np.array([1, 255, 2, 128, 127], dtype=np.uint8)
-# What moves elements keeps their bytes; whatever computes a bool gives 0 or 1: every op whose result is one, and these.
+# Ops that compute a bool and so give 0 or 1, beside all ops with a bool result. Ops that move elements keep the
+# bytes.
 COMPUTE = {"add", "add_", "mul", "mul_", "maximum", "minimum", "amax", "amin", "outer"}
 
 
@@ -83,7 +84,7 @@ def test_so_do_gradients(name):
             np.testing.assert_array_equal(got, want, err_msg=f"{name}({sample})")
 
 
-# ---- what has no sample, or another way through longer tensors -------------------------------------------------------
+# ---- Ops without a sample, or with another path for longer tensors ---------------------------------------------------
 
 
 def truths(*shape):

@@ -1,10 +1,10 @@
-"""Arguments that scripts give by name alone, since PyTorch has others in their places."""
+"""Arguments that scripts give by name alone, because PyTorch has other arguments at these places."""
 import pytest
 
 import yoke
 from op_table import OPS
 
-# The arguments that PyTorch takes by place (torch, and torch.nn.functional for layers and losses), in its order.
+# Arguments of PyTorch by place (torch, and torch.nn.functional for layers and losses), in PyTorch's order.
 UNARY = ("neg exp log relu tanh abs sqrt rsqrt reciprocal sin cos erf sigmoid silu sign floor ceil round isnan isfinite logical_not nonzero "
          "clone contiguous")
 BINARY = "add sub mul div pow maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor matmul outer"
@@ -38,9 +38,9 @@ TORCH = {
     "full": "size fill_value", "arange": "start end step", "linspace": "start end steps", "eye": "n m", "randint": "low high size",
     "randperm": "n", "full_like": "input fill_value", "randint_like": "input low high",
 }
-# Ours, or with a meaning of their own: no script has PyTorch's order in mind.
+# Yoke's own ops, or ops with a meaning of their own: no script expects PyTorch's order.
 OWN = {"cast", "slice", "batch_norm_add_relu", "add_layer_norm"}
-# What Yoke calls an argument of PyTorch's.
+# Yoke's names for arguments of PyTorch.
 WORDS = {"dim": {"axis", "axes"}, "dims": {"axes", "reps"}, "dim0": {"axis0"}, "dim1": {"axis1"}, "input": {"x", "index", "tensors"}, "other": {"y", "x"},
          "size": {"shape"}, "tensors": {"tensors"}, "operands": {"tensors"}, "fill_value": {"value"}, "end": {"stop"}, "attn_mask": {"mask"},
          "pad": {"padding"}, "split_size": {"size"}, "scale_a": {"scale_x"}, "scale_b": {"scale_y"}}

@@ -1,4 +1,4 @@
-"""Convolution: what samples do not show, and the errors that name what was wrong."""
+"""Convolution: cases beyond the samples, and errors that name the wrong argument."""
 import numpy as np
 import pytest
 
@@ -14,7 +14,7 @@ def randoms(*shape):
 
 
 def nhwc(x):
-    """The same values, lying in memory as [N, H, W, C]."""
+    """Returns the values, laid out in memory as [N, H, W, C]."""
     return yoke.permute(yoke.clone(yoke.permute(x, (0, 2, 3, 1))), (0, 3, 1, 2))
 
 
@@ -95,7 +95,7 @@ def test_a_transpose_is_lengthened_by_less_than_its_dilation(stride, dilation, m
     got, of_x, of_weight, of_bias = slopes(yoke.conv_transpose2d, [x, weight, bias], upstream, "float64", **numbers)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(of_bias, upstream.sum((0, 2, 3)), rtol=1e-12)
-    # It is linear in x and in the weight: their gradients, times any step, are what the step changes.
+    # The op is linear in x and in the weight. So a gradient times any step equals the change by the step.
     for of_one, step_x, step_weight in ((of_x, randoms(*x.shape), weight), (of_weight, x, randoms(*weight.shape))):
         step = step_weight if of_one is of_weight else step_x
         np.testing.assert_allclose((of_one * step).sum(), (upstream * np_conv_transpose2d(step_x, step_weight, None, **numbers)).sum(), rtol=1e-9)
@@ -252,7 +252,7 @@ def test_float_results_keep_their_precision():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_bias_is_added_before_the_one_rounding(dtype):
-    """256.625 - 256, of which a half keeps 256 alone if it is rounded twice; small ones take own loops."""
+    """256.625 - 256: after two roundings a 16-bit float keeps only 256. Small sizes take Yoke's own loops."""
     for side in (2, 16):
         x, weight, bias = ones(1, 64, side, side, dtype=dtype), np.full((64, 32, 1, 1), 4.0), np.full(32, -256.0)
         weight[0] = 4.625
@@ -262,7 +262,7 @@ def test_a_bias_is_added_before_the_one_rounding(dtype):
 
 
 def soil():
-    """Leaves memory behind that holds what shows wherever it is read."""
+    """Leaves freed memory with values that show up in any result that reads them."""
     del [yoke.full((2**power,), 3e38) for power in range(8, 22) for _ in range(2)][:]
 
 
@@ -273,7 +273,7 @@ def test_places_of_a_window_that_meet_padding_alone_get_no_gradient(dtype):
             (3, 16, 16, (3, 1), (3, 3), 2, 2, 1), (3, 24, 24, (4, 1), (4, 3), 1, 1, 3), (2, 4, 8, (6, 1), (2, 3), 1, 1, 1),
             (1, 8, 8, (1, 12), (1, 3), 12, 12, 1)]:
         is_cpu = yoke.device("auto").kind == "cpu"
-        if channels > 24 and not is_cpu:  # the same there, and slow under emulation
+        if channels > 24 and not is_cpu:  # equal there, and slow under emulation
             continue
         for stride in (1, 2, (1, 3), (3, 2)) if is_cpu else (2,):
             x = yoke.randn((n, channels, *side)).to(dtype)
@@ -302,7 +302,7 @@ def test_padding_far_beyond_the_input_takes_no_time_and_memory_of_its_own():
 def test_gradients_by_weight_copy_no_more_windows_than_there_is_room_for():
     x = yoke.randn((8, 16, 4096, 1)).to("bf16")
     weight = yoke.randn((16, 16, 63, 1)).to("bf16").requires_grad_(True)
-    yoke.conv2d(x, weight, padding=(31, 0)).sum().backward()  # what oneDNN needs is there
+    yoke.conv2d(x, weight, padding=(31, 0)).sum().backward()  # gets the memory that oneDNN needs
     before = yoke.memory_allocated()
     out = yoke.conv2d(x, weight, padding=(31, 0))
     yoke.reset_peak_memory_stats()

@@ -10,21 +10,20 @@ import yoke
 SHAPES = [(5, 64, 14, 96, 3, 1, 1, 1, 1),      # parts of two sizes
           (7, 16, 31, 32, 3, 2, 1, 1, 1),      # the last pixels of x are reached by fewer windows
           (33, 64, 14, 64, 3, 1, 1, 1, 1),     # more parts than a team has threads
-          (2, 256, 7, 256, 3, 1, 1, 1, 1),     # a gradient by weight that is cut by channels
-          (2, 256, 9, 136, 3, 1, 1, 1, 1),     # and whose last channels are no whole block
-          (1, 64, 33, 64, 3, 2, 1, 1, 1),      # bands of one image, whose rows are shared out with a stride
-          (2, 32, 40, 48, 5, 1, 4, 2, 1),      # of two, with padding that no row reaches
-          (1, 32, 41, 64, 1, 3, 1, 1, 1),      # windows between which rows are left out
+          (2, 256, 7, 256, 3, 1, 1, 1, 1),     # a gradient by weight, cut by channels
+          (2, 256, 9, 136, 3, 1, 1, 1, 1),     # last channels that fill no whole block
+          (1, 64, 33, 64, 3, 2, 1, 1, 1),      # bands of an image, with rows shared out with a stride
+          (2, 32, 40, 48, 5, 1, 4, 2, 1),      # bands of two images, with padding beyond every row
+          (1, 32, 41, 64, 1, 3, 1, 1, 1),      # windows with unread rows between
           (9, 32, 19, 64, 3, 1, 2, 2, 4), (6, 96, 30, 96, 3, 1, 1, 1, 96), (1, 32, 30, 32, 5, 1, 2, 1, 1),
           (9, 5, 33, 70, 5, 3, 2, 1, 1), (3, 3, 64, 64, 7, 2, 3, 1, 1), (4, 256, 14, 128, 1, 1, 0, 1, 1), (4, 64, 21, 128, 1, 2, 0, 1, 1),
-          # In bf16 gradients by weight that are products: of 1 x 1 with padding, of rows that are short, with a stride
-          # and with dilation.
+          # In bf16, gradients by weight as products: 1 x 1 with padding, short rows, with a stride and with dilation.
           (3, 24, 12, 40, 1, 1, 1, 1, 1), (5, 40, 8, 72, 3, 1, 1, 1, 1), (6, 33, 27, 48, 3, 2, 1, 1, 1), (5, 32, 11, 40, 3, 2, 3, 2, 1),
-          # Of one tap, between which nothing lies whatever the dilation.
+          # A single tap: dilation leaves no gap.
           (3, 66, 9, 44, 1, 1, 0, 2, 2),
-          # In bf16 results that are products of groups, each with a bias of its own.
+          # In bf16, results as products of groups, each group with a bias.
           (3, 99, 15, 24, 3, 2, 1, 2, 3), (2, 128, 17, 80, 5, 2, 2, 1, 2)]
-NEAR = {yoke.float32: 4e-6, yoke.bfloat16: 1e-2, yoke.float16: 2e-3}  # of the largest element
+NEAR = {yoke.float32: 4e-6, yoke.bfloat16: 1e-2, yoke.float16: 2e-3}  # share of the largest element
 
 
 def results(op, shape, dtype, inputs):
@@ -39,10 +38,12 @@ def results(op, shape, dtype, inputs):
 
 
 def draw(shape, transposed):
-    """An input, a weight, a bias and a gradient: halves of them are off by less than what a half may be off."""
+    """Returns an input, a weight, a bias and a gradient. Their rounding to 16 bits causes errors below the allowed error of a 16-bit
+    result.
+    """
     n, c, side, o, kernel, stride, padding, dilation, groups = shape
     out = (side + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-    left = (out - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1  # of x, by the transposed one
+    left = (out - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1  # size of x for the transposed convolution
     x, grad = yoke.randn((n, c, left if transposed else side, left if transposed else side)), yoke.randn((n, o, out, out))
     weight = yoke.randn((o, c // groups, kernel, kernel)) * (c // groups * kernel * kernel) ** -0.5
     bias = yoke.randn((c if transposed else o,))

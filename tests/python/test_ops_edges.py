@@ -1,8 +1,8 @@
-"""One pass over the op table at the sizes where kernels' buffers, vectors and tiles end: what sanitizers run of the sweeps.
+"""Single pass over the op table at the sizes where kernels' buffers, vectors and tiles end: the part of the sweeps for sanitizers.
 
-Each op is called as its large sample is, with one axis of an edge's length and the others short, then in every layout, with
-an axis that stands still, and backward. The samples of options follow, once each. test_ops_table.py and the rest sweep
-dtypes and values; they run without sanitizers, and under them in a soak.
+Each op is called like its large sample, with an axis of an edge's length and short other axes, then in every layout, with an
+expanded axis, and backward. The samples of options follow, once each. test_ops_table.py and the rest sweep dtypes and values;
+these files run without sanitizers, and with sanitizers in a soak.
 """
 import numpy as np
 import pytest
@@ -13,16 +13,16 @@ from op_harness import assert_values, expected, inputs_of, invoke, judged_of, ma
 from op_samples import Call, call, values
 from op_table import LAYOUTS, OPS, to_numpy, to_yoke
 
-EDGES = (511, 512, 513)  # a buffer of 512 elements, and of 256 and 128, vectors of up to 64, a tile: one less, all of it, one more
+EDGES = (511, 512, 513)  # a buffer of 512 elements, of 256 and of 128, vectors of up to 64, a tile: 1 less, all, 1 more
 TILE = (31, 32, 33)  # the other sides of a product
 PRODUCTS = {"matmul", "linear", "einsum", "outer", "scaled_mm", "scaled_dot_product_attention"}
-FIXED = {"view", "tile"}  # sizes that make others
+FIXED = {"view", "tile"}  # sizes that determine other sizes
 TAKES_INDICES = {"one_hot"}
 SIDES = {"last": -1, "first": 0}
 SHORT = 16  # sides up to this one are of the op's own: channels, groups
 
 
-# In the place of large samples of several long axes.
+# Replacements for large samples of several long axes.
 SMALLER = {
     "permute": call(values(2, 43, 70), (2, 0, 1)),
     "scaled_dot_product_attention": call(values(130, 40), values(150, 40), values(150, 36), is_causal=True),
@@ -43,7 +43,9 @@ def arrays_of(sample):
 
 
 def resized(sample, side, edge, other=7):
-    """The sample with every length that equals its first array's on that side replaced by the edge, and the rest short."""
+    """Returns the sample with a new length: every length equal to the first array's on that side becomes the edge, the rest is
+    short.
+    """
     long = arrays_of(sample)[0].shape[SIDES[side]]
 
     def length(n):
@@ -64,7 +66,7 @@ def resized(sample, side, edge, other=7):
 def dtypes_of(name):
     if name in TAKES_INDICES:
         return ["int64"]
-    # Products in these are our own loops, those in others may be oneDNN's.
+    # Products in float64 and int64 run in Yoke's own loops; oneDNN may serve other dtypes.
     own = ["float64", "int64"] if name in PRODUCTS else []
     return [d for d in ("float32", "float16", "bfloat16", "int8", *own) if d in CASES[name].dtypes]
 

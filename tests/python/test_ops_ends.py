@@ -12,7 +12,7 @@ from op_harness import inputs_of, invoke
 from op_table import EPSILON, FLOATS, OPS, name_of, to_numpy
 from test_ops_grad import gradients
 
-# Ops that do not hold this: of which variants, and why.
+# Ops that do not meet this: the variants, and the reason.
 EXCEPTIONS = {
     "binary_cross_entropy": ("", "it holds logarithms above -100, and the slope's divisor above 1e-12, as PyTorch defines it"),
     "scaled_dot_product_attention": (r"e\+(?!.* in input [23])|near max(?!.* in input 3)", "its scores are products of two inputs; where one is infinite the row is NaN, as in softmax. Values are added up over the keys before the division by their weights, so that those near the largest number overflow"),
@@ -24,11 +24,11 @@ STEPS = {"sign", "floor", "ceil", "round", "sign_", "floor_", "ceil_", "round_"}
 NAMES = [n for n in CASES if EXCEPTIONS.get(n, " ")[0] and set(CASES[n].dtypes) & set(FLOATS)]
 # An emulated device takes a while for each call; halves are computed alike.
 DTYPES = [d for d in FLOATS if not EMULATED or d != "float16"]
-CALLS = 1 if EMULATED else 2  # that are not elementwise
+CALLS = 1 if EMULATED else 2  # calls that are not elementwise
 
 
 def all_variants(name):
-    """(what, call, dtype, whether elementwise) of every variant of some calls."""
+    """Yields (text, call, dtype, whether elementwise) for every variant of some calls."""
     case = CASES[name]
     for dtype in (d for d in DTYPES if d in case.dtypes):
         for call in calls_of(name, case, CALLS):
@@ -58,7 +58,9 @@ def test_the_value_is_right_wherever_it_is_a_normal_number(name):
 
 
 def right_gradients(name, call, dtype, above, alone):
-    """Of the wider dtype, or of differences where there is none; None where these take too long, or see nothing."""
+    """Returns gradients of the wider dtype, or by differences if there is no wider dtype; None if differences take too long, or see
+    only steps.
+    """
     if dtype != "float64":
         return [to_numpy(g) for g in gradients(OPS[name], call, "float64", upstream=above)[0]]
     if name in STEPS or not alone and sum(a.size for a in inputs_of(call)) > 12:
@@ -67,7 +69,7 @@ def right_gradients(name, call, dtype, above, alone):
 
 
 def gradient_faults(name, call, dtype, alone):
-    """[(which, [(got, right)])] of a call, where its result is finite: beyond the range a gradient means nothing."""
+    """Returns [(which, [(got, right)])] of a call with a finite result: beyond the range a gradient has no meaning."""
     result = invoke(OPS[name], call, dtype)
     out, narrowest = to_numpy(result), max(EPSILON[dtype], EPSILON[name_of(result.dtype)])
     if not np.isfinite(out).any() or not (alone or np.isfinite(out).all()):
@@ -76,7 +78,7 @@ def gradient_faults(name, call, dtype, alone):
     want = right_gradients(name, call, dtype, above, alone)
     if want is None:
         return []
-    error = max((64 if alone else 256) * narrowest, 2.0**-24)  # of which the latter is that of differences
+    error = max((64 if alone else 256) * narrowest, 2.0**-24)  # 2.0**-24 is the error of differences
     for k, (a, b) in enumerate(zip(gradients(OPS[name], call, dtype, upstream=above)[0], want, strict=True)):
         pairs = faults(to_numpy(a), np.where(np.isfinite(out), b, np.nan) if alone else b, dtype, error, not alone)
         found += [(f"gradient {k}", pairs)] if pairs else []
@@ -100,7 +102,7 @@ def test_few_ops_are_exceptions():
 
 @pytest.mark.parametrize("dtype, large", [("float64", 1e308), ("float32", 2e38), ("bfloat16", 2e38)])
 def test_a_mean_of_squares_has_a_gradient_where_twice_a_difference_overflows(dtype, large):
-    """The values are as they are by design: of such differences the loss itself overflows."""
+    """The value overflows by design: for such differences the loss itself overflows."""
     x = yoke.tensor([large] + [1.0] * 7, dtype=getattr(yoke, dtype)).requires_grad_()
     yoke.mse_loss(x, yoke.zeros_like(x)).backward()
     assert x.grad[0].item() == pytest.approx(large / 4, rel=0.01)

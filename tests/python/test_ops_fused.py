@@ -1,4 +1,4 @@
-"""batch_norm_add_relu and add_layer_norm: the bits of what they replace, both results, dtypes, memory orders, bad input."""
+"""batch_norm_add_relu and add_layer_norm: bits equal to the separate ops, both results, dtypes, memory orders, bad input."""
 import numpy as np
 import pytest
 
@@ -20,7 +20,7 @@ def nhwc(array):
 
 
 def apart(array):
-    """One whose rows lie a little apart."""
+    """Returns a tensor with a small gap between rows."""
     return to_yoke(np.concatenate([array, array[..., :1]], -1))[..., :-1]
 
 
@@ -43,7 +43,7 @@ def in_pieces(x, residual, *rest, **named):
 
 
 def with_gradients(op, upstream, *leaves):
-    """The results of op, and the gradients of the leaves that it takes."""
+    """Returns the results of op, and the gradients of its leaves."""
     leaves = [None if leaf is None else leaf.detach().requires_grad_() for leaf in leaves]
     results = op(*leaves)
     results = results if isinstance(results, tuple) else (results,)
@@ -73,7 +73,7 @@ def test_float32_has_the_bits_of_the_three_ops_and_of_their_gradients(shape, lie
 
 
 def turned(array):
-    """One whose last two axes are each other's in memory."""
+    """Returns a tensor with the last two axes swapped in memory."""
     return to_yoke(np.swapaxes(array, -1, -2).copy()).transpose(-1, -2)
 
 
@@ -127,7 +127,7 @@ def test_halves_round_once_and_their_parameters_may_be_float32(dtype, lies):
     error = 2.0**-9 if dtype == "float16" else 2.0**-6
     for a, b in zip(got[:1], want[:1], strict=True):
         np.testing.assert_allclose(to_numpy(a), to_numpy(b), rtol=error, atol=4 * error)
-    # What the mask lets through are the bits that came.
+    # The mask lets gradient bits through unchanged.
     mask = to_numpy(got[0]) > 0
     np.testing.assert_array_equal(to_numpy(got[2]), np.where(mask, to_numpy(to_yoke(upstream, dtype)), 0))
 
@@ -265,7 +265,7 @@ def test_bad_sums_name_the_argument_and_both_values():
 @pytest.mark.parametrize("dtype, error", [("float64", 1e-12), ("float32", 2e-5), ("float16", 2e-2), ("bfloat16", 1e-1)])
 @pytest.mark.parametrize("channels", [4, 21, 64, 83])
 def test_any_number_of_channels_side_by_side_has_the_results_of_planes(channels, dtype, error):
-    # 252 rows of channels: whole blocks of them, and one that is not; whole vectors, and columns beside them.
+    # 252 rows of channels: whole blocks and a part of a block; whole vectors, and single columns beside them.
     arrays = [normal(4, channels, 7, 9) for _ in range(3)]
     values = [np.asarray(to_numpy(to_yoke(a, dtype)), np.float64) for a in arrays]
 

@@ -15,7 +15,7 @@ _rng = np.random.default_rng(7)
 
 
 def without_mask(name, sample):
-    """cast cannot show a difference below its result's precision."""
+    """Makes cast cast to float64, because cast cannot show a difference below its result's precision."""
     return call(sample.args[0], "float64") if name == "cast" else sample
 
 
@@ -31,10 +31,11 @@ def gradients(op, sample, dtype, layout=LAYOUTS["contiguous"], upstream=None, up
 
 
 def finite_differences(op, sample, upstream):
-    """d(sum(out * upstream)) / d(input) for every element of every value input, by central differences.
+    """Returns d(sum(out * upstream)) / d(input) for every element of every value input, by central differences.
 
-    On the CPU, whatever device has the gradient: on it the values are held by test_ops_table.py, and an emulated one takes
-    hundreds of times as long."""
+    The differences run on the CPU for every device: test_ops_table.py checks values of a device, and an emulated device takes
+    hundreds of times as long.
+    """
     inputs, found = inputs_of(sample), []
 
     def weighed():
@@ -94,7 +95,7 @@ def test_the_gradient_in_a_narrow_dtype_is_float64s_as_that_dtype_rounds_it(name
         for sample in case.calls:
             sample = without_mask(name, sample)
             narrow, upstream = gradients(OPS[name], sample, dtype)
-            # The same numbers, as the narrow dtype rounds them, in float64.
+            # Numbers as the narrow dtype rounds them, in float64.
             rounded = [as_dtype(a, dtype).astype(np.float64) for a in inputs_of(sample)]
             kept = [a.copy() for a in inputs_of(sample)]
             for a, b in zip(inputs_of(sample), rounded, strict=True):

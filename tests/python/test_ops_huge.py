@@ -6,7 +6,7 @@ import instruction_sets
 import yoke
 from op_table import as_dtype, to_numpy, to_yoke
 
-# Rows that lanes, groups of them, blocks and chunks of a long row share, in packs or one by one.
+# Rows shared by lanes, groups of lanes, blocks and chunks of a long row, in packs or as single elements.
 LENGTHS = (1, 5, 8, 33, 64, 100, 700, 4099, 9000)
 SCALES = (1e-38, 1.0, 1e18, 3e19, 1e36, 1e38)
 CLOSE = {"float32": 2e-5, "bfloat16": 2e-2, "float64": 1e-12}
@@ -19,7 +19,7 @@ def wave(*shape):
 
 
 def near(values):
-    """Values whose deviations are small beside their mean."""
+    """Returns values with small deviations beside their mean."""
     return 1 + wave(*values.shape) * 1e-3
 
 
@@ -31,13 +31,13 @@ KINDS = {"waves": lambda v: v, "near": near, "constant": constant}
 
 
 def gradient(normal, rstd, g, axes, centred):
-    """Of a normalisation, in float64."""
+    """Returns the gradient of a normalisation, in float64."""
     mean_g = g.mean(axes, keepdims=True) if centred else 0
     return rstd * (g - mean_g - normal * (g * normal).mean(axes, keepdims=True))
 
 
 def reference(x, g, axes, eps, centred):
-    # Each row by its own size, so that not even a square in float64 is lost.
+    # Scales each row by its own size, so that float64 loses no square.
     size = np.maximum(np.abs(x).max(axes, keepdims=True), 1e-100)
     deviations = x / size - (x / size).mean(axes, keepdims=True) if centred else x / size
     variance = (deviations**2).mean(axes, keepdims=True)
@@ -47,10 +47,10 @@ def reference(x, g, axes, eps, centred):
 
 
 def assert_close(got, want, dtype, what, scale=None, error=1):
-    """Within the dtype's error of `scale`, which is the largest value unless terms that cancel are larger."""
+    """Compares within the dtype's error of `scale`: the largest value, unless cancelling terms are larger."""
     scale = np.abs(want).max(initial=0) if scale is None else scale
-    least = 1e-140 if dtype == "float64" else 1e-20  # what 1e-5, under the root, leaves of values far below it
-    least = least if "gradient" not in what else 0 if dtype == "float64" else 2e-38  # what the dtype holds with all its digits
+    least = 1e-140 if dtype == "float64" else 1e-20  # values far below eps 1e-5, after division by the root
+    least = least if "gradient" not in what else 0 if dtype == "float64" else 2e-38  # held by the dtype with all digits
     np.testing.assert_allclose(got, want, rtol=CLOSE[dtype], atol=error * CLOSE[dtype] * scale + least, err_msg=what)
 
 
@@ -63,7 +63,7 @@ def check_rows(op, eps, centred, length, dtype, scale, kind):
     out = op(x, length, weight)
     out.backward(to_yoke(g, dtype))
     normal, dx, slope = reference(values.astype(np.float64), g.astype(np.float64), (1,), eps, centred)
-    what, error = f"{length} values of {scale} {kind} in {dtype}", 10 if kind == "near" else 1  # which a mean in float32 has
+    what, error = f"{length} values of {scale} {kind} in {dtype}", 10 if kind == "near" else 1  # error of a mean in float32
     assert_close(to_numpy(out).astype(np.float64), normal, dtype, f"values, {what}", error=error)
     assert_close(to_numpy(x.grad).astype(np.float64), dx, dtype, f"gradient, {what}", slope, error)
     assert_close(to_numpy(weight.grad).astype(np.float64), (g.astype(np.float64) * normal).sum(0), dtype, f"weight, {what}", error=error)

@@ -1,4 +1,4 @@
-"""gather, scatter_add, masks, padding and their like: what they refuse, and what tables of samples do not show."""
+"""gather, scatter_add, masks, padding and similar ops: refused calls, and cases beyond the tables of samples."""
 import numpy as np
 import pytest
 
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_refused_with_what_would(case):
     call, error, words = REFUSED[case]
     with pytest.raises(error, match=words):
         call()
-        yoke.synchronize()  # a device tells of what it read when it is waited for
+        yoke.synchronize()  # a device reports wrong indices when the script waits
 
 
 def test_a_refused_scatter_changes_nothing_and_a_device_leaves_out_what_is_wrong():

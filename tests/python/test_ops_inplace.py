@@ -1,4 +1,4 @@
-"""Ops that change a tensor: what they refuse, overlapping memory, gradients, and that a failure changes nothing."""
+"""Ops that change a tensor: refused calls, overlapping memory, gradients, and failures without changes."""
 import numpy as np
 import pytest
 
@@ -62,7 +62,7 @@ def test_reading_and_writing_overlapping_parts_is_as_if_the_source_were_copied_f
     square.add_(yoke.transpose(square, 0, 1))
     np.testing.assert_array_equal(to_numpy(square), np.arange(9.0).reshape(3, 3) + np.arange(9.0).reshape(3, 3).T)
     column = to_yoke(np.arange(9.0).reshape(3, 3))
-    column.add_(yoke.slice(column, 1, 0, 1))  # its own first column, broadcast
+    column.add_(yoke.slice(column, 1, 0, 1))  # its first column, broadcast
     np.testing.assert_array_equal(to_numpy(column), np.arange(9.0).reshape(3, 3) + [[0], [3], [6]])
 
 
@@ -213,7 +213,7 @@ def test_a_result_that_was_kept_is_missed_once_it_has_changed_and_an_argument_is
     z.relu_()
     with pytest.raises(yoke.StateError, match="backward of exp needs 'its result' as it was, but relu_ has changed it"):
         z.sum().backward()
-    w = x + 1  # keeps nothing
+    w = x + 1  # keeps no tensor
     w.relu_()
     w.sum().backward()
     assert x.grad.tolist() == [1, 1]

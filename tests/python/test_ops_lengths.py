@@ -1,4 +1,4 @@
-"""Ops along rows of the lengths at which kernels change their ways: those of vectors, warps, blocks and tiles."""
+"""Ops along rows whose lengths change a kernel's path: lengths of vectors, warps, blocks and tiles."""
 import subprocess
 import sys
 
@@ -12,7 +12,9 @@ LENGTHS = sorted({2**power + by for power in range(3, 14) for by in (-1, 0, 1)})
 
 
 def rows_of(length):
-    """More for some long ones than a device of one multiprocessor has blocks: then a block has several."""
+    """Returns the number of rows. Some long rows get more rows than a single multiprocessor has blocks: then a block has several
+    rows.
+    """
     return 9 if length in (2049, 8193) else 3
 
 
@@ -112,7 +114,7 @@ def test_an_op_in_place_changes_each_element_of_a_view_once(rows, columns):
 
 
 def test_rows_without_elements_are_not_walked_however_many_there_are():
-    """In a process of its own, which is ended if it does walk them."""
+    """Runs in a separate process, so a timeout can end a walk over the rows."""
     calls = ["yoke.eye(2**40, 0, dtype=yoke.uint8)", "yoke.softmax(x, -1)", "yoke.sort(x, -1)", "yoke.cumsum(x, 1)", "yoke.tril(x)",
              "yoke.flip(x, [0])", "x.transpose(0, 1).clone()", "x.add_(1)", "yoke.matmul(x, yoke.zeros((0, 0)))"]
     body = "import yoke\nx = yoke.zeros((2**40, 0))\n" + "\n".join(calls)

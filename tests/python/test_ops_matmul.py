@@ -1,4 +1,4 @@
-"""Products and attention: what samples do not show, and the errors that name what was wrong."""
+"""Products and attention: cases beyond the samples, and errors that name the wrong argument."""
 import numpy as np
 import pytest
 
@@ -62,7 +62,7 @@ def test_nan_passes_through_a_fused_relu():
 
 ALL = (slice(None),)
 APART = (slice(None), slice(None, None, 2))
-# Shapes of x and y and what is taken of them: more than 16 products along each of two axes.
+# Shapes of x and y and the parts used of both: more than 16 products along each of two axes.
 MANY_BATCHES = {
     "either broadcasts along its own axis": ((20, 1, 3, 4), (1, 18, 4, 5), ALL, ALL),
     "one matrix for each of the other's, which lie apart": ((18, 3, 4), (20, 36, 4, 5), ALL, APART),
@@ -90,7 +90,7 @@ def test_einsum_of_one_tensor_is_a_view_where_it_only_moves_axes():
 
 
 def test_the_gradient_of_a_trace_is_the_identity():
-    x = to_yoke(np.full((3, 3), np.inf), requires_grad=True)  # what is off the diagonal does not matter
+    x = to_yoke(np.full((3, 3), np.inf), requires_grad=True)  # values off the diagonal do not matter
     yoke.einsum("ii", [x]).backward()
     np.testing.assert_array_equal(to_numpy(x.grad), np.eye(3))
 
@@ -98,7 +98,7 @@ def test_the_gradient_of_a_trace_is_the_identity():
 # ---- attention -------------------------------------------------------------------------------------------------------
 
 def reference_gradients(arrays, upstream, **named):
-    """By finite differences along random directions: one number for each input."""
+    """Returns a number for each input, by finite differences along random directions."""
     step, slopes = 1e-6, []
     for k in range(3):
         direction = _rng.standard_normal(arrays[k].shape)
@@ -125,7 +125,7 @@ def test_attention_of_any_length_and_width_has_the_values_and_gradients_of_its_d
     named = dict(named)
     if "mask" in named:
         named["mask"] = _rng.random((q_shape[-2], k_shape[-2])) > 0.3
-        named["mask"][1] = False  # a query that may see nothing
+        named["mask"][1] = False  # a query without allowed keys
     tensors = [to_yoke(a, requires_grad=True) for a in arrays]
     given = {k: to_yoke(v) if isinstance(v, np.ndarray) else v for k, v in named.items()}
     out = attend(*tensors, **given)
@@ -145,7 +145,7 @@ def test_attention_in_a_narrow_dtype_is_float64s_as_that_dtype_rounds_it(dtype):
     want.backward(upstream.to(dtype=yoke.float64))
     got.backward(upstream)
     for a, b in [(got, want), *((x.grad, y.grad) for x, y in zip(narrow, wide))]:
-        error = (32 if dtype == "float32" else 8) * EPSILON[dtype]  # float32 rounds every step of its sums as well
+        error = (32 if dtype == "float32" else 8) * EPSILON[dtype]  # float32 also rounds every step of sums
         np.testing.assert_allclose(to_numpy(a).astype(float), to_numpy(b), rtol=error, atol=error)
 
 
@@ -157,7 +157,7 @@ def test_heads_of_packed_projections_are_taken_where_they_lie_and_the_result_lie
     assert yoke.memory_allocated() - before < 2 * out.nbytes  # the result and a row of log-sum-exps, no copies
     dense = attend(*(yoke.clone(v) for v in views), is_causal=True)
     assert to_numpy(out).tobytes() == to_numpy(dense).tobytes()
-    assert yoke.transpose(out, 1, 2).is_contiguous()  # so that heads join without a copy
+    assert yoke.transpose(out, 1, 2).is_contiguous()  # heads join without a copy
 
 
 def test_a_mask_of_numbers_is_added_and_gets_the_gradient_it_asks_for():

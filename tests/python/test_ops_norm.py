@@ -114,7 +114,7 @@ def test_equal_values_whose_normal_overflows_have_finite_gradients(length):
     np.testing.assert_allclose(to_numpy(x.grad) / 1e15, g - g.mean(2, keepdims=True), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [53, 2049])  # and over 8 MiB
+@pytest.mark.parametrize("rows", [53, 2049])  # the second is over 8 MiB
 def test_a_result_of_many_megabytes_has_the_values_of_a_small_one(rows):
     x, weight, bias = normal(rows, 1027), normal(1027), normal(1027)  # rows off every alignment
     whole = to_numpy(yoke.layer_norm(to_yoke(x), (1027,), to_yoke(weight), to_yoke(bias)))

@@ -158,7 +158,7 @@ def test_a_negative_power_of_an_integer_is_refused(dtype):
 def test_comparing_with_a_number_beyond_the_dtype_is_right(dtype):
     low, high = LIMITS[dtype]
     x = t([low, 0, high], dtype)
-    if dtype != "int64":  # a script's integer is an int64 itself
+    if dtype != "int64":  # a script's integer is itself an int64
         for beyond in (high + 1, 2**62):
             assert (x == beyond).tolist() == [False] * 3 and (x != beyond).tolist() == [True] * 3
             assert (x < beyond).tolist() == [True] * 3 and (beyond <= x).tolist() == [False] * 3

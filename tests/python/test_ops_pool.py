@@ -1,4 +1,4 @@
-"""Pooling: what samples do not show, and the errors that name what was wrong."""
+"""Pooling: cases beyond the samples, and errors that name the wrong argument."""
 import itertools
 import sys
 
@@ -28,7 +28,7 @@ def slope(op, x, upstream, layout=lambda x: x):
 
 
 def windows(size, kernel, stride=None, padding=0, dilation=1, rounds_up=False):
-    """The positions of each window of an axis, and by how much it counts with its padding."""
+    """Returns the positions of each window of an axis, and its count with padding."""
     return [(taps, end - first) for first, taps, end in _windows(size, kernel, stride or kernel, padding, dilation, rounds_up)]
 
 
@@ -50,7 +50,7 @@ def np_slope(x, upstream, down, across, divisor=None, counts=True, choose=None):
     return grad
 
 
-# Channels, rows and places about what lanes hold; windows that overlap, leave pixels out and hang over ends.
+# Channels, rows and places around the sizes of lanes; windows that overlap, leave pixels out or hang over ends.
 MAX = {"usual": ((2, 5, 9, 8), 3, 2, 1, 1), "apart": ((1, 3, 11, 12), 2, 5, 1, 1), "dilated": ((1, 4, 12, 13), 3, 2, 1, 3), "many channels": ((1, 300, 5, 4), 2, 1, 1, 1),
        "long rows": ((1, 2, 4, 530), 3, 1, 1, 1), "long rows, strided": ((1, 2, 3, 600), 3, 2, 1, 1), "places of four bytes": ((1, 2, 21, 20), 17, 1, 8, 1),
        "beyond x": ((2, 5, 2, 3), 4, 3, 0, 1, True), "dilated beyond x": ((1, 3, 5, 4), 3, 9, 1, 4, True), "a row beyond x": ((1, 2, 1, 530), 600, 301, 200, 1, True)}

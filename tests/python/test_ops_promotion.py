@@ -28,7 +28,7 @@ _rows = [line.split() for line in TABLE.strip().splitlines()]
 EXPECTED = {(row[0], column): row[i + 1] for row in _rows[1:] for i, column in enumerate(_rows[0])}
 PAIRS = sorted(EXPECTED)
 pairs = pytest.mark.parametrize("a, b", PAIRS)
-# With a script scalar, by its kind.
+# Dtype of a result with a script scalar, by the scalar's kind.
 SCALARS = {True: {d: d for d in ALL},
            2: {**{d: d for d in FLOATS + INTS}, "bool": "int64"},
            2.5: {**{d: d for d in FLOATS}, **{d: "float32" for d in INTS + ("bool",)}}}

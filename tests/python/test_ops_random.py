@@ -11,7 +11,7 @@ from op_table import FLOATS, LAYOUTS, dtype_of, name_of, to_numpy, to_yoke
 
 
 def philox(seed, counter):
-    """Philox 4x32-10 as its paper has it (Salmon, Moraes, Dror, Shaw; SC11), one block of four words."""
+    """Returns a block of four words of Philox 4x32-10 (Salmon, Moraes, Dror, Shaw; SC11)."""
     c, k = [counter & 0xFFFFFFFF, counter >> 32, 0, 0], [seed & 0xFFFFFFFF, seed >> 32]
     for _ in range(10):
         a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
@@ -148,7 +148,7 @@ def test_the_largest_whole_numbers_of_a_float_are_drawn_as_they_are(dtype, most)
         yoke.manual_seed(2)
         x = to_numpy(yoke.randint(low, high, 20_000, dtype=dtype_of(dtype)))
         yoke.manual_seed(2)
-        np.testing.assert_array_equal(x, to_numpy(yoke.randint(low, high, 20_000)))  # the same numbers as in int64
+        np.testing.assert_array_equal(x, to_numpy(yoke.randint(low, high, 20_000)))  # numbers equal to int64's
         assert int(x.min()) >= low and int(x.max()) < high and (high - low > 4 or len(np.unique(x)) == 4)
 
 

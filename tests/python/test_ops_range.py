@@ -1,4 +1,4 @@
-"""Values and gradients of rows whose elements are far apart, or tie far from 0: right to rounding where they are normal numbers."""
+"""Values and gradients of rows with elements far apart, or tied far from 0: right to rounding if they are normal numbers."""
 import math
 
 import numpy as np
@@ -8,7 +8,7 @@ import yoke
 from conftest import DEVICE
 
 EPSILON = {"float64": 2.0 ** -52, "float32": 2.0 ** -23, "bfloat16": 2.0 ** -7, "float16": 2.0 ** -10}
-# Factors of a magnitude that a few of them leave the range of the accumulating type with.
+# Magnitude of factors: the product of a few factors leaves the range of the accumulating type.
 LARGE = {"float64": 1e200, "float32": 1e25, "bfloat16": 1e25, "float16": 3e4}
 
 
@@ -21,7 +21,7 @@ def listed(t):
 
 
 def exact_product(values):
-    """As a mantissa and an exponent of 2, of numbers that are given exactly."""
+    """Returns the product of exact numbers as a mantissa and an exponent of 2."""
     mantissa, exponent = 1.0, 0
     for value in values:
         part, power = math.frexp(value)
@@ -76,7 +76,7 @@ def test_zeros_infinities_and_nan_keep_their_meaning_in_products():
         assert listed(x.grad).tolist() == pytest.approx(want, rel=1e-6)
 
 
-# Scores of which two tie, beside one that counts for nothing.
+# Scores of two tied elements, beside a negligible element.
 SCORES = {"float64": (30.0, 1e6, 1e16, 1e300), "float32": (30.0, 1e4, 1e6, 1e8, 1e30), "bfloat16": (20.0, 60.0, 100.0, 1e3, 1e30),
           "float16": (20.0, 1e3, 3e4)}
 

@@ -1,4 +1,4 @@
-"""Reductions where the table's samples do not go: ties, zeros, infinities, NaN, nothing, and numbers that are hard to add."""
+"""Reductions beyond the table's samples: ties, zeros, infinities, NaN, no elements, and numbers hard to add."""
 import math
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""Softmax and norms of rows of every length and order in memory: those that a block of threads holds at once, those
-that it reads twice, and those whose neighbours in memory are of other rows. All is held to NumPy's float64.
+"""Softmax and norms of rows of every length and memory order: rows that a block of threads holds at once, rows that a block reads
+twice, and rows whose memory neighbours belong to other rows. NumPy's float64 checks all.
 """
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_softmax_of_rows_of_any_length_is_numpys_and_so_is_its_gradient(rows, le
 
 
 def norm_gradients(x, g, weight, eps, centred):
-    """Of x, weight and bias."""
+    """Returns the gradients of x, weight and bias."""
     normal = x - x.mean(-1, keepdims=True) if centred else x
     rstd = 1 / np.sqrt(np.mean(normal * normal, -1, keepdims=True) + eps)
     normal, weighted = normal * rstd, g * weight

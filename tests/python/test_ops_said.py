@@ -1,4 +1,4 @@
-"""What docs/ops.md says where libraries differ, and errors that say what is the matter."""
+"""Statements of docs/ops.md about differences between libraries, and errors that explain the problem."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_casts_to_integers_stay_within_their_bounds(source, dtype, low, high):
 @pytest.mark.parametrize("equation, tensors, dtype, got", [
     ("i->", [[200, 200]], "uint8", 400), ("ii->", [[[100, 0], [0, 100]]], "int8", 200),
     ("ij->j", [[[200, 1], [100, 2]]], "uint8", [300, 3]), ("ij,k->i", [[[200, 200]], [200, 200]], "uint8", [160000]),
-    ("ij,j->i", [[[200, 1]], [2, 1]], "uint8", [145]),  # a product, as matmul has it
+    ("ij,j->i", [[[200, 1]], [2, 1]], "uint8", [145]),  # a product, as in matmul
     ("i->i", [[200, 200]], "uint8", [200, 200]),
 ])
 def test_einsum_sums_integers_as_sum_does(equation, tensors, dtype, got):
@@ -51,7 +51,7 @@ def test_a_circle_is_gone_round_once_at_most():
 
 
 def test_a_query_of_fewer_axes_keeps_its_heads():
-    """With enable_gqa and as many heads of key and value, nothing is shared, and nothing to be joined again."""
+    """With enable_gqa and as many heads of key and value, no head is shared, and no heads must be joined again."""
     q, kv = yoke.randn(4, 3, 8), yoke.randn(2, 4, 3, 8)
     got = yoke.scaled_dot_product_attention(q, kv, kv, enable_gqa=True)
     assert got.shape == (2, 4, 3, 8)

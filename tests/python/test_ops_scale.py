@@ -1,5 +1,6 @@
-"""Reductions, norms and normalisations at the ends of a dtype's range: where a result is a normal number it is right, whatever squares and
-sums on the way come to."""
+"""Reductions, norms and normalisations at the ends of a dtype's range: a normal result is right, whatever the squares and sums on
+the way are.
+"""
 import itertools
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 import yoke
 from op_table import to_numpy, to_yoke
 
-# Each dtype has a tolerance, and powers of two by which values are scaled,
-# from near its smallest normal number to near its largest.
+# Tolerance of each dtype, and powers of two that scale the values, from near the dtype's smallest normal number to
+# near its largest.
 SCALES = {"float32": (2e-6, (-120, -100, -77, -50, 0, 63, 64, 100, 124)), "bfloat16": (2e-2, (-120, -77, 0, 64, 100, 124)),
           "float16": (4e-3, (-11, 0, 12)), "float64": (1e-13, (-1016, -700, -540, 0, 511, 700, 1020))}
 # Each layout has a shape, and the axes that are reduced.
@@ -32,14 +33,16 @@ def drawn(shape):
 
 
 def check_slope(x, slope, dtype, power=0):
-    """x's gradient; what deviates little from the mean has one that is all rounding of it."""
+    """Checks x's gradient. If values deviate little from the mean, rounding decides the gradient."""
     close = 2 * SCALES[dtype][0]
     got = np.ldexp(to_numpy(x.grad).astype(np.float64), -power)
     np.testing.assert_allclose(got, slope, rtol=close, atol=close * np.abs(slope).max())
 
 
 def check(got, want, dtype, power):
-    """`want`, which is right of unscaled values, scaled; what is no normal number of the dtype is not looked at."""
+    """Compares with `want`, the right result for unscaled values, after scaling. Elements that are no normal numbers of the dtype
+    are left out.
+    """
     want = np.ldexp(np.asarray(want, dtype=np.float64), power)
     least, most = {"float32": (2.0**-126, 3.4e38), "bfloat16": (2.0**-126, 3.38e38), "float16": (2.0**-14, 65504.0),
                    "float64": (2.0**-1022, 1.79e308)}[dtype]
@@ -156,7 +159,7 @@ def normalised(x, w, b, eps, name):
 
 
 def slope_of(x, w, b, eps, name, upstream):
-    """Its gradient, by differences in long doubles."""
+    """Returns the gradient by x, by differences in long doubles."""
     slope, step = np.zeros_like(x), 1e-5
     for place in np.ndindex(x.shape):
         up, down = x.copy(), x.copy()
@@ -279,7 +282,7 @@ def test_small_values_about_a_mean_of_0_are_normalised_without_eps(name, dtype, 
 
 
 def centred(x, axis, wanted):
-    """x less its mean over an axis, by the deviation: what layer_norm (or "rms_norm") without eps is."""
+    """Returns x less its mean over an axis, divided by the deviation: layer_norm (or "rms_norm") without eps."""
     mean = x.mean(axis, keepdims=True) if wanted != "rms_norm" else 0.0
     return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axis, keepdims=True))
 
@@ -324,7 +327,7 @@ def test_stds_gradient_in_float64_is_right_wherever_it_is_a_normal_number():
 
 
 def test_stds_gradient_is_right_where_the_dtype_holds_no_such_deviation():
-    step = 2.0**-24  # of float16 below 2^-13
+    step = 2.0**-24  # step of float16 below 2^-13
     values = np.array([2.0**-14] * 3 + [2.0**-14 + step])
     for shape, axis in (((4,), None), ((1, 4), 1), ((4, 1), 0)):
         x = to_yoke(values.reshape(shape).astype(np.float32), "float16", requires_grad=True)
@@ -335,7 +338,7 @@ def test_stds_gradient_is_right_where_the_dtype_holds_no_such_deviation():
 @pytest.mark.parametrize("shape", [(3, 1000, 0), (0,), (0, 5)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_reductions_of_nothing_read_nothing(dtype, shape):
-    """The memory of nothing may lie anywhere, so that the first element must not be read."""
+    """Memory without elements may lie anywhere, so no kernel may read a first element."""
     x, axis = yoke.zeros(shape, dtype=getattr(yoke, dtype)), shape.index(0)
     for p in (1.0, 2.0, 3.0, 0.5, 1e18):
         assert not to_numpy(yoke.norm(x, p, axis)).any()

@@ -11,7 +11,7 @@ LENGTHS = [1, 2, 15, 16, 17, 255, 256, 257, 1000, 5000]
 
 
 def ties(dtype, *shape):
-    """Few different values, so that stability shows."""
+    """Returns few different values, which show the stability of a sort."""
     whole = np.random.default_rng(len(shape)).integers(0 if dtype in ("uint8", "bool") else -3, 4, shape)
     return whole > 1 if dtype == "bool" else whole.astype("float32" if dtype == "bfloat16" else dtype)
 

@@ -1,15 +1,15 @@
-"""Long sums of float32: what is added to a large sum counts, however small it is beside it."""
+"""Long sums of float32: small terms beside a large sum count."""
 import numpy as np
 import pytest
 
 import yoke
 from op_table import to_numpy, to_yoke
 
-LARGE = 2.0**24  # a float32 of it does not grow by ones
+LARGE = 2.0**24  # in float32, adding ones does not change this number
 
 
 def large_and_ones(count):
-    """2^24 among ones, of which 64 at most may be lost to rounding."""
+    """Returns ones with 2^24 among them; rounding may lose at most 64."""
     x = np.ones(count, np.float32)
     x[count // 3] = LARGE
     return x

@@ -7,7 +7,7 @@ from op_cases import CASES, CREATION, LISTS, RANDOM
 from op_harness import assert_values, expected, invoke, judged_of, result_dtype, tensors_of
 from op_table import ALL, LAYOUTS, OPS, as_dtype, to_numpy, to_yoke
 
-TAKES_VALUES = [name for name in CASES if name != "one_hot"]  # one_hot takes indices alone
+TAKES_VALUES = [name for name in CASES if name != "one_hot"]  # only indices fit one_hot
 SAMPLES = [pytest.param(name, i, id=f"{name}({c})") for name in CASES for i, c in enumerate(CASES[name].all_calls())]
 
 

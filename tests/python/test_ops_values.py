@@ -1,4 +1,4 @@
-"""What NumPy's finite samples do not show: special values, rounding, promotion, ties, and errors that name both sides."""
+"""Cases beyond NumPy's finite samples: special values, rounding, promotion, ties, and errors that name both sides."""
 import math
 
 import numpy as np

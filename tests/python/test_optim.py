@@ -76,7 +76,7 @@ def test_steps_are_those_of_torch(make, dtype, request):
     q = torch.nn.Parameter(torch.tensor(p.tolist(), dtype=getattr(torch, dtype)))
     ours, theirs = make(optim, [p]), make(torch.optim, [q])
     tolerance = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 3e-2}[dtype]
-    # In a half PyTorch rounds within a step too, and the difference adds up.
+    # With 16-bit floats PyTorch rounds within a step too, and the difference adds up.
     for g in gradients(3 if dtype == "bfloat16" else 30):
         p.grad, q.grad = yoke.tensor(g.tolist(), dtype=p.dtype), torch.tensor(g.tolist(), dtype=q.dtype)
         ours.step()
@@ -94,7 +94,7 @@ def test_groups_have_options_of_their_own_and_late_parameters_steps_of_their_own
     c.grad = yoke.tensor([1.0])
     optimizer.param_groups[0]["lr"] = 0.125
     optimizer.step()
-    assert c.item() == pytest.approx(0.875)  # its first step: no longer than lr
+    assert c.item() == pytest.approx(0.875)  # the first step of c: at most lr
     state = optimizer.state_dict()["state"]
     assert [state[i]["step"].item() for i in range(3)] == [2.0, 1.0, 2.0]
 
@@ -152,7 +152,7 @@ def test_the_state_goes_on_where_it_was(make, dtype):
     train(q, first, grads[:3])
     second.param_groups[0]["lr"] = 77.0
     second.load_state_dict(first.state_dict())
-    first.step()  # what it changes is no longer the second's
+    first.step()  # does not change the second's state
     q_now = first.state_dict()
     with yoke.no_grad():
         q.copy_(yoke.tensor([1.0] * 5, dtype=dtype))
@@ -215,7 +215,7 @@ def test_clipping_takes_all_gradients_as_one_vector(kind, dtype):
     np.testing.assert_allclose(clipped, flat * min(1, 1.5 / (want + 1e-6)), rtol=1e-2 if dtype in HALVES else 1e-6)
     assert params[-1].grad is None
     after = [p.grad.tolist() for p in params[:-1]]
-    yoke.clip_grad_norm_(iter(params), 100.0, kind)  # large enough: nothing changes
+    yoke.clip_grad_norm_(iter(params), 100.0, kind)  # large enough for no change
     assert [p.grad.tolist() for p in params[:-1]] == after
 
 
@@ -225,7 +225,7 @@ def test_clipping_without_gradients_gives_zero_and_nan_passes():
     p.grad = yoke.tensor([float("nan")])
     assert math.isnan(yoke.clip_grad_norm_(p, 1.0).item()) and math.isnan(p.grad.item())
     p.grad = yoke.tensor([1e30])
-    assert yoke.clip_grad_norm_(p, 1.0).item() == pytest.approx(1e30)  # its square would not fit
+    assert yoke.clip_grad_norm_(p, 1.0).item() == pytest.approx(1e30)  # the square would overflow
     for arguments, words in (((-1.0,), "'max_norm' is -1"), ((1.0, 0.0), "'norm_type' is 0"), (("1",), "max_norm")):
         with pytest.raises((yoke.ValueError, yoke.TypeError), match=words):
             yoke.clip_grad_norm_([p], *arguments)
@@ -355,7 +355,7 @@ def test_averages_of_half_parameters_are_the_same_after_an_evaluation():
     ema.update()
     before = ema.averages[0].tolist()
     with ema.applied():
-        assert p.tolist() == [1.0] * 3  # the average, as the half has it
+        assert p.tolist() == [1.0] * 3  # the average, rounded to 16 bits
         assert ema.averages[0].tolist() == before
     assert ema.averages[0].tolist() == before and before[0] > 1.0
     assert p.tolist() == [1.5] * 3

@@ -24,7 +24,7 @@ def test_one_step_covers_many_tensors_of_all_layouts_and_sizes():
 
 
 def laid_out(values, dtype, layout):
-    """The same tensor dense, from an odd place on, with gaps, or transposed."""
+    """Returns a tensor of these values: dense, from an odd place on, with gaps, or transposed."""
     x = yoke.tensor(values.tolist(), dtype=dtype)
     if layout == "odd":
         x = yoke.cast(yoke.zeros(values.size + 3), dtype)[3:].reshape(values.shape).copy_(x)
@@ -36,7 +36,9 @@ def laid_out(values, dtype, layout):
 
 
 def drawn_parameter(i):
-    """One of a long list, half of them float32 and a quarter float64, most of them dense, with its gradient."""
+    """Returns a parameter of a long list with its gradient. Half of the list is float32 and a quarter float64, and most tensors are
+    dense.
+    """
     rng, shape = np.random.default_rng(i), ((7,), (3, 5), (1, 4), (2, 600))[i % 4 if i % 50 else 3]
     dtype = (yoke.float64, yoke.float16, yoke.float64, yoke.bfloat16)[i // 2 % 4] if i % 2 else yoke.float32
     layouts = [("gaps", "transposed", "odd", "dense")[(i // k) % 4] if i % 5 == 4 else "dense" for k in (10, 40)]

@@ -1,4 +1,4 @@
-"""Optimizers and averages where a script does what they cannot follow: told, never silently lost."""
+"""Misuse of optimizers and averages by a script: reported, never silently lost."""
 
 import pytest
 

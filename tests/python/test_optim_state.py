@@ -1,4 +1,4 @@
-"""What load_state_dict() of an optimizer refuses, by name and with nothing changed, and what it takes."""
+"""load_state_dict() of an optimizer: refused states, by name and without a change, and accepted states."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_a_state_without_its_master_is_refused():
     del state["state"][0]["master"]
     refused(optimizer, state, "parameter 0 of group 0", "without 'master'")
     state = copied(optimizer)
-    del state["state"][0]["momentum_buffer"]  # one that begins with the next step
+    del state["state"][0]["momentum_buffer"]  # the buffer begins with the next step
     optimizer.load_state_dict(state)
     assert set(now(optimizer)[0][0]) == {"master"}
 

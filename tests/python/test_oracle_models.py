@@ -1,4 +1,4 @@
-"""The examples' networks beside PyTorch's own, which give their weights: `./dev test --oracle torch`."""
+"""The examples' networks beside PyTorch's own networks, with PyTorch's weights: `./dev test --oracle torch`."""
 import pathlib
 import sys
 
@@ -10,7 +10,7 @@ from test_oracle_torch import oracle  # noqa: F401: a fixture
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
 pytestmark = [pytest.mark.usefixtures("oracle"), pytest.mark.filterwarnings("ignore")]
-TOLERANCE = 1e-4  # of the largest number of an output, or of a gradient
+TOLERANCE = 1e-4  # share of the largest number of an output or a gradient
 
 
 def error_of(ours, theirs):
@@ -25,12 +25,12 @@ def assert_close(ours, theirs, what, tolerance=TOLERANCE):
 
 
 def state_for(net, theirs):
-    """PyTorch's state_dict as one that `net` loads."""
+    """Returns PyTorch's state_dict for `net`."""
     return {name: yoke.tensor(theirs[name].numpy()) for name in net.state_dict()}
 
 
 def gradients(net, theirs, renamed=lambda name: name):
-    """{name: ours and PyTorch's} of all parameters; `renamed` gives PyTorch's name of one."""
+    """Returns {name: (Yoke's gradient, PyTorch's)} of all parameters; `renamed` gives PyTorch's name of a parameter."""
     others = {name: p.grad for name, p in theirs.named_parameters()}
     pairs = {name: (p.grad, others.pop(renamed(name))) for name, p in net.named_parameters()}
     assert not others, others.keys()
@@ -78,9 +78,10 @@ def test_resnets_have_the_outputs_gradients_and_statistics_of_torchvision(depth,
 @each_mode
 @pytest.mark.parametrize("depth", [18, 50])
 def test_resnets_in_float32_have_the_outputs_and_gradients_of_torchvision(depth, training):
-    """A ReLU's input that is 0 but for rounding lets one through and not the other: so does PyTorch beside itself in float64,
-    in every few of these networks, and in each that is 50 deep and trained. So one of several is to agree; of the deep one
-    in training the test in float64 has the gradients."""
+    """A ReLU's input near 0 may be positive in Yoke and not in PyTorch, by rounding. PyTorch differs from its own float64 likewise,
+    in some of these networks, and in each trained network of depth 50. So a single seed of several must agree; for the deep
+    trained network the test in float64 checks the gradients.
+    """
     errors = []
     for seed in range(6):
         net, theirs, out, expected = resnets(depth, training, "float32", seed)
@@ -92,7 +93,7 @@ def test_resnets_in_float32_have_the_outputs_and_gradients_of_torchvision(depth,
 
 
 def make_gpt2(o):
-    """GPT-2 of PyTorch's own layers, its head tied."""
+    """Returns GPT-2 from PyTorch's own layers, with a tied head."""
     import torch
 
     class GPT2(torch.nn.Module):
@@ -101,7 +102,7 @@ def make_gpt2(o):
             layer = torch.nn.TransformerEncoderLayer(o.width, o.heads, 4 * o.width, 0.0, "gelu", batch_first=True, norm_first=True)
             self.byte, self.place = torch.nn.Embedding(o.vocabulary, o.width), torch.nn.Embedding(o.context, o.width)
             self.body = torch.nn.TransformerEncoder(layer, o.layers, torch.nn.LayerNorm(o.width), enable_nested_tensor=False)
-            for parameter in self.parameters():  # the layers are copies of one, and biases are 0
+            for parameter in self.parameters():  # the layers are copies, and biases are 0
                 torch.nn.init.normal_(parameter, 1.0 if parameter.ndim == 1 else 0.0, 0.02)
 
         def forward(self, index):

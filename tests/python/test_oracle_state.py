@@ -8,7 +8,7 @@ from test_state_broken import CASES, LEGAL
 from test_state_files import NASTY, SHAPES, bits, some
 
 pytestmark = [pytest.mark.usefixtures("oracle"), pytest.mark.filterwarnings("ignore")]
-TORCH = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}  # what PyTorch calls otherwise than Yoke
+TORCH = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}  # PyTorch's different names
 
 
 def to_torch(stored):
@@ -45,7 +45,7 @@ def test_the_package_reads_what_yoke_saves(tmp_path, dtype):
 def test_yoke_reads_what_the_package_saves(tmp_path, dtype):
     from safetensors.torch import save_file
     there = {f"{i}": some(dtype, shape) for i, shape in enumerate(SHAPES)}
-    if dtype == "BOOL":  # which PyTorch has as 0 and 1
+    if dtype == "BOOL":  # PyTorch stores 0 and 1
         there = {name: Stored(dtype, x.shape, bytes(byte & 1 for byte in x.data)) for name, x in there.items()}
     save_file({name: to_torch(x) for name, x in there.items()}, tmp_path / "file", metadata={"who": "ü"})
     assert yoke.load_info(tmp_path / "file")["metadata"]["who"] == "ü"
@@ -65,7 +65,7 @@ def test_names_of_any_kind_go_both_ways(tmp_path):
     assert {name: bits(stored_of(x)) for name, x in yoke.load(tmp_path / "file").items()} == {name: bits(x) for name, x in there.items()}
 
 
-# What the package takes all the same: the last of two keys, a space, and no metadata said in words.
+# Files that the package accepts nevertheless: the last of two equal keys, a space, and null as metadata.
 LENIENT = {"a space before", "metadata that is null", *(case for case in CASES if "twice" in case)}
 
 
@@ -87,7 +87,7 @@ def test_the_package_reads_what_no_rule_forbids(tmp_path, case):
 
 
 def as_yoke(value):
-    """PyTorch's state as Yoke takes it."""
+    """Returns PyTorch's state for Yoke."""
     import torch
     if isinstance(value, torch.Tensor):
         return yoke.tensor(value.numpy())
@@ -118,7 +118,7 @@ def test_training_goes_on_from_pytorchs_optimizer_through_a_file(tmp_path, kind,
 
 
 def test_what_both_write_differs_in_no_tensor(tmp_path):
-    """A file of both: the same names, dtypes, shapes and data, whoever wrote it."""
+    """Files of both libraries have the same names, dtypes, shapes and data."""
     from safetensors.torch import save_file
     there = {f"{dtype}.{i}": some(dtype, (i + 1, 3)) for dtype in NAMES if dtype != "BOOL" for i in range(2)}
     save_file({name: to_torch(x) for name, x in there.items()}, tmp_path / "theirs", metadata={"format": "pt"})

@@ -12,7 +12,7 @@ NAMES = [n for n in CASES if n in OPS]
 # narrow dtypes PyTorch rounds between the steps of some ops.
 VALUE_ULPS = {"float64": 64, "float32": 64, "float16": 16, "bfloat16": 16}
 GRADIENT_ULPS = {"float64": 256, "float32": 256}
-WIDENED = {"einsum"}  # PyTorch widens integers in some of their equations; NumPy and we never do
+WIDENED = {"einsum"}  # PyTorch widens integers in some equations; NumPy and Yoke never do
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def numbers(x):
 
 
 def refuses(error):
-    """Whether PyTorch says that it lacks a kernel for a dtype: no disagreement."""
+    """Returns whether PyTorch reports a missing kernel for a dtype, which is no disagreement."""
     words = ("not implemented for", "only supports", "not supported for", "can only be computed", "Input dtype must be", "expected scalar type",
              "for input of type", "only defined for", "is not supported", "does not support", "must have the same dtype", "should be the same", "should be float")
     return any(word in str(error) for word in words)
@@ -89,7 +89,7 @@ def test_values_are_torchs_in_every_dtype(name):
         for dtype in case.dtypes if name != "one_hot" else ("int64",):
             want = first(ask(name, op, call, dtype))
             if want is None or (want.numel() == 0 and dtype not in FLOATS):
-                continue  # of nothing PyTorch gives a dtype that it refuses to give of something
+                continue  # for empty tensors PyTorch accepts a dtype that it refuses otherwise
             got = first(invoke(op, call, dtype))
             what = f"{name}({call}) in {dtype}"
             if name not in WIDENED or dtype in FLOATS:

@@ -35,14 +35,14 @@ if DEVICE == "cpu":
 
 
 def run(script):
-    """What the script printed, and on stderr."""
+    """Returns the standard output and error of the script."""
     env = {**os.environ, "FAKE_CUDA_MEMORY": "64", "YOKE_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", PRELUDE + script], capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
 
-# {what finds no room: (MiB of garbage, the call)}
+# {call without enough memory: (MiB of garbage, the call)}
 GARBAGE = {
     "an op": (30, "x = block(24) + 1; assert x[7].item() == 1"),
     "a creation": (40, "x = yoke.full((10 << 20,), 3., device=DEVICE); assert x[7].item() == 3"),
@@ -174,7 +174,7 @@ except yoke.OutOfMemoryError:
     assert out == "refused\n"
 
 
-# A gradient that is shared is copied as it comes to its leaf, and the next one is added there.
+# A shared gradient is copied when it reaches its leaf, and the next gradient is added there.
 def test_a_function_may_take_gradients_away_amid_backward():
     run("""
 x = yoke.ones((6 << 18,), device=DEVICE, requires_grad=True)
@@ -194,7 +194,7 @@ assert yoke.amax(x.grad).item() >= 1 and not held
 """)
 
 
-# A function that raises has not helped. What it raises comes to sys.unraisablehook, Ctrl-C to the script.
+# A function that raises has not helped. Its error goes to sys.unraisablehook, Ctrl-C goes to the script.
 def test_a_function_may_raise_allocate_and_compute():
     out, err = run("""
 held = [block(44)]
@@ -239,7 +239,7 @@ except KeyboardInterrupt:
     assert "KeyError: 'of the function'" in err
 
 
-# An argument that is closed amid the call is used to its end.
+# A call uses an argument to the call's end, even if the argument is closed meanwhile.
 def test_a_function_may_close_the_arguments():
     run("""
 a, b = yoke.ones((4 << 20,), device=DEVICE), yoke.ones((4 << 20,), device=DEVICE)

@@ -1,4 +1,6 @@
-"""DistributedDataParallel: gradients of all ranks, as one process has them on the whole batch. Ranks are threads, and processes."""
+"""DistributedDataParallel: gradients of all ranks equal a single process's gradients on the whole batch. Ranks are threads, and
+processes.
+"""
 import gc
 import threading
 import time
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ran
 
 
 class Net(nn.Module):
-    """A shared layer, used twice; one that some ranks use, and one that none does."""
+    """A shared layer, used twice; a layer used by some ranks, and a layer used by no rank."""
 
     def __init__(self, dtype=yoke.float64):
         self.first, self.shared, self.some, self.never = nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
@@ -41,7 +43,7 @@ def batch(rank, rows, dtype="float64"):
 
 
 def on_ranks(size, body, groups=None):
-    """What body(group) gives for each rank, which is a thread."""
+    """Returns the results of body(group) for each rank, which is a thread."""
     groups, results = groups or yoke.comm.init_all(["cpu"], size=size), [None] * size
 
     def run(rank):
@@ -76,7 +78,7 @@ def test_gradients_are_those_of_one_process_on_all_batches(size, dtype, toleranc
     expected = values(whole)
 
     def train(group):
-        model = net(getattr(yoke, dtype), seed=group.rank)  # all take those of rank 0
+        model = net(getattr(yoke, dtype), seed=group.rank)  # all ranks take rank 0's values
         model.load_state_dict(net(getattr(yoke, dtype)).state_dict())
         ddp = yoke.DistributedDataParallel(model, group, bucket_mb=0.0005)
         found = []
@@ -193,7 +195,7 @@ def test_a_function_that_gives_another_shape_or_raises_fails_on_all_ranks():
         def run(group):
             layer = nn.Linear(2, 1)
             ddp = yoke.DistributedDataParallel(layer, group, compression=hook if group.rank else (lambda bucket, g: g.all_reduce(bucket.tensor, async_op=True)))
-            group.monitored_barrier(30.)  # nobody fails before all have made it
+            group.monitored_barrier(30.)  # no rank fails before all ranks are here
             try:
                 ddp(yoke.ones((1, 2))).sum().backward()
             except yoke.Error as error:
@@ -324,7 +326,7 @@ def test_a_rank_that_raises_is_told_on_all_and_the_module_goes_on_alone(where):
         assert layer.weight.grad.tolist() == [[1., 1.]]
         return str(caught.value)
     first, second, third = on_ranks(3, run)
-    for told in first, third:  # in its hook or behind it
+    for told in first, third:  # in the hook or after it
         assert "rank 1 (host" in told and "OutOfMemoryError" in told and "bytes" in second, (told, second)
 
 
@@ -345,7 +347,7 @@ def test_a_state_of_another_model_is_refused():
 
 @pytest.mark.parametrize("order", [range(11, -1, -1), range(12), [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]])
 def test_the_first_backward_moves_gradients_without_room_for_all_of_them(order):
-    yoke.manual_seed(0)  # nothing of the sort is alive elsewhere: ranks are threads of one process
+    yoke.manual_seed(0)  # ranks are threads of a process, so no other such tensors may live
     start = threading.Barrier(2)
 
     def body(group):
@@ -363,7 +365,7 @@ def test_the_first_backward_moves_gradients_without_room_for_all_of_them(order):
         start.wait(30)
         return ddp, (yoke.max_memory_allocated() - before) / 2**20
     for _, more in on_ranks(2, body):
-        assert more < 2 * (2 * 2 + 1)  # of two ranks: two buckets and a gradient
+        assert more < 2 * (2 * 2 + 1)  # for two ranks: two buckets and a gradient
 
 
 def test_a_parameter_is_wrapped_once():
@@ -371,7 +373,7 @@ def test_a_parameter_is_wrapped_once():
         net = nn.Linear(2, 2, bias=False)
         first = yoke.DistributedDataParallel(net, group)
         with pytest.raises(yoke.StateError, match=r"the parameter 'weight' is wrapped already.*\(del ddp; in Lua ddp:close\(\)"):
-            first = yoke.DistributedDataParallel(net, group)  # the old one lives while the new one is made
+            first = yoke.DistributedDataParallel(net, group)  # the old wrapper lives while the new wrapper is made
         first(yoke.full((1, 2), group.rank + 1.)).sum().backward()
         means = net.weight.grad.tolist()
         del first

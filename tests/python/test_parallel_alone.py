@@ -1,4 +1,4 @@
-"""A module that is alone in its group: backward is the plain one, and counts where ranks come together later."""
+"""A module alone in its group: backward is the plain backward, and counts if ranks come together later."""
 import os
 import threading
 
@@ -99,8 +99,9 @@ def test_an_optimizer_amid_its_step_is_not_furthest_where_it_is_alone():
 
 
 def stepped_in_parts(parts, looks=None):
-    """Who is furthest; for each rank the parts of its optimizer which it steps behind each of its backwards, None where it
-    goes on in its group anew, and who looks at a loss then."""
+    """Returns the furthest rank. `parts` has, for each rank, the parts of the optimizer stepped after each backward, or None if the
+    rank goes on in its group anew. `looks` is the rank that looks at a loss then.
+    """
     def body(group):
         yoke.manual_seed(1)
         net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))

@@ -1,4 +1,4 @@
-"""A rank that stopped between the steps of its two optimizers: half a step is nobody's state."""
+"""A rank that stopped between the steps of its two optimizers: no rank goes on from such a half step."""
 import threading
 
 import pytest
@@ -19,7 +19,7 @@ class Towers(nn.Module):
 
 
 class Run:
-    """Which of four steps use the second layer, and which step its optimizer."""
+    """Run of four steps: `uses` says in which steps the second layer is used, `steps` in which its optimizer steps."""
 
     def __init__(self, group, uses, steps):
         yoke.manual_seed(1)

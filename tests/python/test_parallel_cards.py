@@ -30,7 +30,7 @@ def test_of_a_module_on_the_host_no_device_is_taken(options, error, words):
     group, = yoke.comm.init_all(["cpu"], size=1)
     with pytest.raises(error, match=rf"DistributedDataParallel\(\): {words}" if words.startswith("argument") else words):
         yoke.DistributedDataParallel(nn.Linear(1, 1), **{"group": group, **options})
-    yoke.DistributedDataParallel(nn.Linear(1, 1), group)  # the group is as it was
+    yoke.DistributedDataParallel(nn.Linear(1, 1), group)  # the group is unchanged
 
 
 @pytest.mark.parametrize("options", [{"device_ids": None}, {"output_device": None}, {"device_ids": []}, {"device_ids": None, "output_device": None}])
@@ -86,7 +86,7 @@ def told(*devices, **options):
 
 
 def on_cards(script, folder, cards=2, ranks=2):
-    """What each rank prints, as JSON."""
+    """Returns the output of each rank, read as JSON."""
     outs, errors = together([sys.executable, "-c", PYTHON + script], under_torchrun(machine(folder, cards), ranks))
     return [json.loads(out) for out in outs], errors
 

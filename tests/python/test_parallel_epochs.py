@@ -1,4 +1,4 @@
-"""Ranks that are lost at the end of an epoch: those that live go on in one epoch. Ranks are threads."""
+"""Ranks lost at the end of an epoch: the living ranks go on in the same epoch. Ranks are threads."""
 import itertools
 import threading
 import warnings
@@ -15,7 +15,7 @@ PER_EPOCH = EXAMPLES // (3 * BATCH)  # steps of three ranks
 
 
 class Script:
-    """Rank 1 is through with the last backward of an epoch as rank 0 fails in it; then it loses rank 2."""
+    """Rank 1 has finished the last backward of an epoch when rank 0 fails in this backward; then rank 2 is lost."""
 
     def __init__(self, group, failing_epoch):
         yoke.manual_seed(1)

@@ -1,4 +1,6 @@
-"""A rank is killed, stopped, or out of memory amid a training: the others are told, and go on without it. ./dev soak parallel does it again and again."""
+"""A rank is killed, stopped, or out of memory amid a training: the other ranks get the error, and go on. ./dev soak parallel repeats
+this again and again.
+"""
 import json
 import os
 import pathlib
@@ -13,7 +15,7 @@ from rank_scripts import start
 from test_parallel import on_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
-RANKS, AT = 3, 3  # the step amid which it happens
+RANKS, AT = 3, 3  # the fault comes amid this step
 ROUND = int(os.environ.get("YOKE_ROUND", "0"))
 
 TRAINING = f"""
@@ -83,11 +85,11 @@ print(json.dumps([told, group.size, run.told()]))
 
 ERRORS = {"killed": ["CollectiveError"], "stopped": ["TimeoutError", "CollectiveError"], "memory": ["CancelledError", "OutOfMemoryError"]}
 CASES = [(kind, where) for kind in ERRORS for where in ("forward", "backward", "optimizer")]
-DAILY = [case for case in CASES if "YOKE_ROUND" in os.environ or case[0] != "stopped" or case[1] == "backward"]  # others wait for deadlines, too
+DAILY = [case for case in CASES if "YOKE_ROUND" in os.environ or case[0] != "stopped" or case[1] == "backward"]  # other cases also wait for deadlines
 
 
 def expected(there):
-    """What as many ranks come to from that state."""
+    """Returns the results of as many ranks that go on from this state."""
     def go_on(group):
         run = Run(group).go_on_from(there)
         run.finish()
@@ -113,7 +115,7 @@ def test_the_others_are_told_and_go_on_as_they_would_have_without_it(kind, where
         assert size == RANKS - 1 and state == after
         assert "YOKE_ROUND" not in os.environ or told[0][2] <= 5, told
     steps = int(next(iter(there["optimizer"]["state"].values()))["step"].item())
-    all_had = AT + (where == "optimizer")  # a backward that all have had
+    all_had = AT + (where == "optimizer")  # a backward completed by all ranks
     assert steps == all_had and there["sampler"]["consumed"] == (steps + 1) * RANKS * BATCH < EXAMPLES
 
 
@@ -144,10 +146,10 @@ except yoke.Error as error:
 @pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer takes all of the address space")
 def test_a_rank_that_finds_no_memory_when_it_wraps_is_told_to_the_others():
     outs, statuses, errors = start(SHORT_OF_MEMORY, 2, LARGE="frozen")
-    assert statuses == [0, 0] and outs == ["made\n", "made\n"], (outs, errors)  # comparing 64 MiB takes no copy of them
+    assert statuses == [0, 0] and outs == ["made\n", "made\n"], (outs, errors)  # comparing 64 MiB needs no copy
     outs, statuses, errors = start(SHORT_OF_MEMORY, 2, LARGE="trained")
     assert statuses == [0, 0] and any(out.startswith("OutOfMemoryError") for out in outs), (outs, errors)
-    for out in outs:  # both learn what there is; who is told by the other first raises that
+    for out in outs:  # both ranks learn of the shortage; a rank notified first raises the other's error
         assert out.startswith(("OutOfMemoryError", "CancelledError")) and "on the host of rank 1 (host" in out and "are free" in out, outs
 
 
@@ -168,7 +170,7 @@ def test_what_is_refused_on_some_ranks_while_they_wrap_is_told_to_all_at_once(sp
         with pytest.raises(yoke.ValueError, match=problem) as told:
             yoke.DistributedDataParallel(net, group, **options if group.rank in which else {})
         assert ("rank 1 (host" in str(told.value)) == (group.rank not in which)
-        ddp = yoke.DistributedDataParallel(nn.Linear(4, 4), group)  # the group is as it was
+        ddp = yoke.DistributedDataParallel(nn.Linear(4, 4), group)  # the group is unchanged
         ddp(yoke.ones((2, 4))).sum().backward()
         return ddp.module.bias.grad.tolist()
     assert on_ranks(3, body, yoke.comm.init_all(["cpu"], size=3, timeout=30.)) == [[2.] * 4] * 3
@@ -223,7 +225,7 @@ def test_a_backward_that_takes_no_such_argument_is_told_to_all_at_once(refused, 
     def body(group):
         ddp = yoke.DistributedDataParallel(nn.Linear(4, 4), group)
         loss = ddp(yoke.ones((2, 4))).sum()
-        group.monitored_barrier(30.)  # nobody fails before
+        group.monitored_barrier(30.)  # no rank fails before
         with pytest.raises(yoke.CancelledError if group.rank == 0 else TypeError, match=problem) as told:
             loss.backward() if group.rank == 0 else refused(loss)
         return str(told.value)
@@ -235,7 +237,7 @@ def test_the_others_are_told_of_a_join_that_cannot_end():
     def body(group):
         model = nn.Linear(6, 2)
         ddp = yoke.DistributedDataParallel(model, group)
-        # At once, not at the deadline.
+        # The error comes at once, not at the deadline.
         with pytest.raises(yoke.CancelledError if group.rank else yoke.StateError, match="no module's gradients are reduced"):
             with group.join():
                 for _ in range(1 + group.rank):

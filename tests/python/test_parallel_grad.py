@@ -1,4 +1,4 @@
-"""yoke.grad by what DistributedDataParallel gives is as by what the plain module gives. Ranks are threads."""
+"""yoke.grad through outputs of DistributedDataParallel equals yoke.grad through the plain module's outputs. Ranks are threads."""
 import numpy as np
 import pytest
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ran
 
 
 class Gives(nn.Module):
-    """A body and a head, and what a function gives of them."""
+    """Module with a body and a head, and a function for its output."""
 
     def __init__(self, give):
         yoke.manual_seed(2)
@@ -26,7 +26,7 @@ def with_feature(module, x):
 
 
 def with_parts(module, x):
-    first, second = module.body(x).chunk(2, 1)  # results of one op
+    first, second = module.body(x).chunk(2, 1)  # results of the same op
     return (first * second).sum(), first, second
 
 
@@ -125,7 +125,7 @@ def agree(found, want):
         assert all(np.allclose(one, other, rtol=1e-12) for one, other in zip(found, want))
 
 
-# What is given back is a view, which cannot be written.
+# A tensor that the module gives back is a view, which cannot be written.
 @pytest.mark.parametrize("is_made", [False, True], ids=["leaf", "made"])
 @pytest.mark.parametrize("give, ask", [(give, ask) for give in GIVEN for ask in ASKED
                                        if ask is not of_what_was_written or give not in (given_back, parameter_given_back, bare)])
@@ -147,7 +147,7 @@ class HandsOn(nn.Module):
 
 
 def chain(wrap, give):
-    """The second one may give back what the first one gave, and the third gives back what that gave."""
+    """Chains three modules. The second may give back the first's output, and the third gives back the second's output."""
     first, second, third = (wrap(each) for each in (Gives(with_feature), Gives(give), HandsOn()))
     return lambda x: third(second(first(x)[1]))
 

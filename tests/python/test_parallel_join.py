@@ -44,7 +44,7 @@ def joined(group, counts, norm=False, **options):
 
 
 def alone(counts):
-    """What one process has that goes through the batches of all that have some left."""
+    """Returns the result of a single process that goes through the batches of all ranks with batches left."""
     model = net()
     data = [batches(rank, count) for rank, count in enumerate(counts)]
     for step in range(max(counts)):
@@ -202,13 +202,13 @@ def test_no_sync_adds_up_within():
 
 
 def told(group, body):
-    """What it raises, with the module alone afterwards."""
+    """Returns the error of `body`, after a use of the module alone."""
     layer = nn.Linear(2, 1, bias=False)
     ddp = yoke.DistributedDataParallel(layer, group)
-    group.monitored_barrier(30.)  # nobody fails before all have made it
+    group.monitored_barrier(30.)  # no rank fails before all ranks are here
     with pytest.raises((yoke.Error, KeyError)) as caught:
         body(layer, ddp)
-        ddp(yoke.ones((1, 2)))  # of a group that has ended
+        ddp(yoke.ones((1, 2)))  # the group has ended
     with pytest.raises(yoke.Error):
         ddp(yoke.ones((1, 2)))
     layer.zero_grad()
@@ -303,7 +303,7 @@ def test_a_rank_that_is_lost_amid_a_join_is_told_to_those_that_answer_and_all_go
             with group.join():
                 train(ddp, model, batches(group.rank, [1, 3, 3][group.rank]))
                 if group.rank == 2:
-                    time.sleep(0.1)  # the others have got as far
+                    time.sleep(0.1)  # the other ranks have come as far
                     raise KeyError("no such batch")
                 train(ddp, model, batches(group.rank, 9 * group.rank))
         if group.rank == 2:

@@ -1,4 +1,4 @@
-"""What module DistributedDataParallel takes: names and prefixes of its states, and changes that are refused on all ranks."""
+"""Modules that DistributedDataParallel takes: names and prefixes of states, and changes refused on all ranks."""
 import os
 import traceback
 
@@ -67,7 +67,7 @@ def test_frozen_parameters_are_those_of_rank_0_and_the_same_on_all_ranks():
             ddp(yoke.full((1, 2), group.rank + 1.)).sum().backward()
         return [(each.tolist()[0], each.grad is None) for each in (*net[0].parameters(), net[1].bias)]
     assert on_ranks(2, run) == [[([5., 5.], True), (5., True), (5., False)]] * 2
-    for names, shape in ((("0.weight",), 3), ((), 4)):  # where one is frozen on one rank, and another shape where it is on all
+    for names, shape in ((("0.weight",), 3), ((), 4)):  # a weight frozen on rank 1 only, and a weight with another shape, frozen on both
         def unlike(group):
             net = frozen(nn.Sequential(nn.Linear(2, 3 + (group.rank and shape - 3))), ("0.weight",) if group.rank or shape == 4 else ())
             yoke.DistributedDataParallel(net, group)
@@ -135,7 +135,7 @@ def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_trai
 
 
 class Assigns(nn.Module):
-    """Puts another tensor in the place of one of its own."""
+    """Module that replaces a tensor of its own."""
 
     def __init__(self, kind):
         self.kind, self.weight = kind, nn.Parameter(yoke.ones((2,)))
@@ -173,7 +173,7 @@ def test_a_backward_of_what_was_recorded_before_it_was_let_go_is_told():
             with pytest.raises(yoke.StateError, match="was let go after the forward; hold it until backward has ended"):
                 loss.backward(retain_graph=True)
             assert net.weight.grad is None
-        net(x).sum().backward()  # of this rank alone
+        net(x).sum().backward()  # this rank alone
         alone = net.weight.grad.tolist()
         net.zero_grad()
         ddp = yoke.DistributedDataParallel(net, group)
@@ -293,7 +293,7 @@ class Untold(Exception):
 
 @pytest.mark.parametrize("kind, left", [(KeyboardInterrupt, None), (SystemExit, None), (GeneratorExit, None), (KeyError, yoke.CancelledError), (Untold, KeyboardInterrupt)])
 def test_what_a_function_raises_leaves_backward_or_is_the_cause(kind, left):
-    raised = kind(7)  # not the parameter itself: its traceback keeps tensors
+    raised = kind(7)  # not the parameter, because its traceback keeps tensors
     def run(group):
         def hook(bucket, group):
             if group.rank == 1:
@@ -304,7 +304,7 @@ def test_what_a_function_raises_leaves_backward_or_is_the_cause(kind, left):
         try:
             ddp(yoke.ones((1, 2))).sum().backward()
         except BaseException as error:
-            return [error]  # which on_ranks passes on
+            return [error]  # on_ranks passes the error on
     (other,), (own,) = on_ranks(2, run)
     assert isinstance(other, yoke.CancelledError) and "rank 1" in str(other), other
     assert ("an error whose text cannot be made" if kind is Untold else kind.__name__) in str(other)
@@ -349,7 +349,7 @@ def test_gradients_of_a_module_that_moved_are_not_reduced_as_what_it_was():
         ddp = yoke.DistributedDataParallel(layer, group)
         ddp(yoke.ones((1, 2))).sum().backward()
         layer.double()
-        loss = layer(yoke.ones((1, 2), dtype=yoke.float64)).sum()  # which passes the wrapper's own look by
+        loss = layer(yoke.ones((1, 2), dtype=yoke.float64)).sum()  # the call bypasses the wrapper's check
         with pytest.raises(yoke.StateError, match=r"'weight' is \[1, 2\] float64 on .* by now, but its gradients are reduced as .*float32.*wrap it again"):
             loss.backward()
         return "told"

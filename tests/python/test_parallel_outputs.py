@@ -1,4 +1,4 @@
-"""What DistributedDataParallel gives: a backward that leads to it takes part, also where a rank used no parameter."""
+"""Outputs of DistributedDataParallel: a backward through an output takes part, even if the rank used no parameter."""
 import dataclasses
 import threading
 import time
@@ -32,7 +32,7 @@ FORMS = {
 
 
 class Gate(nn.Module):
-    """Which layers run hangs on the batch."""
+    """Module whose layers depend on the batch."""
 
     def __init__(self, form="tensor"):
         self.a, self.b, self.form = nn.Linear(4, 4, dtype=yoke.float64), nn.Linear(4, 4, dtype=yoke.float64), form
@@ -55,7 +55,7 @@ def uses(rank, step):
 
 
 def expected(steps, size=2):
-    """Gradients of one process, step by step."""
+    """Returns the gradients of a single process, step by step."""
     model, told = gate(), []
     for step in range(steps):
         model.zero_grad()
@@ -84,7 +84,7 @@ def trained(group, loss_of, form="tensor", set_to_none=True, steps=4):
 
 
 def groups():
-    return yoke.comm.init_all(["cpu"], size=2, timeout=5.)  # a step that slips fails soon
+    return yoke.comm.init_all(["cpu"], size=2, timeout=5.)  # a wrong step fails soon
 
 
 def close(told, want):
@@ -105,7 +105,7 @@ def test_a_rank_that_uses_no_parameter_takes_part_with_zeros(form, set_to_none):
 
 def test_so_it_does_where_what_it_gave_requires_no_gradient():
     def loss_of(ddp, x, is_used):
-        head = yoke.ones((4,), dtype=yoke.float64).requires_grad_()  # the loss requires one by others
+        head = yoke.ones((4,), dtype=yoke.float64).requires_grad_()  # the loss requires a gradient through `head`
         return ddp(x, is_used).pow(2).sum() + head.sum()
     for told in on_ranks(2, lambda group: trained(group, loss_of), groups()):
         close(told, expected(4))
@@ -134,7 +134,7 @@ def test_within_no_sync_and_a_refused_backward_it_is_as_with_parameters():
         x = inputs(0, 0).requires_grad_()
         with ddp.no_sync():
             ddp(x, False).sum().backward()
-        group.monitored_barrier(30.)  # nobody fails before
+        group.monitored_barrier(30.)  # no rank fails before
         with pytest.raises(yoke.CancelledError if group.rank == 0 else yoke.ValueError) as caught:
             made = ddp(x, group.rank == 0)
             made.sum().backward() if group.rank == 0 else made.backward()
@@ -163,7 +163,7 @@ def test_a_structure_that_holds_itself_is_given_as_it_is_where_it_holds_no_tenso
 
 
 class Gives(nn.Module):
-    """Two layers, and what a function makes of the first one's result."""
+    """Module with two layers, and a function of the first layer's result."""
 
     def __init__(self, give):
         yoke.manual_seed(5)
@@ -240,7 +240,7 @@ def test_what_cannot_be_built_anew_is_given_as_it_is(form, trains):
 
 
 class Asks(nn.Module):
-    """Its forward has another one of the same module within."""
+    """Module whose forward calls itself once."""
 
     def __init__(self):
         self.layer, self.meanwhile = nn.Linear(4, 4, dtype=yoke.float64), None
@@ -294,7 +294,7 @@ def test_what_is_the_scripts_own_is_given_back_as_a_view_and_leads_nowhere_by_it
         with pytest.raises(yoke.UnsupportedError, match="is a view"):
             given["own"].mul_(2)
         if group.rank == 0:
-            h.pow(2).sum().backward()  # of this rank alone: nobody else is asked
+            h.pow(2).sum().backward()  # this rank alone: no other rank takes part
         group.barrier()
         ddp(inputs(group.rank, 0).requires_grad_() * 2)["own"].sum().backward()
         assert [each.grad for each in ddp.module.parameters()] == [None, None]

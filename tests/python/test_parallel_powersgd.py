@@ -1,4 +1,4 @@
-"""What PowerSGD goes on with: of matrices that nobody uses for a while, and in the hands of other threads."""
+"""State of PowerSGD: for matrices unused for a while, and in other threads."""
 import subprocess
 import sys
 import threading
@@ -44,7 +44,7 @@ def test_what_a_matrix_lacks_waits_until_it_is_used(gaps):
 
 
 class Pair(nn.Module):
-    """Two matrices of one shape, of which the gradients are given."""
+    """Two matrices of the same shape, with given gradients."""
 
     def __init__(self):
         self.first, self.second = (nn.Parameter(yoke.zeros((16, 16))) for _ in range(2))
@@ -133,7 +133,7 @@ def test_another_thread_may_load_a_state_between_two_backwards_alone():
             while not loaded and loads.is_alive():
                 time.sleep(0.001)
         except yoke.CollectiveError:
-            pass  # each rank loads when it likes, and so they may come to differ
+            pass  # each rank loads at any time, so ranks may differ
         finally:
             ended.set()
             loads.join()

@@ -1,4 +1,4 @@
-"""ddp.regroup(group) after Group.shrink: the ranks that live go on from the one that is furthest. Ranks are threads."""
+"""ddp.regroup(group) after Group.shrink: the living ranks go on from the furthest rank. Ranks are threads."""
 import threading
 import time
 
@@ -11,8 +11,8 @@ from test_parallel import on_ranks
 from yoke import nn
 
 def lost(group, victim, timeout=0.5):
-    """Nothing in the victim, else the group of the others."""
-    group.monitored_barrier(30.)  # nobody fails before all have come here
+    """Returns None for the victim, else the group of the other ranks."""
+    group.monitored_barrier(30.)  # no rank fails before all ranks are here
     if group.rank == victim:
         group.abort("it is lost")
         return None
@@ -20,7 +20,7 @@ def lost(group, victim, timeout=0.5):
 
 
 def done(results):
-    """Of the ranks that live."""
+    """Returns the results of the living ranks."""
     for each in results:
         if isinstance(each, BaseException):
             raise each
@@ -46,7 +46,7 @@ def test_all_take_the_state_of_the_rank_that_is_furthest(ahead):
             furthest = run.told()
             has_stepped.set()
         try:
-            run.backward()  # whoever is ahead its fifth, which is lost; the other one its fourth, which it never has
+            run.backward()  # the fifth of the rank ahead, which is lost; the fourth of the other rank, which it never completes
         except yoke.CancelledError as error:
             assert "too late" in str(error)
         if group.rank == 1:
@@ -181,7 +181,7 @@ def test_a_failed_step_leaves_the_state_of_a_compression():
         loss = run.ddp(yoke.ones((2, 6))).pow(2).sum()
         begun.wait(30)
         if group.rank == 2:
-            time.sleep(0.1)  # the others wait for it amid their backward by then
+            time.sleep(0.1)  # the other ranks wait for this rank amid backward by then
             group.abort("it is lost")
             return None
         with pytest.raises(yoke.CancelledError):
@@ -282,7 +282,7 @@ def test_who_goes_on_after_a_regroup_that_failed_is_told():
             run.ddp.regroup(part)
         with pytest.raises(yoke.StateError, match="call regroup again"):
             run.backward()
-        run.regroup(group)  # which is as it was
+        run.regroup(group)  # the group is unchanged
         run.steps(1)
         return run.told()
     first, second = done(on_ranks(2, body))
@@ -319,7 +319,7 @@ def test_what_it_does_not_take():
         with pytest.raises(yoke.TypeError, match="object 1 is 'a text'"):
             run.ddp.regroup(group, run.optimizer, "a text")
         told = []
-        for more in (run.optimizer, yoke.data.DistributedSampler(10, rank=group.rank, world_size=2)):  # a sampler has a call of its own
+        for more in (run.optimizer, yoke.data.DistributedSampler(10, rank=group.rank, world_size=2)):  # a sampler has its own call
             unlike = group.split(0)
             try:
                 run.ddp.regroup(unlike, run.optimizer, *[more] * group.rank)

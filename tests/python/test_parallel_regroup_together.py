@@ -1,4 +1,4 @@
-"""Who may call ddp.regroup together: ranks of one module, none of which wraps one instead. Ranks are threads."""
+"""Ranks that may call ddp.regroup together: ranks of a common module; no rank may wrap the module instead. Ranks are threads."""
 import pytest
 
 import yoke
@@ -12,7 +12,7 @@ def values(net):
 
 
 def two_towers(group):
-    """Of one shape and unlike values."""
+    """Returns two modules of the same shape with different values."""
     yoke.manual_seed(1)
     return [yoke.DistributedDataParallel(nn.Linear(2, 2), group) for _ in range(2)]
 

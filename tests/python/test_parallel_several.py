@@ -1,4 +1,4 @@
-"""Several modules of one group, wrapped each, in one backward. Ranks are threads."""
+"""Several modules of a group, each wrapped, in a single backward. Ranks are threads."""
 import contextlib
 import threading
 
@@ -88,7 +88,7 @@ def test_all_modules_and_their_optimizer_go_on_from_one_rank(order, steps):
     def body(group):
         def hook(bucket, group):
             group.all_reduce(bucket.tensor, op="avg")
-            return pending if group.rank == 1 else None  # which fails at the end of the first's part, behind that of the second
+            return pending if group.rank == 1 else None  # fails at the end of the first module's part, after the second's part
         pending = None
         first, second = pair()
         wrapped = [yoke.DistributedDataParallel(first, group, compression=hook), yoke.DistributedDataParallel(second, group)]
@@ -111,7 +111,7 @@ def test_all_modules_and_their_optimizer_go_on_from_one_rank(order, steps):
         else:
             step()
             if steps:
-                wrapped[0](batch(0, 4)[0])  # so it is beyond the step of its optimizer
+                wrapped[0](batch(0, 4)[0])  # this rank is beyond its optimizer's step
             told.append(state())
             has_stepped.set()
             aside[0].abort("aside is over")
@@ -156,7 +156,7 @@ def test_a_step_that_was_begun_is_seen_also_where_one_module_does_not_reduce(apa
                 loss.backward()
             if step == 0:
                 optimizer.step()
-        if group.rank == 1:  # amid that of the second step
+        if group.rank == 1:  # amid the optimizer's second step
             with yoke.no_grad():
                 plain[1].weight.sub_(plain[1].weight.grad)
         group.monitored_barrier(5.)

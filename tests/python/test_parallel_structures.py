@@ -1,4 +1,4 @@
-"""What DistributedDataParallel gives has the structure that the module gave. Ranks are threads."""
+"""Outputs of DistributedDataParallel have the structure of the module's outputs. Ranks are threads."""
 import dataclasses
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ran
 
 
 class Pair(tuple):
-    """One that is made of two, and has more beside them."""
+    """Tuple made of two elements, with an attribute beside them."""
 
     def __new__(cls, first, second):
         made = super().__new__(cls, (first, second))
@@ -26,7 +26,7 @@ class Two(NamedTuple):
 
 
 class Named(Two):
-    """Has attributes, as it says nothing of slots."""
+    """Has attributes, because it does not declare slots."""
 
 
 class Items(list):
@@ -64,7 +64,7 @@ class Gives(nn.Module):
 
 
 def given_by(give, read):
-    """What `read` makes on each rank of what the module itself gave, and of what the wrapped one gives."""
+    """Returns, for each rank, `read` of the module's own output and `read` of the wrapper's output."""
     def body(group):
         ddp = yoke.DistributedDataParallel(Gives(give), group)
         x = yoke.ones((1, 2)).requires_grad_()
@@ -94,7 +94,7 @@ def test_what_is_in_a_class_that_computes_fields_is_found():
         ddp = yoke.DistributedDataParallel(Gives(lambda y, x: Lazy(x)), group)
         x = yoke.ones((1, 2)).requires_grad_()
         return ddp(x).first is x
-    assert on_ranks(2, body) == [True, True]  # it cannot be copied
+    assert on_ranks(2, body) == [True, True]  # a Lazy cannot be copied
 
 
 def test_what_cannot_be_looked_into_is_given_as_it_is():

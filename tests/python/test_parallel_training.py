@@ -1,4 +1,6 @@
-"""Whole trainings of several ranks: what one process has on the whole batch, the same bits on every rank and in every run. Ranks are threads."""
+"""Whole trainings of several ranks: a single process's result on the whole batch, with equal bits on every rank and in every run.
+Ranks are threads.
+"""
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from test_parallel import on_ranks, values
 
 
 class Deep(nn.Module):
-    """A layer that is used twice, a frozen one, and scopes within scopes whose activations are made again."""
+    """Module with a layer used twice, a frozen layer, and nested scopes that recompute activations."""
 
     def __init__(self):
         self.first, self.shared, self.frozen, self.last = nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)
@@ -94,7 +96,7 @@ class Mixed:
 
 
 def mixed_rows(rank, step, size):
-    """Of one rank, or of all; those of the fifth step make the gradients of rank 1 infinite."""
+    """Returns the rows of a rank, or of all ranks. The rows of the fifth step make rank 1's gradients infinite."""
     ranks = range(size) if rank is None else [rank]
     return yoke.cat([rows(each, step, 4) * (1e6 if (each, step) == (1, 5) else 1) for each in ranks]).to(dtype=yoke.float32)
 

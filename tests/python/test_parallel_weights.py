@@ -1,4 +1,4 @@
-"""What weights are counted in changes nothing, and a gradient that is not finite costs one step, whatever compresses it."""
+"""Weights in any unit give the same results, and an infinite or NaN gradient costs a single step with every compression."""
 import math
 
 import numpy as np
@@ -12,7 +12,7 @@ POWERSGD = "powersgd:rank=1,start=2,rate=1"
 
 
 def gradients(group, weights, compression=None, dtype=yoke.float32, losses=()):
-    """Of each step, one for a weight; `losses` are factors of steps of rank 1."""
+    """Returns the gradients of each step, a step for each weight; `losses` are factors for rank 1's steps."""
     yoke.manual_seed(3)
     net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 5))
     net.to(dtype)

@@ -1,4 +1,4 @@
-"""on_preempt: what runs when a signal comes, in which order, and what becomes of the signal then."""
+"""on_preempt: calls at a signal, their order, and the later fate of the signal."""
 
 import faulthandler
 import os
@@ -18,7 +18,7 @@ USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2
 
 @pytest.fixture
 def told():
-    """What has run: the former handlers of USR1 and USR2 add their names."""
+    """Yields the log of calls: the former handlers of USR1 and USR2 add their names."""
     log = []
     before = {each: signal.signal(each, lambda number, frame: log.append(signal.Signals(number).name)) for each in (USR1, USR2)}
     yield log
@@ -27,12 +27,12 @@ def told():
 
 
 def run(program, *arguments, **options):
-    """A script of its own, which may die."""
+    """Runs a script in a separate process, which may die."""
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)], capture_output=True, text=True,
                           timeout=300, **options)
 
 
-# ---- What runs ---------------------------------------------------------------------------------------------------
+# ---- Calls at a signal -------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("signals", ["USR1", "SIGUSR1", USR1, ["USR1"], ("USR1", USR2), {USR1}, iter(["SIGUSR1"])])
 def test_the_function_runs_and_then_the_former_handler(told, signals):
@@ -120,7 +120,7 @@ def test_interrupt_is_still_keyboard_interrupt(told):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-# ---- What raises ------------------------------------------------------------------------------------------------
+# ---- Errors ------------------------------------------------------------------------------------------------------
 
 def test_what_a_function_raises_comes_out_in_place_of_the_former_handler(told):
     def fail():
@@ -132,7 +132,7 @@ def test_what_a_function_raises_comes_out_in_place_of_the_former_handler(told):
             signal.raise_signal(USR1)
         assert told == ["fails", "older"]
         signal.raise_signal(USR1)
-        assert told == ["fails", "older", "older", "SIGUSR1"]  # that registration is at an end
+        assert told == ["fails", "older", "older", "SIGUSR1"]  # the failed registration has ended
 
 
 def test_of_two_that_raise_both_are_told(told):
@@ -214,7 +214,7 @@ int fsync(int file)
 
 @pytest.fixture
 def held(tmp_path):
-    """The environment of a script whose first save ends when somebody opens ./pipe for writing."""
+    """Returns the environment of a script whose first save ends when a process opens ./pipe for writing."""
     (tmp_path / "hold.c").write_text(HOLD)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "hold.so", tmp_path / "hold.c", "-ldl"], check=True)
     os.mkfifo(tmp_path / "pipe")
@@ -269,7 +269,7 @@ def test_a_wait_in_lua_is_where_the_function_runs(tmp_path, held):
     assert (done.returncode, done.stdout) == (0, "fn\ntrue\n"), done.stderr
 
 
-# ---- Who else has a hand in it -----------------------------------------------------------------------------------
+# ---- Other handlers ----------------------------------------------------------------------------------------------
 
 def test_a_handler_that_was_installed_later_stays_and_may_call_ours(told):
     handle = yoke.on_preempt(lambda: told.append("fn"), USR1)
@@ -363,10 +363,10 @@ def test_a_thread_may_send_the_signal_and_remove_the_registration(told):
     signal.raise_signal(USR1)
     assert told == [True, "SIGUSR1", "SIGUSR1"]
     yoke.on_preempt(lambda: None, USR1).remove()
-    assert signal.getsignal(USR1).__module__ == __name__  # the former one is back
+    assert signal.getsignal(USR1).__module__ == __name__  # the former handler is back
 
 
-# ---- What is refused ---------------------------------------------------------------------------------------------
+# ---- Refused calls -----------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("arguments, kind, message", [
     ((5,), yoke.TypeError, "on_preempt(): argument 'fn' is 5; a function without arguments is needed"),

@@ -15,7 +15,7 @@ USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2
 
 @pytest.fixture
 def told():
-    """What has run: the former handlers of USR1 and USR2 add their names."""
+    """Yields the log of calls: the former handlers of USR1 and USR2 add their names."""
     log = []
     before = {each: signal.signal(each, lambda number, frame: log.append(signal.Signals(number).name)) for each in (USR1, USR2)}
     yield log
@@ -26,7 +26,7 @@ def told():
 def test_a_signal_waits_for_the_end_of_the_block(told):
     with yoke.on_preempt(lambda: told.append("fn"), [USR1, USR2]) as preemption:
         with preemption.held():
-            for each in (USR2, USR1, USR2):  # each once, in the order in which they came
+            for each in (USR2, USR1, USR2):  # each signal once, in order of arrival
                 signal.raise_signal(each)
             told.append("block")
         assert told == ["block", "fn", "SIGUSR2", "fn", "SIGUSR1"]
@@ -48,7 +48,7 @@ def test_a_block_that_fails_is_not_saved_and_the_signal_not_lost(told):
         with pytest.raises(ZeroDivisionError), preemption.held():
             signal.raise_signal(USR1)
             1 / 0
-        assert told == ["whole", "SIGUSR1"]  # whoever held nothing has its turn
+        assert told == ["whole", "SIGUSR1"]  # the registration outside the block runs
         signal.raise_signal(USR1)
         assert told[2:] == ["half", "whole", "SIGUSR1"]
 

@@ -1,4 +1,4 @@
-"""Errors speak of what a script has called, never of an op inside it, and in whole characters."""
+"""Errors name the call of a script, never an op inside, in whole characters."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_an_error_begins_with_what_was_called(call, kind, begins):
         call()
     if yoke.current_device().kind == "cpu":
         assert str(told.value).startswith(begins)
-    assert begins in str(told.value)  # what a device's kernel finds, a later call may tell
+    assert begins in str(told.value)  # a later call may report an error of a device's kernel
     assert isinstance(told.value, yoke.Error)
 
 

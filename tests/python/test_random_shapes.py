@@ -1,9 +1,9 @@
-"""Products and convolutions of shapes drawn at random: on every instruction set that oneDNN may be held to, beside NumPy in
-float64 and with memory that holds NaN wherever nobody wrote; and float32 beside own loops in float64 where a
-convolution is large enough to be cut into bands.
+"""Products and convolutions of random shapes: on every level of instruction sets for oneDNN, beside NumPy in float64 and with NaN in
+unwritten memory; also float32 beside Yoke's own loops in float64 if a convolution is large enough for bands.
 
-oneDNN 2.6 has kernels that fail for a few shapes in a thousand, among them such as read memory that nobody wrote; and it
-takes other layouts of the weight for some bands of an image than for others."""
+oneDNN 2.6 has kernels that fail for a few shapes in a thousand, some of them by reading unwritten memory; for some bands of an
+image it takes other layouts of the weight than for others.
+"""
 import os
 import pathlib
 import random
@@ -17,19 +17,19 @@ import engine_shapes
 import yoke
 
 SOAKS = bool(os.environ.get("YOKE_SOAK"))
-SANITIZED = "ASAN_OPTIONS" in os.environ  # takes its time
+SANITIZED = "ASAN_OPTIONS" in os.environ  # slow
 SHAPES = int(os.environ.get("YOKE_SHAPES", 20 if SANITIZED else 300))
-SHARES = int(os.environ.get("YOKE_SHARES", 1))  # processes beside one another, of as many shapes each
+SHARES = int(os.environ.get("YOKE_SHARES", 1))  # processes at a time, each with this many shapes
 LARGE_SEEDS, LARGE_CASES = range(30 if SOAKS else 1), 8 if SANITIZED else 40
 
-# What a processor must have, as Linux calls it, for oneDNN to take the level.
+# Features of a processor, by Linux's names, that oneDNN needs for a level.
 AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 FLAGS = {"SSE41": {"sse4_1"}, "AVX": {"avx"}, "AVX2": {"avx2"}, "AVX512_CORE": AVX512, "AVX512_CORE_BF16": AVX512 | {"avx512_vnni", "avx512_bf16"},
          "AVX512_CORE_AMX": AVX512 | {"avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"}}
 
-# Memory comes with NaN in every dtype. Aligned blocks, on which engines work, end at a page that nobody may touch. When
-# a block is freed, the bytes beside it must be as they were. Engines that are told to leave results unwritten do
-# nothing in one call of four.
+# Memory comes with NaN in every dtype. Aligned blocks, on which engines work, end at a guard page. At the release of
+# a block, the bytes beside the block must be unchanged. With a certain setting, engines leave results unwritten in a
+# quarter of their calls.
 FILL = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -178,7 +178,7 @@ def threads():
 
 
 def soil():
-    """Leaves memory behind that holds what shows wherever it is read."""
+    """Leaves freed memory with values that show up in any result that reads them."""
     del [yoke.full((2**power,), float("nan")) for power in range(8, 20) for _ in range(2)][:]
 
 
@@ -187,7 +187,7 @@ def pair(draw, least, most):
 
 
 def results(op, operands, options, dtype, count, slopes):
-    """What comes out, and the gradients of the operands; `slopes` holds the gradient of what comes out, drawn once."""
+    """Returns the output and the gradients of the operands; `slopes` holds the output's gradient, drawn once."""
     yoke.set_num_threads(count)
     leaves = [t.to(dtype).detach().requires_grad_(True) for t in operands]
     out = op(*leaves, **options)
@@ -198,7 +198,7 @@ def results(op, operands, options, dtype, count, slopes):
 
 
 def draw_large_conv(draw):
-    """One or two images whose result is cut into bands, of windows with a stride or of 1 x 1 with padding."""
+    """Draws a convolution over 1 or 2 images with a result cut into bands, with strided windows or with padded 1 x 1 windows."""
     while True:
         kernel = [draw.randint(1, 9)] * 2 if draw.random() < 0.8 else pair(draw, 1, 7)
         stride, padding = pair(draw, 1, 4), [draw.choice([0, size // 2, size // 2, size]) for size in kernel]

@@ -1,4 +1,4 @@
-"""Where random numbers stand: states that are kept and put back, generators, and threads."""
+"""State of random numbers: saved and restored states, generators, and threads."""
 import threading
 
 import pytest

@@ -1,4 +1,4 @@
-"""The examples of README.md, taken from its text and run. Its section "Install" is run by `./dev soak install`."""
+"""The examples of README.md, taken from its text and run. `./dev soak install` runs the section "Install"."""
 
 import os
 import re
@@ -16,7 +16,7 @@ README = ROOT / "README.md"
 
 
 def example(language):
-    """The one fenced block of a language."""
+    """Returns the only fenced block of a language."""
     blocks = documents.blocks(README.read_text(), language)
     assert len(blocks) == 1, f"README.md has {len(blocks)} examples in {language}"
     return blocks[0]

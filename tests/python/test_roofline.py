@@ -1,4 +1,4 @@
-"""benchmarks/roofline: what it makes of machine code, and what it knows of cards."""
+"""benchmarks/roofline: its reading of machine code, and its data about cards."""
 import pathlib
 import struct
 import sys
@@ -147,7 +147,7 @@ def test_products_of_matrices_leave_sums_and_take_the_tensor_cores_time():
         EXIT""")
     assert not thread.unknown and thread.registers[21] == 0x40000000 and thread.registers[4] == 0
     known = cards.catalog()
-    for name, clocks in {"H200 SXM": 2 / 29.5, "A100 SXM 80GB": 2 / 16, "RTX 4090": 2 / 4}.items():  # of 4,096 FLOP a warp
+    for name, clocks in {"H200 SXM": 2 / 29.5, "A100 SXM 80GB": 2 / 16, "RTX 4090": 2 / 4}.items():  # at 4,096 FLOP for each warp
         found = predict.pipes(thread.issued, known[name])
         assert found["tensor"] == pytest.approx(clocks, rel=0.01) and found["lsu"] == 4 / 32
 

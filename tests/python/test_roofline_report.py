@@ -1,4 +1,4 @@
-"""benchmarks/roofline: that its report finds what is planted in kernels, says what it lacks, and writes its page."""
+"""benchmarks/roofline: the report finds planted defects in kernels, names missing tools, and writes its page."""
 import os
 import pathlib
 import shutil
@@ -109,12 +109,12 @@ def launch_of(kernel, shared=0):
                                  operands=[(1 << 40, 4 << 20, 2)], op=short(kernel.name), kernel=kernel.name)
 
 
-PLANTED = {"framed": 128, "spilled": 1024}  # at most what their frames have
+PLANTED = {"framed": 128, "spilled": 1024}  # at most the size of their frames
 
 
 @pytest.fixture
 def report_on(planted_object, planted, monkeypatch):
-    """A report on one planted kernel, by main's arguments; its exit status."""
+    """Returns a function that reports on a single planted kernel, by main's arguments, and gives the exit status."""
     def make(name, *options, shared=0, target=None, products=(), module="planted", excused=PLANTED):
         monkeypatch.setattr(report.tensor, "CASES", products)
         monkeypatch.setattr(report.gpu_cases, "MEMORY", [(f"{name} f32", 1, target)])
@@ -211,7 +211,7 @@ def test_without_cuobjdump_the_report_says_what_is_missing(report_on, without, c
 def test_what_counts_in_float64_is_told_and_written(planted_object, planted, monkeypatch, tmp_path):
     page, launch = tmp_path / "page.md", launch_of(planted["in_double"])
     page.write_text(f"before\n{report.OF_FLOAT64}\nold\n{report.END}\nthe rest\n{report.BEGIN}\n\n{report.END}\n")
-    launch.blocks = [16, 1]  # of 256 threads
+    launch.blocks = [16, 1]  # 256 threads each
     counted = [doubles.Counted("plain f32", "in_double", 4096, 8, "`planted`", "because"),
                doubles.Counted("plain f32", "in_double", 4096, 0, "the same", "because", one=True)]
     monkeypatch.setattr(report.doubles, "CASES", counted)

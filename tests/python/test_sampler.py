@@ -114,7 +114,7 @@ def test_a_pass_that_was_left_for_another_one_says_so():
     sampler, taken = begun(8)
     assert next(taken, None) is None and list(sampler) == list(range(8)) and next(taken, None) is None
     sampler, taken = begun()
-    sampler.set_epoch(0)  # that it is in already
+    sampler.set_epoch(0)  # sets the current epoch again
     assert list(taken) == list(range(2, 8))
 
 

@@ -10,7 +10,7 @@ import yoke
 
 
 def run(script, **variables):
-    """A script in a process of its own: its output."""
+    """Returns the output of a script in a separate process."""
     found = subprocess.run([sys.executable, "-c", "import yoke\n" + script], env={**os.environ, **variables},
                            capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr

@@ -1,4 +1,4 @@
-"""Choosing devices on the machines that the fake edge can be: which check of the doctor is named, what has no name."""
+"""Choice of devices on the machines of the fake edge: the named check of the doctor, and reasons without a check."""
 import fcntl
 import json
 import os
@@ -27,7 +27,7 @@ def machine_of(folder, scenario):
 
 
 def run(machine, script, **variables):
-    """What a script that has imported yoke prints on a machine."""
+    """Returns the output of a script that has imported yoke, on a machine."""
     kept = {key: value for key, value in os.environ.items()
             if not key.startswith(("CUDA_", "NVIDIA_")) and key not in ("YOKE_NVML_TIMEOUT", "YOKE_DEVICE")}
     done = subprocess.run([sys.executable, "-c", "import os, yoke\n" + script], text=True, timeout=120,
@@ -274,11 +274,11 @@ LIBCUDA = {"/usr/lib/x86_64-linux-gnu/libcuda.so.1": ""}
 
 
 def built_for(mark, **files):
-    """The files of a machine on which a Yoke with this mark is installed, and of its driver's library."""
+    """Returns the files of a machine with a Yoke of this mark, and with its driver's library."""
     return {MARK: f"yoke-cuda-module: {mark}\n", **LIBCUDA, **files}
 
 
-# A machine, the beginning of why its cards cannot be used ("": they can).
+# A machine, and the beginning of the reason against its cards ("": the cards serve).
 UNSERVED = [
     ({"extends": "A100+T4", "files": built_for("cuda 13000 archs 75,80")}, ["", ""]),
     ({"extends": "A100+T4", "files": built_for("cuda 13000 archs 80")},

@@ -22,7 +22,7 @@ def test_every_setting_is_documented():
     assert not wrong
     undeclared = {key: row for key, row in rows.items() if key not in defaults and re.fullmatch(r"\d+(:.*)?", row)}
     assert not undeclared
-    # Other pages that name a default behind its setting: "`YOKE_COMM_SILENCE`, 30 s".
+    # Other pages name a default behind its setting: "`YOKE_COMM_SILENCE`, 30 s".
     told = [(page.name, key, value) for page in (ROOT / "docs").glob("*.md")
             for key, value in re.findall(r"`(YOKE_\w+)`, (\d+) s", page.read_text())]
     assert told and all(defaults.get(key) == value for _, key, value in told)

@@ -16,7 +16,7 @@ pytestmark = [
 
 
 def trained(example, *options):
-    """The lines "name: value" that an example prints."""
+    """Returns the lines "name: value" of an example's output."""
     command = [sys.executable, str(EXAMPLES / example), *map(str, options)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""yoke.spawn: functions in processes of their own, and how their failures come back."""
+"""yoke.spawn: functions in separate processes, and how their failures reach the caller."""
 import os
 import pathlib
 import signal
@@ -12,7 +12,7 @@ import yoke
 
 
 def run(folder, body, *, module="", interrupt=False, **options):
-    """What a script prints that defines functions in `body` and spawns in it under its guard."""
+    """Returns the output of a script that defines functions in `body` and spawns in the guarded part of `body`."""
     (folder / "parts.py").write_text("import os, sys, time, yoke\n" + module)
     script = folder / "script.py"
     functions, main = body.split("---\n")
@@ -135,7 +135,7 @@ if __name__ == "__main__":
     while stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
         assert time.monotonic() < end
         time.sleep(0.01)
-    while os.listdir(tmp_path / "left"):  # what the launcher had there goes with the process beside it
+    while os.listdir(tmp_path / "left"):  # the launcher's files go with the process beside it
         assert time.monotonic() < end, os.listdir(tmp_path / "left")
         time.sleep(0.01)
     process.stdout.close()

@@ -1,4 +1,4 @@
-"""Saves that go on beside the script: what they hold, how their end is told, and who waits for them."""
+"""Saves beside the running script: saved values, the report of the end, and waits."""
 import os
 import subprocess
 import sys
@@ -212,7 +212,7 @@ save("b")
     assert os.listdir(tmp_path) == ["b"]
 
 
-# A last save, before a process ends, is not lost for one that failed long ago.
+# The last save before a process ends is written, although an earlier save failed.
 def test_a_save_that_blocks_logs_the_failure_of_the_one_before(tmp_path):
     done = run(tmp_path, """
 few_bytes()

@@ -1,4 +1,4 @@
-"""Files that break one rule of the format are refused by rule, tensor and place; what the system refuses says path and number."""
+"""Files that break a rule of the format are refused by rule, tensor and place; errors of the system have path and number."""
 import errno
 import gzip
 import io
@@ -39,7 +39,7 @@ def text(header, data=DATA):
 
 
 X = json.dumps(GOOD)
-# {what is wrong: (the file, what the message says beside the path)}
+# {defect: (the file, the message beside the path)}
 CASES = {
     "no byte": (b"", "it has 0 bytes; a safetensors file begins with the 8"),
     "7 bytes": (b"\2\0\0\0\0\0\0", "it has 7 bytes"),
@@ -170,7 +170,7 @@ def zipped(path):
         archive.writestr("config.json", "{}")
 
 
-# {what it is: (who writes it, what the message says)}
+# {format: (its writer, the message)}
 OTHERS = {
     "a checkpoint of PyTorch": (of_torch, ["PyTorch (torch.save)", "torch.load(FILE", "safetensors.torch.save_file(state, NEW)"]),
     "an older checkpoint of PyTorch": (lambda path: of_torch(path, older=True), ["PyTorch (torch.save, its older form)", "torch.load(FILE"]),
@@ -260,7 +260,7 @@ def test_names_in_messages_are_short_and_on_one_line(tmp_path):
         assert "\ufffd" not in told  # no character is cut in two
 
 
-# ---- What the system refuses -----------------------------------------------------------------------------------------
+# ---- Errors of the system --------------------------------------------------------------------------------------------
 
 
 def refused(number, path, call):
@@ -326,7 +326,7 @@ def in_child(path, before, after):
 
 
 def test_a_file_that_grows_too_large_leaves_the_former_one(tmp_path):
-    """As a full disk does: the call that finds no more room fails, in the middle of the data."""
+    """Acts like a full disk: a call without space fails, in the middle of the data."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     ignored = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     limit = "resource.setrlimit(resource.RLIMIT_FSIZE, ({}, %d))" % hard
@@ -335,7 +335,7 @@ def test_a_file_that_grows_too_large_leaves_the_former_one(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_to_leaves_the_former_file():
-    """Root may write everywhere, so the child becomes somebody else, in a folder that others may enter."""
+    """Root may write everywhere, so the child becomes another user, in a folder open to other users."""
     with tempfile.TemporaryDirectory() as folder:
         drop = "os.chmod(os.path.dirname(path), 0o555)"
         if os.geteuid() == 0:
@@ -345,7 +345,7 @@ def test_a_folder_that_cannot_be_written_to_leaves_the_former_file():
 
 
 def test_what_fails_is_told_as_long_as_it_is_read(tmp_path):
-    """A file that is damaged beside one that is whole: the error of one says nothing of the other."""
+    """Beside a whole file, a damaged file: the error of a load names only its own file."""
     good = write(tmp_path / "good", {"x": Stored("F32", (6,), DATA)})
     (tmp_path / "bad").write_bytes(one(dtype="F31"))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""States whose tensors lie on a device, the one of YOKE_TEST_DEVICE: saved from there, loaded to there."""
+"""States with tensors on a device, YOKE_TEST_DEVICE: saved from the device, and loaded to the device."""
 import numpy as np
 import pytest
 

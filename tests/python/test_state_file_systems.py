@@ -1,4 +1,6 @@
-"""States on file systems that lack calls: each is saved and loaded, and one warning says what is not promised, or an error says what to do."""
+"""States on file systems with missing calls: each is saved and loaded, and a single warning names the missing promise, or an error
+gives the remedy.
+"""
 import errno
 import os
 import pathlib
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands in fo
 FOLDER, FILE = "is found after the machine stopped (fsync of a folder", "outlasts a stop of the machine (fsync of a file"
 LOCK, MODE = "two processes do not save to one folder at a time (flock", "the permissions of the one that it replaces (fchmod"
 MOVE = "a step is whole at each moment while it comes to its place or goes (rename of a folder"
-# What is not promised on each.
+# Missing promises of each file system.
 SYSTEMS = {"cifs": {FOLDER, MODE}, "nfs": {LOCK}, "lustre": {LOCK}, "gpfs": set(), "cephfs": set(), "bucket": {MOVE}, "sshfs": set(), "9p": {MODE},
            "virtiofs": set(), "exfat": {MODE}, "overlay": {MOVE}, "tmpfs": set(), "synthetic": {FOLDER, FILE, LOCK, MODE, MOVE}}
 

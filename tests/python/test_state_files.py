@@ -16,7 +16,7 @@ SHAPES = [(), (0,), (1,), (3, 0, 5), (2, 3), (5, 1, 3), (1,) * 16, (2,) * 10]
 
 
 def some(dtype, shape, seed=0):
-    """Any bits of a dtype, NaNs of every kind among them; of a bool also bytes beyond 1, which are true."""
+    """Returns random bits of a dtype, NaNs of every kind among them; for bool also bytes beyond 1, which are true."""
     draw = random.Random(f"{dtype} {shape} {seed}")
     return Stored(dtype, shape, draw.randbytes(bytes_of(dtype, shape)))
 
@@ -37,7 +37,7 @@ def test_what_another_writer_wrote_is_loaded(tmp_path, dtype, mmap):
     state = yoke.load(path, mmap=mmap)
     assert loaded_bits(state) == {name: bits(x) for name, x in there.items()}
     assert all(x.dtype.name == NAMES[dtype] and not x.requires_grad and x.device.kind == "cpu" for x in state.values())
-    state["4"].fill_(0)  # it is the script's own
+    state["4"].fill_(0)  # the tensor belongs to the script
     assert bits(read(path)[0]["4"]) == bits(there["4"])
 
 
@@ -276,7 +276,7 @@ def test_tensors_that_record_and_views_of_them_are_saved(tmp_path):
 
 
 def test_a_graph_is_not_captured_over_a_file(tmp_path):
-    """What is computed at a capture is there in a replay alone: a save would write what happens to be in memory."""
+    """At a capture no value is computed; only a replay computes. So a save would write arbitrary memory."""
     x = yoke.arange(6).reshape(2, 3)
     yoke.save(tmp_path / "file", {"x": x})
     with yoke.Graph().capture():

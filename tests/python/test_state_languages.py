@@ -1,4 +1,4 @@
-"""What each language saves loads in each of the others, equal, and goes on there with the same bits: the same run three times."""
+"""Files of each language load in each other language, equal, and the run goes on there with the same bits: the same run three times."""
 import os
 import pathlib
 import shutil
@@ -35,7 +35,7 @@ def shown(path):
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
-    """{language: a file of its run after two steps}"""
+    """Returns {language: a file of its run after two steps}."""
     folder = tmp_path_factory.mktemp("begun")
     for language in LANGUAGES:
         run(language, "begin", folder / language, 2)

@@ -1,4 +1,4 @@
-"""Loaded tensors that are pages of their file: read when they are touched, private once written, whole whatever becomes of the file."""
+"""Loaded tensors as pages of their file: read at the first touch, private once written, whole after any change of the file."""
 import os
 import resource
 import struct

@@ -1,4 +1,4 @@
-"""How much memory states in files take, as the system counts it for a child: most at a time, above what was there before."""
+"""Memory for states in files, as the system counts it for a child: the peak above the memory before."""
 import os
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 from stored_files import packed
 
 pytestmark = pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system keeps no most of memory that can be set back")
-SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # whose allocator keeps what is freed
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # a sanitizer's allocator keeps freed memory
 MIB = 1 << 20
 
 CHILD = """
@@ -29,7 +29,7 @@ print(told("VmHWM:") - before)
 
 
 def growth(path, before, then):
-    """How many bytes more a child has at a time while it does something."""
+    """Returns the peak growth of a child's memory during an action, in bytes."""
     return int(subprocess.check_output([sys.executable, "-c", CHILD % (before, then), path], text=True, timeout=600))
 
 
@@ -56,7 +56,7 @@ def small(count):
 
 BODY = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
 LARGE = 16 * MIB
-# {what takes the space: (header, bytes of data, whether it is whole)}
+# {large part: (header, bytes of data, whether the file is whole)}
 HEADERS = {
     "many tensors": (lambda: many(200_000), 200_000, True),
     "many small tensors": (lambda: small(300_000), 300_000, True),
@@ -82,7 +82,7 @@ def test_a_header_takes_no_more_than_eight_times_its_length(tmp_path, name):
     (tmp_path / "file").write_bytes(packed(header, bytes(data)))
     then = "try:\n    assert yoke.load(path, names='none of these') == {}" + \
         f"\n    assert {whole}\nexcept yoke.CheckpointError:\n    assert not {whole}"
-    # The same once before, on little: what is loaded and made at first use is not the header's.
+    # Does the same before, on a small file, so that objects of first use do not count for the header.
     first = "try:\n    yoke.load(path + '.none')\nexcept yoke.IOError:\n    pass\nopen(path + '.small', 'wb').write(bytes([2] + [0] * 7) + b'{}')\nyoke.load(path + '.small')"
     assert growth(tmp_path / "file", first, then) <= 8 * len(header) + MIB
 

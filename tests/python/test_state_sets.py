@@ -1,4 +1,4 @@
-"""Sets of safetensors files, as others write them: what loads, and what is refused."""
+"""Sets of safetensors files by other writers: loaded sets, and refused sets."""
 import json
 import os
 import subprocess
@@ -163,7 +163,7 @@ def test_a_link_that_leads_out_is_refused(tmp_path):
     refused(write_json(folder, {"weight_map": {"a": "one"}}), "'one'", "tensor 'a'", outside)
     os.symlink("..", folder / "up")
     refused(write_json(folder, {"weight_map": {"a": "up/outside"}}), "'up/outside'", outside)
-    (tmp_path / "in-beside").mkdir()  # whose name begins as the folder's does
+    (tmp_path / "in-beside").mkdir()  # its name begins with the folder's name
     (tmp_path / "in-beside" / "one").write_bytes(file_bytes({"a": A}))
     os.remove(folder / "one")
     os.symlink("../in-beside/one", folder / "one")
@@ -251,7 +251,7 @@ def test_a_file_comes_before_the_set_that_stands_for_it(tmp_path):
 
 @pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps what is freed")
 def test_an_index_of_many_names_takes_little_memory(tmp_path):
-    """At most 8 times its size and 1 MiB, beside what the tensors take: here there are none."""
+    """Takes at most 8 times its size and 1 MiB, beside the tensors: here there are no tensors."""
     one = tmp_path / "x"
     one.write_bytes(file_bytes({}))
     for place in (lambda i: f'"{i:x}":""', lambda i: f'"{i:x}":"{i:x}"', lambda i: f'"{i:x}":"x"'):

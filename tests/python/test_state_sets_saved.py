@@ -1,4 +1,4 @@
-"""Sets of safetensors files that are saved: what others read, and what stays and goes on the disk."""
+"""Saved sets of safetensors files: readable by other programs, with the right files on the disk."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ import yoke
 from sets_of_files import arrays_of, file_bytes, write_set
 
 A = numpy.arange(6, dtype="float32").reshape(2, 3)
-STATE = {f"layer.{i}": numpy.arange(1000, dtype="float32") + i for i in range(5)}  # of 4,000 bytes each
+STATE = {f"layer.{i}": numpy.arange(1000, dtype="float32") + i for i in range(5)}  # 4,000 bytes each
 OURS = re.compile(r"model-([0-9a-f]{8})-(\d{5})-of-(\d{5})\.safetensors")
 
 
@@ -74,7 +74,7 @@ def test_a_tree_in_several_files_comes_back(tmp_path):
 def test_a_loaded_set_is_saved_where_it_came_from(tmp_path):
     path = tmp_path / "model.safetensors"
     yoke.save(path, tensors_of(STATE), max_shard=8_000)
-    loaded = yoke.load(path)  # pages of files that go now
+    loaded = yoke.load(path)  # pages of files that are removed now
     for most in (4_000, 12_000, None, 8_000):
         yoke.save(path, loaded, max_shard=most)
         assert all((yoke.load(path)[name].numpy() == array).all() for name, array in STATE.items())
@@ -84,7 +84,7 @@ def test_a_loaded_set_is_saved_where_it_came_from(tmp_path):
 
 @pytest.mark.parametrize("copy_name", ["best.index.json", "best.json", "model.safetensors.index.json.old", "idx.bak", "A.JSON"])
 def test_sets_of_others_in_the_folder_are_left_alone(copy_name, tmp_path):
-    index = write_set(tmp_path, [{"a": A}, {"b": A}])  # in the place where ours will be
+    index = write_set(tmp_path, [{"a": A}, {"b": A}])  # at the place of the next save
     theirs = set(os.listdir(tmp_path)) - INDEX
     kept = {"model-0123abcd-00001-of-00001.bin", "model-0123abcd.safetensors", "other-0123abcd-00001-of-00002.safetensors",
             "model-0123ABCD-00001-of-00002.safetensors", "model-x-0123abcd-00001-of-00002.safetensors"}
@@ -94,7 +94,7 @@ def test_sets_of_others_in_the_folder_are_left_alone(copy_name, tmp_path):
     names, shards = names_in(tmp_path)
     assert names == INDEX | theirs | kept and shards == 3
     copy = tmp_path / copy_name
-    copy.write_bytes(open(index, "rb").read())  # which names our files too, so that they stay
+    copy.write_bytes(open(index, "rb").read())  # the copy names the saved files too, so the files stay
     before = {name for name in os.listdir(tmp_path) if OURS.fullmatch(name)}
     yoke.save(tmp_path / "model.safetensors", tensors_of(STATE), max_shard=12_000)
     assert before < set(os.listdir(tmp_path)) and list(yoke.load(copy)) == list(STATE)
@@ -203,7 +203,7 @@ def test_the_path_of_an_index_is_refused(tmp_path):
 
 
 def test_a_set_is_loaded_while_another_takes_its_place(tmp_path):
-    """Who reads finds the former or the new one, never a part: the names of its files are looked up again."""
+    """A reader finds the former or the new set, never a part, because it looks up the names of the set's files again."""
     path = tmp_path / "model.safetensors"
     yoke.save(path, {name: x for name, x in tensors_of(STATE).items()}, max_shard=8_000)
     script = f"""

@@ -1,4 +1,4 @@
-"""Trees of plain values and tensors: all comes back from a file as it was, and what cannot is refused by its place."""
+"""Trees of plain values and tensors: a file gives them back unchanged, and an unsavable value is refused by its place."""
 import collections
 import enum
 import json
@@ -22,7 +22,7 @@ def again(tmp_path):
 
 
 def shown(value):
-    """A value with all that tells it from its like: types, signs, bits, order."""
+    """Returns a value with all its distinctions: types, signs, bits, order."""
     if isinstance(value, dict):
         return dict, [(type(key), key, shown(each)) for key, each in value.items()]
     if isinstance(value, (list, tuple)):
@@ -282,7 +282,7 @@ BROKEN = {"": None, "{": "JSON at byte", "[1,]": "JSON", '{"a":1,"a":2}': "'a' t
 def test_a_tree_that_is_none_is_refused(tmp_path, text):
     entry = {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}
     (tmp_path / "file").write_bytes(packed({"__metadata__": {"yoke.format": "1", "yoke.tree": text}, "x": entry}, b"\7"))
-    if BROKEN[text] is None:  # a tree of no text is none
+    if BROKEN[text] is None:  # an empty text is no tree
         assert yoke.load(tmp_path / "file")["x"].tolist() == [7]
         return
     with pytest.raises(yoke.CheckpointError, match=BROKEN[text]) as raised:

@@ -1,4 +1,4 @@
-"""Streams, events and pinned memory, on the device of YOKE_TEST_DEVICE: what is current, what waits for what, what is refused."""
+"""Streams, events and pinned memory, on the device of YOKE_TEST_DEVICE: current streams, waits, and refused calls."""
 
 import ctypes
 import gc
@@ -64,7 +64,7 @@ def test_an_event_orders_two_streams():
     b.wait_event(ready)
     with yoke.stream(b):
         y = x + x
-        assert y[511].item() == 6  # item() waits for the stream it is called on
+        assert y[511].item() == 6  # item() waits for the current stream
     later = yoke.Event()
     later.record(b)
     later.wait()
@@ -81,7 +81,7 @@ def test_memory_that_another_stream_uses_may_be_dropped_at_once():
         s.wait_stream(yoke.current_stream(DEVICE))
         with yoke.stream(s):
             results.append(x + 0.5)
-        del x  # its memory serves the next round, after s
+        del x  # the memory serves the next round, after s
     s.synchronize()
     assert [r[699].item() for r in results] == [i + 0.5 for i in range(50)]
 
@@ -299,7 +299,7 @@ def test_dlpack_orders_the_consumers_stream_behind_ours():
 
 
 class Producer:
-    """Another library's array on the same device, which notes the stream it is asked for."""
+    """Array of another library on this device; notes the requested stream."""
 
     def __init__(self, tensor):
         self.tensor, self.streams = tensor, []

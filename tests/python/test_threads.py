@@ -116,7 +116,7 @@ def test_the_main_jobs_losses_are_the_same(examples, amp):
 
     found = bits_by_threads(losses)
     assert len(found) == 1
-    assert len(set(next(iter(found)))) == 8  # of eight steps
+    assert len(set(next(iter(found)))) == 8  # eight steps
 
 
 @pytest.mark.parametrize("amp", ["off", "bf16"])
@@ -172,7 +172,9 @@ def test_children_that_are_forked_amid_work_compute_with_a_team():
 
 
 def settled_threads(count):
-    """How many threads the process has: `count`, if it has so many within some seconds. One that was joined is listed for a moment yet."""
+    """Returns the number of the process's threads, or `count` if the process reaches `count` within some seconds: a joined thread
+    stays listed for a moment.
+    """
     deadline = time.monotonic() + 10
     while len(os.listdir("/proc/self/task")) != count and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -182,7 +184,7 @@ def settled_threads(count):
 def test_shutdown_ends_the_team_and_the_next_call_makes_it_anew():
     yoke.set_num_threads(4)
     yoke.shutdown()
-    time.sleep(0.05)  # whoever was joined before has gone
+    time.sleep(0.05)  # earlier joined threads have gone
     others = len(os.listdir("/proc/self/task"))
     x = yoke.randn((300, 300))
     want = bits(x @ x)
@@ -248,7 +250,7 @@ def test_work_of_few_parts_leaves_the_team_as_it_is():
     large = yoke.ones((1 << 20,))
     for _ in range(4000):
         large + large
-        if len(workers()) == 5:  # each gives itself its name as it begins to run
+        if len(workers()) == 5:  # each thread sets its name as it begins to run
             break
     before = {task.name for task in workers()}
     assert len(before) == 5
@@ -264,5 +266,5 @@ def workers():
 
 
 def seconds_of_workers():
-    """What the team's threads have had of processors."""
+    """Returns the processor time of the team's threads."""
     return sum(int((task / "schedstat").read_text().split()[0]) for task in workers()) / 1e9

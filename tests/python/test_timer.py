@@ -1,4 +1,4 @@
-"""yoke.Timer: what it calls, how often, and what it makes of the times. No times are judged here."""
+"""yoke.Timer: its calls, their number, and figures from times. The tests judge no times."""
 import pytest
 
 import yoke

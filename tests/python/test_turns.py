@@ -1,4 +1,4 @@
-"""Optimizers, scalers, averages and graphs serve one thread at a time, and say so to a second one."""
+"""Optimizers, scalers, averages and graphs serve a single thread at a time; a second thread gets an error."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ import pytest
 
 import yoke
 
-WIDTH = 1 << 20  # long enough that a step lets other threads run in its midst
+WIDTH = 1 << 20  # long enough for other threads to run amid a step
 
 
 def run_threads(count, body):
@@ -28,7 +28,7 @@ def run_threads(count, body):
 
 
 def tries(call, times):
-    """How often the call went through; where it did not, another thread was inside."""
+    """Returns how often the call went through. Otherwise another thread was inside."""
     done = 0
     for _ in range(times):
         try:

@@ -1,4 +1,4 @@
-"""What is no error, but trains nothing: it is said once."""
+"""Code without an error that trains nothing: a single warning."""
 import textwrap
 import subprocess
 import sys
@@ -70,7 +70,7 @@ def test_a_schedule_that_steps_before_its_optimizer_says_so_once(make):
         for _ in range(3):
             in_order.step()
             schedule.step()
-        again = optim.SGD([nn.Parameter(yoke.ones(2))], lr=0.5)  # which goes on from the state of one that has stepped
+        again = optim.SGD([nn.Parameter(yoke.ones(2))], lr=0.5)  # goes on from a state after steps
         other = make(again)
         again.load_state_dict(in_order.state_dict())
         other.load_state_dict(schedule.state_dict())

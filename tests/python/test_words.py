@@ -1,4 +1,4 @@
-"""Words of PyTorch's that a call here lacks: the error says what to write."""
+"""Words of PyTorch missing in a call of Yoke: the error gives the remedy."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def test_an_argument_twice_is_told():
 
 
 def test_the_devices_of_a_spec_are_all_known_to_be_devices():
-    """yoke.autocast("cpu") and its like name a kind that the package knows."""
+    """In yoke.autocast("cpu") and similar calls the word is a kind known to the package."""
     for kind in ("cuda", "cuda:1", "cpu", "gpu", "sim", "auto", "mps", "xpu:0", "hip"):
         with pytest.raises(yoke.TypeError, match="the first argument is the device"):
             yoke.autocast(kind)
@@ -90,7 +90,7 @@ def test_the_devices_of_a_spec_are_all_known_to_be_devices():
             yoke.zeros(2, dtype=kind)
 
 
-# Arguments of PyTorch's of which advice is given.
+# Arguments of PyTorch for which the error has advice.
 ADVISED = ["out", "layout", "generator", "memory_format", "blocking", "capturable", "inplace", "reduce", "foreach"]
 
 

@@ -1,4 +1,4 @@
-// Providers of script lines: each is asked and dropped once. See core/base/script.cpp.
+// Lines of scripts: a line is a single object, and each provider is dropped once. See core/base/script.cpp.
 #include "core/base/script.h"
 
 #include "tests/core/fresh_process.h"

@@ -66,7 +66,7 @@ TEST(GroupMemory, TensorsOfOneCallMayOverlapInAnyWay)
     EXPECT_EQ(told, std::vector<std::string>(3));
 }
 
-// ---- Calls of two groups on a storage ----------------------------------------------------------------------------
+// ---- Calls of two groups on a storage ---------------------------------------------------------------------------
 
 // Runs `body` on each rank with a group of each kind.
 void in_two_groups(const std::function<void(Group &one, Group &other)> &body)

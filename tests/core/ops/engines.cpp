@@ -42,8 +42,7 @@ void set_all()
     set_cudnn_setting(CudnnSetting::kWorkspaceLimit, INT64_MAX);
 }
 
-// ---- A fake cuda, with an engine or without
-// -------------------------------------------------------------------------
+// ---- A fake cuda, with an engine or without -------------------------------------------------------------------------
 
 int asked = 0;
 yoke_status engine(const char *name, int64_t *version, char *why, uint64_t capacity)

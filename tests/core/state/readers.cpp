@@ -153,7 +153,7 @@ TEST(Manager, AFolderThatIsMadeAnewIsAnothersToLock)
     EXPECT_EQ(first->steps(kLoad), std::vector<int64_t>{5});
 }
 
-// ---- Finalisers in the writing thread ----------------------------------------------------------------------------
+// ---- Finalisers in the writing thread ---------------------------------------------------------------------------
 
 struct Finaliser {
     std::string path;
