@@ -34,7 +34,7 @@ TEST(Walk, ANodeOfManyEdgesGivesEachItsGradient)
     std::vector<Edge> edges;
     for (int i = 0; i < 40; ++i) {
         leaves.push_back(number(i, true));
-        edges.push_back(i % 5 == 4 ? Edge{} : edge_to(leaves.back()));  // some inputs need no gradient
+        edges.push_back(i % 5 == 4 ? Edge{} : edge_to(leaves.back()));  // some without gradient
     }
     Made root = made_by("root", edges, log);
     go_back(root.tensor);
@@ -263,7 +263,7 @@ TEST(Walk, NewGradientsDoNotWaitBesideOldOnes)
         x = ops::sum(x);
         reset_peak_memory_stats(device);
         const int64_t before = memory_stats(device).allocated;
-        go_back(x, true);  // keeps the chain's saved tensors, so their memory does not serve gradients
+        go_back(x, true);  // saved tensors stay, so their memory does not serve gradients
         most = memory_stats(device).max_allocated - before;
     }
     EXPECT_LT(most, 5 * kBytes);

@@ -164,7 +164,7 @@ TEST(LocalRank, AVariableIsTheRanksOwnWhereTheLauncherHadAnother)
         set_all(kJob);
         EXPECT_FALSE(detail::is_variable_of_rank("YOKE_TEST_CARDS"));
         setenv("YOKE_TEST_CARDS", "3", 1);
-        EXPECT_TRUE(detail::is_variable_of_rank("YOKE_TEST_CARDS"));  // the parent has no such variable
+        EXPECT_TRUE(detail::is_variable_of_rank("YOKE_TEST_CARDS"));  // unknown to the parent
         const char *path = getenv("PATH");
         ASSERT_NE(path, nullptr);
         EXPECT_FALSE(detail::is_variable_of_rank("PATH"));

@@ -22,7 +22,7 @@ TEST_F(Bus, GraphicsCardsAndAcceleratorsAreFoundAndNothingElse)
     device("pci0000:60/0000:60:01.0/0000:61:00.0", "10de", "2335", "030200");
     device("pci0000:60/0000:60:02.0/0000:62:00.0", "1002", "740f", "120000");
     device("pci0000:60/0000:60:03.0/0000:63:00.0", "1a03", "2000", "030000");
-    device("pci0000:60/0000:60:01.0/0000:61:00.1", "10de", "22ba", "040300");  // the card's sound device
+    device("pci0000:60/0000:60:01.0/0000:61:00.1", "10de", "22ba", "040300");  // sound device
     const std::vector<Card> cards = read_pci_cards(root);
     ASSERT_EQ(cards.size(), 4u);
     EXPECT_STREQ(cards[0].info.vendor, "intel");

@@ -194,8 +194,7 @@ TEST(Visibility, CudaShowsOneMigInstanceAndNothingBesideIt)
              Vector{"0", {1}},
              Vector{"1", {3}},
              Vector{"1,0", {1}, "one MIG instance", "1"},
-             Vector{
-                 "2", {}, "beyond the last card, 1"},  // a card without instances does not count
+             Vector{"2", {}, "beyond the last card, 1"},  // a card without instances does not count
              Vector{"GPU-aa", {1}},
              Vector{"MIG-22", {2}},
              Vector{"MIG-2", {2}},

@@ -25,7 +25,7 @@ TEST_P(Orders, WhatAStreamHasWaitedForServesIt)
 {
     const auto waits = [&] { return machine.hollow.calls(HollowEntry::event_wait); };
     Block *late = machine.alloc(200 * kMiB, one->lane);
-    Block *between = machine.alloc(2 * kMiB, one->lane);  // keeps the two blocks from joining into a run
+    Block *between = machine.alloc(2 * kMiB, one->lane);  // keeps the two runs apart
     Block *early = freed(600 * kMiB, *one);
     const Ref<Event> event = make_event(false);
     record_event(*event, *one);

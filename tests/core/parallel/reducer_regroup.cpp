@@ -106,7 +106,7 @@ TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
         {{3, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, 0},
         {{4, 2}, {1, 1, 2, 2}, {0, 0, 1, 1}, 0},
         {{2, 2}, {2, 2, 2, 2}, {0, 0, 0, 1}, 3},
-        {{2, 2}, {1, 2, 1, 1}, {1, 0, 0, 0}, 1},  // a half-written step shows, even if the rank has gone on
+        {{2, 2}, {1, 2, 1, 1}, {1, 0, 0, 0}, 1},  // half a step shows in any case
     };
     for (const Case &one : cases)
         on_ranks(4, [&](const Ref<Group> &group) {
@@ -163,7 +163,7 @@ TEST(Reducer, OneModuleThatIsRegroupedAgainIsNotToldOfOthers)
         model.join(group, kSmall);
         begin_join(*model.reducer);
         if (!is_out) {
-            for (int step = 0; step < 2; ++step) model.go_back({1, 1});  // the first step is complete on all ranks
+            for (int step = 0; step < 2; ++step) model.go_back({1, 1});  // the first is complete
             return group->abort("it is lost");
         }
         EXPECT_THROW(end_join(*model.reducer, State::make()), Error);

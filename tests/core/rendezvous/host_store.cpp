@@ -78,7 +78,7 @@ TEST(HostStore, WhatAFormerJobHasLeftInItIsPassedOver)
         store.table.set("yoke/start0/rank0", "yoke 1 1 00112233 127.0.0.1", Deadline::after(9));
         std::vector<std::string> others;
         std::thread early([&] { others = meet_in(store, {1}, 2); });
-        while (store.calls < 2) std::this_thread::yield();  // rank 1 has read the old key, and reads again
+        while (store.calls < 2) std::this_thread::yield();  // rank 1 reads the key again
         const std::vector<std::string> first = meet_in(store, {0}, 2);
         early.join();
         EXPECT_EQ(first[0], others[1]);

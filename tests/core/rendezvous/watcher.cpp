@@ -49,8 +49,7 @@ TEST(Group, TellsThatItsMakingFailedAsNoCallOfIts)
     Members members = here(2);
     members.store = std::make_shared<HashStore>();
     members.store->set(gather_keys("init/0", 2)[1], "cpu\n\n", Deadline::after(20));
-    for (const char *told :
-         {"init/1", "init/2"})  // rank 1's address and connection: none
+    for (const char *told : {"init/1", "init/2"})  // rank 1's address and connection: none
         members.store->set(gather_keys(told, 2)[1], "", Deadline::after(20));
     try {
         (void)Group::make(members, {}, Deadline::after(kShort), kCall);

@@ -118,7 +118,7 @@ TEST(DeviceSelection, LeasesThenLinksThenMemoryThenLoadDecide)
     machine.cards[1].info.memory_free -= kGiB;
     EXPECT_EQ(best(), 0);
     for (size_t i : {0, 1, 2, 4}) situation.states[i].holder = -1;
-    EXPECT_EQ(best(), 3);  // all cards are leased: no reason to refuse a request without a constraint
+    EXPECT_EQ(best(), 3);  // all leased: no reason to refuse this request
 }
 
 TEST(DeviceSelection, AFewMegabytesDecideNothing)

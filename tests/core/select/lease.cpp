@@ -85,7 +85,7 @@ TEST(DeviceLease, WhoTakesBackALeaseDoesNotTakeItFromAnotherThread)
     in_fresh_process([] {
         const LeaseRoom folder;
         EXPECT_TRUE(take_lease(kCard));  // the first thread
-        EXPECT_TRUE(take_lease(kCard));  // the second thread, which then does not get all its devices
+        EXPECT_TRUE(take_lease(kCard));  // the second thread, left without its other devices
         return_lease(kCard);
         EXPECT_TRUE(holds_lease(kCard));
         EXPECT_EQ(lease_holder(kCard), getpid());

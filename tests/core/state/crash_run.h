@@ -36,7 +36,7 @@ public:
     const std::optional<Error> &error() const { return error_; }
 
     bool can_exchange = true;
-    std::map<std::string, int> lacking;  // unsupported calls of the file system, each with its errno
+    std::map<std::string, int> lacking;  // unsupported calls, each with its errno
     int kill_at = 0;  // the number of a call, from 1 on, counted anew for each thing that is done
     int fail_at = 0, fault = 0;  // number of a failing call, counted likewise, and its fault
 

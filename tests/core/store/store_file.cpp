@@ -78,7 +78,7 @@ TEST(FileStore, WhatAKilledWriterHasLeftHalfWrittenIsCutOff)
     store->set("key", std::string(100, 'x'), soon());
     const auto whole = std::filesystem::file_size(path);
     std::filesystem::resize_file(path,
-                                 whole - 10);  // cuts a change that the other store has not read yet
+                                 whole - 10);  // cuts a change not read by the other store
     EXPECT_EQ(other->try_get("key", soon()), std::nullopt);
     other->set("after", "1", soon());
     EXPECT_EQ(other->get("after", soon()), "1");

@@ -174,7 +174,7 @@ TEST(StoreServer, WhatIsWatchedTakesNoPlaceOfCallsAndIsForgotten)
     for (int group = 0; group < 70000; ++group) {
         const auto number = rank.store->when_set("cause", [](const std::string &) {});
         rank.store->forget("cause", number.value_or(0));
-        if (group % 1000 == 0) rank.store->set("turn", "", soon());  // so the server reads the earlier requests
+        if (group % 1000 == 0) rank.store->set("turn", "", soon());  // waits for the server
     }
     for (int group = 0; group < 5000; ++group)
         EXPECT_TRUE(rank.store->when_set("cause", [](const std::string &) {}));
