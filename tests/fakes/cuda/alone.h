@@ -1,4 +1,4 @@
-// The fake runtime and driver by themselves, with no module before them.
+// The fake runtime and driver alone, without a module.
 #pragma once
 
 #include <cuda.h>
@@ -13,7 +13,7 @@
 
 namespace yoke::test {
 
-// A device with its context current.
+// Device with a current context.
 struct Device {
     void *driver = dlopen(FOLDER "/driver/libcuda.so.1", RTLD_NOW);
     CUcontext context = nullptr;

@@ -1,4 +1,4 @@
-// Which devices code for a list of architectures serves.
+// Devices for a module that was built for a list of architectures.
 #include "kernels/cuda/host/archs.h"
 
 #include <gtest/gtest.h>

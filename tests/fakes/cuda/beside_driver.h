@@ -1,5 +1,5 @@
-// What the fakes of CUDA's libraries ask of the fake driver beside them: not by a call of the driver, which would be
-// counted as one of the module's.
+// Questions of the fake CUDA libraries to the fake driver. No call of the driver is used for them: the driver would
+// count such a call as a call of the module.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ inline int current_device()
     return get ? get() : -1;
 }
 
-// The runtime; its functions are null before the module has called it.
+// Returns the runtime. Before the module has called the runtime, all functions in the result are null.
 inline const fake_runtime &runtime()
 {
     static const fake_runtime none{};
@@ -29,7 +29,7 @@ inline const fake_runtime &runtime()
     return found ? *found : none;
 }
 
-// Of the driver, which counts the calls of all fakes.
+// Asks the driver, because the driver counts the calls of all fakes.
 inline int fault_of(const char *call)
 {
     static const auto ask = driver_symbol<decltype(&fake_fault)>("fake_fault");

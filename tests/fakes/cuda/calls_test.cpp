@@ -1,4 +1,4 @@
-// What the module does around its calls of CUDA: contexts, failures, devices that come and go.
+// Calls of CUDA by the module: contexts, failures, devices appearing and disappearing.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "tests/core/fresh_process.h"
@@ -178,7 +178,7 @@ TEST(Calls, ADeviceCostsNoContextBeforeItIsUsed)
 
 namespace {
 
-// Two devices with a block each; copies go from one to the other.
+// Two devices with a block each; copies go between the blocks.
 struct Pair : Module {
     void *devices[2], *blocks[2] = {};
 
@@ -196,7 +196,7 @@ struct Pair : Module {
                   YOKE_OK);
         EXPECT_EQ(table->device_synchronize(devices[i]), YOKE_OK);
     }
-    // How often CUDA was asked to let one device reach another.
+    // Number of requests to CUDA that a device may reach another device.
     int asked()
     {
         const std::string calls = call<decltype(&::fake_calls)>("fake_calls")(),
@@ -233,7 +233,7 @@ TEST(Peers, AreReachedAnewOnceADeviceWasClosed)
         pair.devices[1] = pair.open(1);
         ASSERT_EQ(pair.table->alloc(pair.devices[1], 64, &pair.blocks[1]), YOKE_OK);
         pair.copy_to(
-            0);  // where it may be reached already, because another library asked: no failure
+            0);  // no failure if another library has already enabled the access
         pair.copy_to(1);
         EXPECT_EQ(pair.asked(), 4);
     });
@@ -241,7 +241,7 @@ TEST(Peers, AreReachedAnewOnceADeviceWasClosed)
 
 namespace {
 
-// A chunk that is mapped on a device, and a copy of its first bytes to a block of another device.
+// Maps a chunk on a device, and copies its first bytes to a block of another device.
 void copy_from_chunk(Pair &pair, int from)
 {
     constexpr uint64_t kBytes = 2 << 20;

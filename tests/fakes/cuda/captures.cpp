@@ -1,4 +1,4 @@
-// Calls that captures forbid, and how streams become part of captures. See fake.h.
+// Calls forbidden in captures, and streams that join captures. See fake.h.
 #include <algorithm>
 #include <utility>
 

@@ -1,10 +1,10 @@
-// Chunks of virtual memory: what the module asks of the driver for them, and what becomes of a map that fails.
+// Chunks of virtual memory: the module's requests to the driver, and the effects of a failed map.
 #include "tests/core/fresh_process.h"
 #include "tests/fakes/cuda/opened.h"
 
 namespace yoke::test {
 
-// Chunk of one page, and a range that it fits into.
+// Chunk of a page, and a range of the chunk's size.
 struct Chunk {
     Module module;
     const yoke_backend &table = *module.table;
@@ -17,7 +17,7 @@ struct Chunk {
         EXPECT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
         EXPECT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
     }
-    // Takes the chunk, which is mapped, away again.
+    // Unmaps and destroys the chunk.
     void give_back() const
     {
         EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
@@ -26,7 +26,8 @@ struct Chunk {
     }
 };
 
-// NVIDIA's word for chunks that IPC and network cards take: a handle's type and a flag, where the device has them.
+// "Shareable" chunks are NVIDIA's name for chunks accepted by IPC and network cards. If the device supports such
+// chunks, the module creates each chunk with a handle type and a flag.
 TEST(Chunks, ChunksMayBeSharedWhereTheDeviceCan)
 {
     const auto shareable = [](const char *variable, const char *value) {
@@ -50,7 +51,7 @@ TEST(Chunks, ChunksMayBeSharedWhereTheDeviceCan)
     shareable(nullptr, "");
     shareable("FAKE_CUDA_UNSHARED", "1");
     shareable("FAKE_CUDA_FAIL",
-              "cuMemCreate@1=800");  // nor again once a container has forbidden it
+              "cuMemCreate@1=800");  // after a container forbade the first, the module asks for no more
     shareable("FAKE_CUDA_FAIL", "cuMemCreate@1=801");
 }
 

@@ -1,5 +1,6 @@
-// A libcublasLt for tests: products on host memory, in their stream's turn, by calls that CUDA's own would take. What
-// it would refuse, or would answer with wrong memory, is refused with a line on stderr. See fake.h.
+// Fake libcublasLt for tests: products on host memory, in the order of their stream, by calls that CUDA's library
+// would accept. If CUDA's library would refuse a call, or answer with wrong memory, the fake refuses the call with a
+// line on stderr. See fake.h.
 #include <cuda.h>
 
 #include <cstdarg>
@@ -49,7 +50,7 @@ struct Handle {
 std::mutex g_mutex;
 std::set<const void *> g_live;
 std::map<cublasComputeType_t, int> g_products;
-int g_algorithm = -1;                              // of the last product
+int g_algorithm = -1;                              // number of the last product's algorithm
 std::set<std::pair<uint64_t, uint32_t>> g_loaded;  // problems and algorithms
 
 cublasStatus_t check_handle(cublasLtHandle_t handle)
@@ -86,8 +87,9 @@ cublasStatus_t check_algorithm(const Algorithm &algorithm, const Work &work, siz
     return CUBLAS_STATUS_SUCCESS;
 }
 
-// What the first product of a handle does once, for which it may wait for the device, and the first by an algorithm,
-// whose code is loaded. (CUDA: "Loading kernels might require context synchronization".) False if that cost a capture.
+// Does the work of a first use, and returns false if a capture was lost by this work. A handle's first product may
+// wait for the device. An algorithm's first product loads code. (CUDA: "Loading kernels might require context
+// synchronization".)
 bool begin_product(cublasLtHandle_t handle, const Algorithm &algorithm)
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
@@ -117,7 +119,7 @@ extern "C" __attribute__((visibility("default"))) int fake_cublaslt_live_handles
     return static_cast<int>(g_live.size());
 }
 
-// The products that were asked for so far in this type.
+// Number of products so far in this type.
 extern "C" __attribute__((visibility("default"))) int fake_cublaslt_products(int compute)
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
@@ -125,7 +127,7 @@ extern "C" __attribute__((visibility("default"))) int fake_cublaslt_products(int
     return found == g_products.end() ? 0 : found->second;
 }
 
-// The number of the algorithm by which the last product was asked for, or -1.
+// Number of the last product's algorithm, or -1.
 extern "C" __attribute__((visibility("default"))) int fake_cublaslt_algorithm()
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
@@ -186,7 +188,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (const cublasStatus_t status = read_problem(problem, product, a, b, c, d)) return status;
     const Preference limits = read<Preference>(preference);
     if (limits.magic != kPreference || wanted <= 0) return refuse("no preference");
-    // That of CUDA 13.3 asks the context of what it may use, and fails where a capture forbids that.
+    // cuBLASLt of CUDA 13.3 asks the context for its limits here, and fails if a capture forbids the question.
     if (runtime().unsafe && runtime().unsafe()) return CUBLAS_STATUS_INTERNAL_ERROR;
     const char *text = getenv("FAKE_CUBLASLT_ALGORITHMS"), *unfit = getenv("FAKE_CUBLASLT_UNFIT");
     const int most = text ? atoi(text) : 10, first_fit = unfit ? atoi(unfit) : 0;

@@ -1,4 +1,4 @@
-// Descriptions of products for the fake libcublasLt: how they are made, and which of them it refuses.
+// Descriptions of products for the fake libcublasLt: creation, and refusals.
 #include "tests/fakes/cuda/cublaslt_fake.h"
 
 namespace yoke::fake {

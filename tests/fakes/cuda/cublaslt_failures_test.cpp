@@ -1,4 +1,4 @@
-// What comes of failures of cuBLASLt, with the emulated module over the fakes.
+// Effects of failures of cuBLASLt, with the emulated module over the fakes.
 #include "tests/fakes/cuda/products.h"
 
 namespace yoke::test {
@@ -47,7 +47,8 @@ TEST(CublasLt, AFailureNamesTheCallAndLeavesNothingBehind)
     });
 }
 
-// Whatever cuBLASLt calls it, and although the module's own runtime keeps no last error of what cuBLASLt does.
+// The report must not depend on the error code of cuBLASLt. The module's own runtime keeps no last error of
+// cuBLASLt's calls.
 TEST(CublasLt, AFailureByWhichTheDeviceIsLostSaysSo)
 {
     constexpr const char *kFaults[] = {
@@ -110,7 +111,7 @@ TEST(CublasLt, TuningEndsWithADeviceThatIsLost)
     unsetenv("YOKE_CUBLASLT_AUTOTUNE");
 }
 
-// A stream that is being captured cannot be asked without costing the capture.
+// A query of a captured stream would spoil the capture.
 TEST(CublasLt, AFailureWithinACaptureLeavesTheCaptureWhole)
 {
     in_fresh_process([] {

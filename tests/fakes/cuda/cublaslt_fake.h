@@ -1,4 +1,4 @@
-// What the files of the fake libcublasLt share: what its opaque structs hold, a product, refusals. See fake.h.
+// Declarations for the files of the fake libcublasLt: contents of opaque structs, products, refusals. See fake.h.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -14,7 +14,7 @@ namespace yoke::fake {
 constexpr uint32_t kDescription = 0xdec0de01, kLayout = 0xdec0de02, kPreference = 0xdec0de03,
                    kAlgorithm = 0xdec0de04;
 
-// What the opaque structs hold here.
+// Contents of the opaque structs in this fake.
 struct Description {
     uint32_t magic;
     cublasComputeType_t compute;
@@ -48,7 +48,7 @@ static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 // Says on stderr why.
 __attribute__((format(printf, 1, 2))) cublasStatus_t refuse(const char *format, ...);
 
-// Of the compute capability of the device that is current.
+// Returns the major number of the current device's compute capability.
 int major_of_device();
 
 #define FAULT()                                                 \
@@ -62,7 +62,7 @@ struct Problem {
     Layout a, b, c, d;
     uint64_t rows, columns, inner;
 
-    // Tells problems apart, so that no algorithm is used for another than it was chosen for.
+    // Tells problems apart, so an algorithm is used for its own problem only.
     uint64_t hash() const
     {
         uint64_t h = product.epilogue | (uint64_t)product.compute << 32;
@@ -92,7 +92,7 @@ Mine read(const Theirs *opaque)
     return mine;
 }
 
-// Fills a problem in, or refuses what CUDA's library would.
+// Fills a problem in, or refuses a call that CUDA's library would refuse.
 cublasStatus_t read_problem(Problem &p, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                             cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                             cublasLtMatrixLayout_t d);
@@ -102,10 +102,10 @@ struct Work {
     const void *a, *b;
     void *d, *workspace;
     uint64_t workspace_bytes;
-    int microseconds;  // that it takes
+    int microseconds;  // length of the product
 };
 
-// The work as the fake runtime takes it: a function to run and one that drops the Work.
+// Run and drop a Work, as functions for the fake runtime.
 int do_work(void *context);
 void drop_work(void *context);
 

@@ -17,7 +17,7 @@ float to_tf32(float x)
     return bit_cast<float>((bits + 0xfffu + ((bits >> 13) & 1u)) & ~0x1fffu);
 }
 
-// One matrix as op(X), row after row.
+// Returns a matrix as op(X), row after row.
 template <class T, class C>
 std::vector<C> unpack(const Layout &layout, const void *data, int64_t batch, bool transposed,
                       bool tf32)

@@ -93,7 +93,7 @@ TEST(CublasLt, AProductIsRoundedToTf32OnlyWhereItsLaunchAllowsIt)
         products.x[0] += 0x1p-12f;  // TF32 has 10 bits behind the point
         std::array<float, 4> exact = products.want;
         exact[0] += 0x1p-12f;
-        // The third finds the plan of the first, and the fourth that of the second.
+        // The third product finds the first product's plan, and the fourth finds the second's plan.
         for (const bool allowed : {false, true, false, true}) {
             ASSERT_EQ(products.multiply(allowed ? YOKE_LAUNCH_TF32 : 0), YOKE_OK);
             EXPECT_EQ(products.out, allowed ? products.want : exact) << allowed;
@@ -250,7 +250,7 @@ TEST(CublasLt, WinnersOfTuningAreKeptAndFoundAgain)
     unsetenv("YOKE_CUBLASLT_AUTOTUNE_FILE");
 }
 
-// x (2 x 3) by weight (8 x 3), whose rows are all alike, with an activation in cuBLASLt's own pass.
+// x (2 x 3) by weight (8 x 3)with equal rows, with an activation in cuBLASLt's own pass.
 void run_linear(const char *activation, bool keep, std::vector<float> &out,
                 std::vector<float> &before)
 {

@@ -1,5 +1,6 @@
-// A libcudnn_graph for tests: graphs on host memory, in their stream's turn, by calls that the real one would take.
-// What that would refuse, or would answer with wrong memory, is refused with a line on stderr. See fake.h.
+// Fake libcudnn_graph for tests: graphs on host memory, in the order of their stream, by calls that cuDNN would
+// accept. If cuDNN would refuse a call, or answer with wrong memory, the fake refuses the call with a line on stderr.
+// See fake.h.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -95,21 +96,21 @@ using namespace yoke::fake;
 
 // ---- the library ----------------------------------------------------------------------------------------------------
 
-// Graphs that were run so far in TF32 (1), and otherwise (0).
+// Number of graphs run so far in TF32 (1), and otherwise (0).
 extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs(int tf32)
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return g_runs[tf32];
 }
 
-// How often the engine of that number, in the order of kEngines, ran so far.
+// Number of runs so far of an engine, by its place in kEngines.
 extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs_of(int engine)
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return g_engine_runs[engine];
 }
 
-// The engine that ran last.
+// Engine of the last run.
 extern "C" __attribute__((visibility("default"))) int fake_cudnn_last(int)
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
@@ -233,7 +234,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     if (!object || object->is_finalized)
         return refuse_cudnn("a descriptor that is none, or is finalized, is finalized");
     if (const cudnnStatus_t status = check_object(*object)) return status;
-    // Making a plan may compile, and loads what it compiled.
+    // Making a plan may compile code, and loads the result.
     if (object->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && runtime().unsafe &&
         runtime().unsafe())
         return CUDNN_STATUS_INTERNAL_ERROR;
@@ -275,7 +276,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
             memcpy(values, object->values.at(kEngineOfConfig).bytes.data(), sizeof(int64_t));
             return CUDNN_STATUS_SUCCESS;
         case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
-            *count = wanted > 0;  // as the real one: it counts only what it fills
+            *count = wanted > 0;  // cuDNN, too, counts only filled entries
             if (wanted > 0) {
                 CudnnObject &choice = *object_of(places[0]);
                 choice.values[CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE] =

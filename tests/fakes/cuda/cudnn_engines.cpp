@@ -22,7 +22,8 @@ bool is_float_graph(const CudnnObject &graph)
            CUDNN_DATA_FLOAT;
 }
 
-// Bytes of the gradients of scores, which an attention's gradient stores whose last product is its last step.
+// Returns the bytes of the scores' gradients. An attention's gradient stores the scores' gradients if the last step
+// is a product.
 static int64_t bytes_of_scores(const CudnnObject &graph)
 {
     const std::vector<CudnnRef> &steps = graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs;

@@ -1,21 +1,21 @@
-// The engines of the fake libcudnn_graph, and configurations that name one.
+// Engines of the fake libcudnn_graph, and configurations for them.
 #pragma once
 
 #include "tests/fakes/cuda/cudnn_fake.h"
 
 namespace yoke::fake {
 
-// A plan that the module takes must be of one whose notes allow.
+// Engine for a plan. The module must take only engines with allowed notes.
 struct Engine {
     std::vector<cudnnBackendNumericalNote_t> notes;
     int64_t workspace;
 };
 extern const std::vector<Engine> kEngines;
 
-// Of a configuration, and of an engine that was read from one: a number in the order of kEngines.
+// Attribute of a configuration, and of an engine read from a configuration: a number in the order of kEngines.
 constexpr int kEngineOfConfig = CUDNN_ATTR_ENGINE_GLOBAL_INDEX;
 
-// Each engine has one knob, of which one choice alone is right.
+// Knob of each engine. A single choice for this knob is right.
 constexpr int kKnob = CUDNN_KNOB_TYPE_TILE_SIZE;
 inline int64_t choice_of(int64_t engine)
 {
@@ -32,16 +32,16 @@ CudnnValue value_of(cudnnBackendAttributeType_t type, const T &value)
 
 bool is_float_graph(const CudnnObject &graph);
 
-// Bytes: an engine's own, and those of the graph.
+// Bytes of a workspace: the engine's and the graph's.
 int64_t workspace_of(const CudnnObject &config);
 
-// Of FAKE_CUDNN_MICROSECONDS, a number for each engine; the last is that of all others.
+// Returns an engine's number from FAKE_CUDNN_MICROSECONDS. The last number in the list holds for all further engines.
 int microseconds_of(size_t engine);
 
-// Finishes a configuration that was put together by hand, of an engine and a choice for its knob.
+// Finishes a configuration made from an engine and a choice for the engine's knob.
 cudnnStatus_t take_engine(CudnnObject &config);
 
-// Configurations for a graph, one an engine.
+// Adds a graph's configurations, one for each engine.
 void add_results(CudnnObject &heuristics);
 
 }  // namespace yoke::fake

@@ -1,4 +1,4 @@
-// What the files of the fake libcudnn_graph share: descriptors as they were filled, and the work of a plan.
+// Declarations for the files of the fake libcudnn_graph: filled descriptors, and the work of a plan.
 #pragma once
 
 #include <cudnn_backend.h>
@@ -18,7 +18,7 @@ struct CudnnValue {
     int64_t count;
     std::vector<char> bytes;
     std::vector<CudnnRef>
-        refs;  // of descriptors: what they were when they were handed over, for they may go
+        refs;  // copies of descriptors, because the caller may destroy a descriptor after the call
 };
 
 struct CudnnObject {
@@ -50,23 +50,23 @@ struct CudnnObject {
     }
 };
 
-// Says what is wrong, on stderr and as the last error, and gives CUDNN_STATUS_BAD_PARAM.
+// Reports a problem, on stderr and as the last error, and returns CUDNN_STATUS_BAD_PARAM.
 cudnnStatus_t refuse_cudnn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Whether an attribute is one of such a descriptor's, of that type and count; whether what it must have is there and
-// goes together.
+// check_attribute() refuses an attribute foreign to the descriptor, or of a wrong type or count. check_object()
+// refuses a descriptor with attributes that are missing or do not fit together.
 cudnnStatus_t check_attribute(const CudnnObject &object, cudnnBackendAttributeName_t name,
                               cudnnBackendAttributeType_t type, int64_t count);
 cudnnStatus_t check_object(const CudnnObject &object);
 
-// The tensors of an operation, in and out, by the names of its attributes.
+// The tensors of an operation, in and out, by the attributes' names.
 struct CudnnPorts {
     std::vector<int> in;
     int out;
 };
 CudnnPorts ports_of(const CudnnObject &operation);
 
-// Real tensors of a graph, by their names.
+// Real tensors of a graph, by name.
 std::map<int64_t, const CudnnObject *> tensors_of(const CudnnObject &graph);
 
 inline size_t size_of(cudnnDataType_t type)
@@ -83,9 +83,9 @@ struct CudnnWork {
     std::map<int64_t, float> numbers;     // by name: read when the plan was handed over
     void *workspace;
     uint64_t workspace_bytes;
-    int microseconds;  // that it takes, on the clock of FAKE_CUDA_TICKS
+    int microseconds;  // length of the plan on the clock of FAKE_CUDA_TICKS
 };
-// Takes addresses over, each of a real tensor of the graph and aligned as promised, all of them.
+// Takes addresses over. Each real tensor of the graph must have an address, aligned as promised.
 cudnnStatus_t read_cudnn_pack(const CudnnObject &pack, const CudnnObject &graph, CudnnWork &work);
 void run_cudnn_graph(const CudnnWork &work);
 int do_cudnn_work(void *work);

@@ -1,4 +1,4 @@
-// Which attributes the descriptors of the fake libcudnn_graph have, and which of them it refuses.
+// Attributes of the fake libcudnn_graph's descriptors, and refusals.
 #include <cstdarg>
 #include <cstdio>
 
@@ -132,7 +132,7 @@ cudnnStatus_t check_tensor(const CudnnObject &tensor)
     return CUDNN_STATUS_SUCCESS;
 }
 
-// [N, H, W, C] in memory: what the kernels that are asked for read and write.
+// Tells whether memory is [N, H, W, C], the layout for Yoke's kernels.
 bool is_channels_last(const CudnnObject &tensor)
 {
     const auto d = tensor.list(CUDNN_ATTR_TENSOR_DIMENSIONS),
@@ -239,7 +239,7 @@ CudnnPorts ports_of(const CudnnObject &operation)
     }
 }
 
-// ---- what a plan is handed ------------------------------------------------------------------------------------------
+// ---- addresses for a plan -------------------------------------------------------------------------------------------
 
 std::map<int64_t, const CudnnObject *> tensors_of(const CudnnObject &graph)
 {

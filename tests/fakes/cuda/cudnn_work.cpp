@@ -1,4 +1,4 @@
-// The graphs of the fake libcudnn_graph, computed on host memory one operation after the other.
+// The graphs of the fake libcudnn_graph, computed on host memory in the order of operations.
 #include <cmath>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace yoke::fake {
 namespace {
 
 using namespace yoke::kernels;
-using Numbers = std::vector<float>;  // of a tensor, row after row of its dimensions
+using Numbers = std::vector<float>;  // elements of a tensor, row after row of the dimensions
 
 struct Shape {
     std::vector<int64_t> dims, strides;
@@ -138,7 +138,8 @@ private:
     std::map<int64_t, Numbers> numbers_;
 };
 
-// One sum over the same triples, whichever of the three tensors it goes to.
+// Sums products over all triples of x, w and y. The triples are equal for each of the three tensors that may get the
+// sum.
 void sum_products(const CudnnObject &window, const Shape &xs, const Shape &ws, const Shape &ys,
                   const Numbers &x, const Numbers &w, const Numbers &y,
                   cudnnBackendDescriptorType_t kind, Numbers &sum)
@@ -184,8 +185,8 @@ void Run::convolve(const CudnnObject &operation, int window, int beta, int x, in
     keep(written, std::move(sum));
 }
 
-// The place of the element of another tensor that one of `shape` meets: broadcast along axes of length 1, and shared by
-// as many neighbours along an axis that is shorter.
+// Returns the place in another tensor that belongs to an element of `shape`. An axis of length 1 is broadcast. On a
+// shorter axis, equally many neighbours share an element.
 size_t met_by(const Shape &other, const Shape &shape, const int64_t (&at)[4])
 {
     int64_t mine[4];
@@ -252,7 +253,7 @@ void Run::point(const CudnnObject &operation)
     keep(*operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC), std::move(all));
 }
 
-// Whether a product is added to what the tensor holds in memory: a later step reads it from there.
+// Tells whether a product is added to the tensor's memory, because a later step reads the tensor from there.
 bool Run::is_accumulator(const CudnnObject &tensor) const
 {
     if (tensor.get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) return false;
@@ -298,7 +299,7 @@ void Run::reduce(const CudnnObject &operation)
     keep(y, std::move(all));
 }
 
-// The same elements in memory, under other dimensions and strides.
+// Keeps the elements in memory, under other dimensions and strides.
 void Run::reshape(const CudnnObject &operation)
 {
     const CudnnObject &x = *operation.ref(CUDNN_ATTR_OPERATION_RESHAPE_XDESC),

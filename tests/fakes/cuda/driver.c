@@ -1,5 +1,4 @@
-/* A libcuda.so.1 for tests: the driver calls that Yoke makes by itself, but for those of virtual
- * memory (virtual.c). See fake.h. */
+/* Fake libcuda.so.1 for tests: Yoke's own driver calls, except calls of virtual memory (virtual.c). See fake.h. */
 #include "driver.h"
 
 #include "fake.h"
@@ -24,7 +23,7 @@ static int initialised;
 static __thread CUcontext stack[MAX_DEPTH];
 static __thread int depth;
 
-/* ---- What tests ask of the fakes, and ask them to do ------------------------------------------------------------- */
+/* ---- Questions and orders of tests to the fakes ------------------------------------------------------------------ */
 
 static struct {
     char name[48];
@@ -109,21 +108,21 @@ EXPORT int fake_lose(int device, int error)
     return known ? known : error;
 }
 
-/* Ends a call that is to fail, or that comes before cuInit. */
+/* Ends a call if the call is to fail, or comes before cuInit. */
 #define ENTER(call)                                          \
     do {                                                     \
         const int fault_ = fake_fault(call);                 \
         if (fault_) return (CUresult)fault_;                 \
         if (!initialised) return CUDA_ERROR_NOT_INITIALIZED; \
     } while (0)
-/* The same for calls that need a context. */
+/* Ends a call as ENTER does, and if no context is current. */
 #define ENTER_CONTEXT(call)                            \
     do {                                               \
         ENTER(call);                                   \
         if (!depth) return CUDA_ERROR_INVALID_CONTEXT; \
     } while (0)
 
-/* And of those that a lost device fails. */
+/* Ends a call as ENTER does, and if the current device is lost. */
 CUresult fake_begin(const char *call)
 {
     ENTER(call);

@@ -1,4 +1,4 @@
-/* What the files of the fake driver share. */
+/* Declarations for the files of the fake driver. */
 #ifndef YOKE_TESTS_FAKES_CUDA_DRIVER_H
 #define YOKE_TESTS_FAKES_CUDA_DRIVER_H
 
@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-/* Why a call that needs a device ends at once, or success. */
+/* Returns why a call on a device ends at once, or success. */
 CUresult fake_begin(const char *call);
 
-/* Memory of a device that cuMemCreate has given and that is not free again. */
+/* Returns a device's memory from cuMemCreate, without memory already freed. */
 size_t fake_chunks_of(int device);
 
 #ifdef __cplusplus

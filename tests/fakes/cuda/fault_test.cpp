@@ -1,5 +1,5 @@
-// A note that a kernel left is told to one thread, whole, and its place serves the next: fault.cpp alone, in which a
-// thread is held while it puts the note into words.
+// Reports of a kernel's note: a single thread gets the whole note, and its place then serves the next note. The test
+// has fault.cpp alone, and holds a thread while the thread puts the note into words.
 #include "kernels/cuda/host/fault.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-static std::atomic<int> g_writing{0};  // threads that have come to the op's name
+static std::atomic<int> g_writing{0};  // threads at the op's name
 static std::atomic<bool> g_held{false};
 
 const char *yoke::kernels::op_name(int32_t)
@@ -68,7 +68,7 @@ static Fault note_of(int64_t value)
     return note;
 }
 
-// The first of two threads is held in the middle; `meanwhile` is done then. What both were told, one behind the other.
+// Holds the first of two threads in the middle, and calls `meanwhile` then. Returns both threads' reports, joined.
 template <class Meanwhile>
 static std::string told_to_two_threads(Device &device, const Meanwhile &meanwhile)
 {

@@ -1,4 +1,4 @@
-// Which driver a module needs, by the toolkit that built it.
+// Driver version needed by a module, according to the module's toolkit.
 #include "kernels/cuda/host/floors.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Late work: what begins in its turn and ends when its peers have come. A GPU goes on with it whatever the host's
-// threads do, so a thread does it here, as long as there is any. See fake.h.
+// Late work begins in the stream's order and ends when its peers have come. A GPU goes on with such work whatever the
+// program's threads do. So a thread does the work here, as long as late work is left. See fake.h.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -14,10 +14,11 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Pauses of the thread: after something was done, while all hangs, and before it ends.
+// Pauses of the thread: after some work was done, while all work hangs, and before the thread ends.
 constexpr microseconds kTick(200), kSlow(1000), kIdle(50000);
 
-// Thread that goes on with late work. A forked child has none: it gets a new `wake`, for the old one may be in use.
+// Thread that goes on with late work. A forked child has no such thread. The child gets a new `wake`, because the old
+// `wake` may be in use.
 struct Thread {
     bool is_running = false;
     std::condition_variable_any *wake = new std::condition_variable_any;
@@ -36,7 +37,7 @@ std::vector<WorkRef> pending()
     return found;
 }
 
-// Does what late work needs and can be done; tells whether there was anything.
+// Does pending work and its dependencies; tells whether any was done.
 bool advance()
 {
     for (bool any = false;; any = true) {
@@ -45,7 +46,8 @@ bool advance()
     }
 }
 
-// Goes on until there was nothing to do for a while. Then a program that counts its threads finds none left.
+// Goes on until there was no work for a while. Then the thread ends, so a program's count of threads has no extra
+// thread.
 void go_on()
 {
     std::unique_lock lock(state().mutex);
@@ -58,7 +60,7 @@ void go_on()
     thread().is_running = false;
 }
 
-// Keeps the library loaded that has the thread's code, because the thread may outlive its last user.
+// Keeps the library with the thread's code loaded, because the thread may outlive the library's last user.
 void pin()
 {
     Dl_info info{};
@@ -76,7 +78,7 @@ void unlock_state()
     state().mutex.unlock();
 }
 
-// Drops the late work in a forked child: its parent's GPU does it.
+// Drops the late work in a forked child, because the parent's GPU does this work.
 void begin_child()
 {
     thread().is_running = false;

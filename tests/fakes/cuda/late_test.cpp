@@ -1,4 +1,5 @@
-// Late work of the fake runtime: it begins in its turn, ends when it may, and goes on though no thread waits for it.
+// Late work of the fake runtime: such work begins in the stream's order, ends under a condition, and goes on without
+// a waiting thread.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -26,7 +27,7 @@ const fake_late kLate = {count<&Kernel::begun>,
                          count<&Kernel::ended>,
                          [](void *kernel) { count<&Kernel::dropped>(kernel); }};
 
-// Device whose runtime is known to the driver.
+// Device with a runtime known to the driver.
 struct LateDevice : Device {
     const fake_runtime *runtime = call<const fake_runtime *>("fake_runtime_calls");
 

@@ -28,7 +28,8 @@ int version()
     return setting ? atoi(setting) : kVersion;
 }
 
-// Communicators, those too that are gone: their addresses are not used again, so that a late call of one is seen.
+// Communicators, both live and gone. An address is not used again, so a call on a communicator already gone is
+// noticed.
 struct Comms {
     std::mutex mutex;
     std::set<const ncclComm *> all;
@@ -105,7 +106,7 @@ ncclResult_t check_devices(const Member &member)
     return ncclSuccess;
 }
 
-// Makes a communicator with the other ranks; gives nothing until they have come.
+// Makes a communicator with the other ranks. The result is empty until all ranks have come.
 std::optional<ncclResult_t> come_together(Member &member, const ncclUniqueId &id, int size)
 {
     if (!member.shared) {
@@ -272,7 +273,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-// Ends the kernels of this rank. Its peers wait for it until they abort too.
+// Ends the kernels of this rank. The peers' kernels wait for this rank until the peers abort too.
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     if (!comm) return ncclSuccess;

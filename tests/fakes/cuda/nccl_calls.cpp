@@ -1,4 +1,4 @@
-// The collectives, sends and receives of the fake libnccl, and its groups. See nccl_fake.h.
+// The collectives, sends and receives of the fake libnccl, and groups. See nccl_fake.h.
 #include "tests/fakes/cuda/nccl_fake.h"
 
 namespace yoke::fake {
@@ -52,7 +52,7 @@ ncclResult_t check(const char *call, const Op &op, const Member &member, cudaStr
     return check_stream(call, member, stream);
 }
 
-// Submits a call. NCCL launches nothing for a collective without elements.
+// Submits a call. For a collective without elements NCCL launches no kernel.
 ncclResult_t issue(const char *call, ncclComm *comm, Op op, cudaStream_t stream)
 {
     if (comm->is_finalized)

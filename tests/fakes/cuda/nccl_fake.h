@@ -1,10 +1,10 @@
-// Types that the files of the fake libnccl share: communicators, their calls, and the work of a stream for a call.
+// Types for the files of the fake libnccl: communicators, calls, and the work of a stream for a call.
 //
-// The model: a call is a kernel on its stream, and so are all calls of one communicator in a group. The kernel begins
-// in its turn: it reads its input and posts it to the peers. It ends when they have posted theirs, and writes its
-// output. A device runs one such kernel at a time, in the order of their launches, whatever their communicators and
-// streams. So ranks hang that launch two communicators in unlike orders, as they do on a GPU that has room for one
-// kernel.
+// The model: a call is a kernel on a stream, and so are all calls of a communicator in a group. The kernel begins in
+// the stream's order: the kernel reads the input and posts the input to the peers. When the peers have posted their
+// inputs, the kernel writes the output and ends. A device runs a single such kernel at a time, in the order of
+// launches, across all communicators and streams. So if ranks launch two communicators in different orders, the ranks
+// hang, as on a GPU with capacity for a single kernel.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ enum Kind {
 
 struct Kernel;
 
-// State of a communicator that its kernels use. They may outlive the communicator.
+// State of a communicator for the kernels. Kernels may outlive the communicator.
 struct Member {
     std::unique_ptr<Shared> shared;
     int rank, size, device;
@@ -46,7 +46,7 @@ struct Member {
     std::chrono::steady_clock::time_point end_of_aborted;  // kernels
     std::mutex mutex;
     std::set<const Kernel *> pending;
-    uint64_t sequences[kChannels] = {};  // of the next call in each channel
+    uint64_t sequences[kChannels] = {};  // number of the next call in each channel
 };
 
 // Call of a collective, a send or a receive.
@@ -54,22 +54,22 @@ struct Op {
     Kind kind;
     ncclDataType_t dtype;
     ncclRedOp_t reduction;
-    int root;  // or the peer
+    int root;  // for a send or receive, the peer
     size_t count;
     const void *in;
     void *out;
     uint64_t sequence = 0;
 };
 size_t size_of(ncclDataType_t dtype);
-// Return how much a rank reads and writes of its own memory.
+// Return the bytes of own memory that a rank reads and writes.
 size_t bytes_in(const Op &op, const Member &member);
 size_t bytes_out(const Op &op, const Member &member);
 
 bool has_pending(Member &member);
-// Tells whether a kernel that has not ended reads or writes some of the memory.
+// Tells whether an unfinished kernel reads or writes some of the memory.
 bool is_in_use(Member &member, const void *place, size_t bytes);
 
-// Launches a kernel with a group's calls of one communicator.
+// Launches a kernel with a group's calls of a communicator.
 ncclResult_t launch(const std::shared_ptr<Member> &member, std::vector<Op> ops, cudaStream_t stream,
                     bool is_stuck);
 
@@ -78,7 +78,7 @@ ncclResult_t launch(const std::shared_ptr<Member> &member, std::vector<Op> ops, 
 void reduce(const std::vector<const char *> &parts, char *out, size_t count, ncclDataType_t dtype,
             ncclRedOp_t reduction);
 
-// Piece of a call. It is done again and again until it gives a result.
+// Piece of a call. A step is repeated until there is a result.
 using Step = std::function<std::optional<ncclResult_t>()>;
 
 }  // namespace yoke::fake
@@ -89,15 +89,15 @@ struct ncclWindow_vidmem {
 };
 
 struct ncclComm {
-    std::shared_ptr<yoke::fake::Member> member;  // null once it is gone
+    std::shared_ptr<yoke::fake::Member> member;  // null for a communicator already gone
     bool is_blocking = true, is_finalized = false;
     std::atomic<bool> is_entered{false};     // by a thread, just now
-    std::vector<yoke::fake::Step> steps;     // of the call in progress
-    int polls = 0;                           // for which that call stays in progress
+    std::vector<yoke::fake::Step> steps;     // steps of the call in progress
+    int polls = 0;                           // polls until the call in progress ends
     ncclResult_t error = ncclSuccess;        // asynchronous
-    ncclResult_t later_error = ncclSuccess;  // the same once the call in progress is done
+    ncclResult_t later_error = ncclSuccess;  // asynchronous error after the call in progress
     int calls = 0;                           // collectives, sends and receives so far
-    std::map<std::string, int> counts;       // calls by their names
+    std::map<std::string, int> counts;       // calls by name
     std::set<ncclWindow_vidmem *> windows, registered;
 };
 
@@ -105,12 +105,12 @@ namespace yoke::fake {
 
 // ---- errors and faults ----------------------------------------------------------------------------------------------
 
-// Says on stderr and for ncclGetLastError() what is wrong; gives `result`.
+// Reports a problem on stderr and for ncclGetLastError(); returns `result`.
 ncclResult_t refuse(ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *last_error();
 
-// Returns the failure that FAKE_NCCL_FAIL asks of a call. Sleeps, or never returns, where it asks for that.
+// Returns the failure that FAKE_NCCL_FAIL asks of a call. Sleeps, or never returns, if the variable says so.
 ncclResult_t fault(const char *call, ncclComm *comm);
 // Returns FAKE_NCCL_IN_PROGRESS.
 int polls_of_a_call();
@@ -118,27 +118,28 @@ int polls_of_a_call();
 std::chrono::milliseconds lateness_of_abort();
 // Tells whether the cards reach each other's memory: FAKE_NCCL_NO_WINDOWS is not set.
 bool has_windows();
-// Tell whether FAKE_NCCL_STUCK holds a rank's call up, and which error FAKE_NCCL_ASYNC gives the rank behind it.
+// is_stuck() tells whether FAKE_NCCL_STUCK holds up a rank's call. async_error() returns the error that
+// FAKE_NCCL_ASYNC gives a rank after the call.
 bool is_stuck(int rank, int call);
 ncclResult_t async_error(int rank, int call);
 
-// Counts things that were made (+1) or given back (-1).
+// Counts resources made (+1) or given back (-1).
 enum Held { kComms, kWindowsHeld, kRegistrations, kBlocks, kHeldKinds };
 void hold(Held kind, int change);
 
 // ---- communicators --------------------------------------------------------------------------------------------------
 
 ncclComm *make_comm(int rank, int size, int device, bool is_blocking);
-// Takes a communicator away from its users; kernels that are left keep its member.
+// Takes a communicator away from the users; running kernels keep the member.
 void let_go(ncclComm *comm);
-// Enters a communicator for one call; false where another thread is in one.
+// Enters a communicator for a call; returns false if another thread is in a call.
 bool enter(ncclComm *comm);
 void leave(ncclComm *comm);
 
-// Refuses a call in a thread that has no device: NCCL would put a context back on the first one.
+// Refuses a call in a thread without a device, because NCCL would put a context back on the first device.
 ncclResult_t check_context(const char *call);
 
-// Call of a communicator by one thread. `problem` tells why the call ends at once, or is success.
+// Call of a communicator by a thread. `problem` tells why the call ends at once, or is success.
 class Entry {
 public:
     enum Needs { kReady, kAny };
@@ -151,8 +152,9 @@ private:
     ncclComm *entered_ = nullptr;
 };
 
-// Does a step of a call: at the end of this thread's group, or now where it is in none. A communicator that blocks
-// waits for the result. Another one gives ncclInProgress until it was polled often enough and there is a result.
+// Does a step of a call at the end of this thread's group, or now if the thread is in no group. A blocking
+// communicator waits for the result. A non-blocking communicator gives ncclInProgress until there were enough polls
+// and there is a result.
 ncclResult_t submit(ncclComm *comm, Step step);
 // Submits a call that becomes part of a kernel.
 ncclResult_t submit(ncclComm *comm, const Op &op, cudaStream_t stream, bool is_stuck);
@@ -160,7 +162,7 @@ ncclResult_t submit(ncclComm *comm, const Op &op, cudaStream_t stream, bool is_s
 ncclResult_t poll(ncclComm *comm);
 ncclResult_t begin_group();
 ncclResult_t end_group();
-// Notes that a call in this thread's group failed, so that its end does.
+// Notes a failed call in this thread's group, so the group's end fails, too.
 ncclResult_t spoil_group(ncclResult_t result);
 
 // Refuses memory that the device may not use, for a call.

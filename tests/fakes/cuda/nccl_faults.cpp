@@ -1,4 +1,4 @@
-// Faults that tests ask of the fake libnccl, and what it tells tests. See fake.h.
+// Faults that tests ask of the fake libnccl, and reports to tests. See fake.h.
 #include <unistd.h>
 
 #include <cstdarg>
@@ -12,10 +12,10 @@
 namespace yoke::fake {
 namespace {
 
-// State that is never destroyed: threads may fail until the process ends.
+// State without destruction, because threads may fail until the process ends.
 struct Told {
     std::mutex mutex;
-    std::map<std::string, int> counts;  // of calls by their names
+    std::map<std::string, int> counts;  // by names of calls
     std::string error;                  // the last
 };
 Told &told()
@@ -135,7 +135,7 @@ void hold(Held kind, int change)
 {
     static const auto tell = driver_symbol<decltype(&fake_hold)>("fake_hold");
     g_held[kind] += change;
-    if (tell && kind != kBlocks) tell(FAKE_HANDLES, change);  // the runtime counts its blocks
+    if (tell && kind != kBlocks) tell(FAKE_HANDLES, change);  // the runtime counts the blocks
 }
 
 }  // namespace yoke::fake
@@ -144,7 +144,7 @@ using namespace yoke::fake;
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// Returns how many things are held that the library gave out.
+// Returns the number of held resources that the library gave out.
 EXPORT int fake_nccl_held()
 {
     int sum = 0;
@@ -152,7 +152,7 @@ EXPORT int fake_nccl_held()
     return sum;
 }
 
-// Begins the counts anew by which FAKE_NCCL_FAIL finds its calls.
+// Restarts the counts of calls for FAKE_NCCL_FAIL.
 EXPORT void fake_nccl_reset()
 {
     const std::lock_guard lock(told().mutex);

@@ -1,4 +1,4 @@
-// Faults that tests ask of the fake NCCL, and communicators that do not block.
+// Faults that tests ask of the fake NCCL, and non-blocking communicators.
 #include "tests/fakes/cuda/nccl_ranks.h"
 
 namespace yoke::test {
@@ -10,7 +10,7 @@ void ask(const char *variable, const char *what)
     setenv(variable, what, 1);
 }
 
-// Makes a communicator of all ranks that does not block, and polls until it is ready.
+// Makes a non-blocking communicator of all ranks, and polls until the communicator is ready.
 void come(NcclRank &own)
 {
     ncclConfig_t config = NcclRank::config(0);
@@ -20,7 +20,7 @@ void come(NcclRank &own)
     EXPECT_TRUE(comes([&] { return own.state() == ncclSuccess; }));
 }
 
-// Tells whether a call comes back. The thread that makes it is left behind.
+// Tells whether a call returns. The thread that makes the call is not joined.
 bool comes_back(NcclRank &own, int milliseconds, const std::function<void()> &call)
 {
     const auto is_back = std::make_shared<std::atomic<bool>>(false);
@@ -161,7 +161,7 @@ TEST(Faults, AreCountedByRankWhereOneIsNamed)
         own.barrier();
         if (own.rank == 0) ask("FAKE_NCCL_FAIL", "ncclAllReduce#1@2=3");
         for (int i = 1; i <= 3; ++i) {
-            own.barrier();  // of six calls the second one is not rank 1's second
+            own.barrier();  // the second of all six calls may be another rank's; rank 1's own second call must fail
             EXPECT_EQ(own.all_reduce(x), own.rank == 1 && i == 2 ? ncclInternalError : ncclSuccess);
         }
     });
@@ -268,7 +268,7 @@ TEST(Faults, EndKernelsLate)
 
 // ---- groups ---------------------------------------------------------------------------------------------------------
 
-// Makes both ranks in one thread, and calls them within groups.
+// A single thread makes both ranks, and does calls for both within groups.
 TEST(Groups, LetOneThreadHaveSeveralRanks)
 {
     in_fresh_process([] {

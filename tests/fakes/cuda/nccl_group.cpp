@@ -7,15 +7,15 @@
 namespace yoke::fake {
 namespace {
 
-// Work that one communicator is asked for.
+// Work for a single communicator.
 struct Task {
     ncclComm *comm;
     std::vector<Step> steps;
-    std::vector<Op> ops;  // of one kernel, behind the steps
+    std::vector<Op> ops;  // calls of a single kernel, after the steps
     cudaStream_t stream = nullptr;
     bool is_stuck = false;
 };
-// Calls of this thread since ncclGroupStart(). Each communicator stands where its first call stood.
+// Calls of this thread since ncclGroupStart(). Communicators are in the order of their first calls.
 struct Group {
     int depth = 0;
     ncclResult_t error = ncclSuccess;
@@ -33,7 +33,7 @@ Task &task_of(ncclComm *comm)
     return tasks.back();
 }
 
-// Does steps up to one that has no result yet. Drops the rest where one fails.
+// Does steps until a step has no result yet. If a step fails, drops the rest.
 std::optional<ncclResult_t> go_on(std::vector<Step> &steps)
 {
     while (!steps.empty()) {
@@ -46,7 +46,7 @@ std::optional<ncclResult_t> go_on(std::vector<Step> &steps)
     return ncclSuccess;
 }
 
-// Begins a task whose communicator does not block.
+// Begins the task of a non-blocking communicator.
 ncclResult_t begin(Task &task)
 {
     task.comm->steps = std::move(task.steps);
@@ -54,7 +54,7 @@ ncclResult_t begin(Task &task)
     return task.comm->polls ? ncclInProgress : poll(task.comm);
 }
 
-// Goes on with all tasks in turn, because one rank's may wait for another's.
+// Goes on with all tasks in turn, because a rank's task may wait for another rank's.
 ncclResult_t wait_for_all(std::vector<Task> &tasks)
 {
     ncclResult_t worst = ncclSuccess;

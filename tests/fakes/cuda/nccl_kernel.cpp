@@ -17,7 +17,7 @@ struct Kernel {
 
 namespace {
 
-constexpr int kStray = 0xA5;  // what outputs hold where NCCL would leave garbage
+constexpr int kStray = 0xA5;  // value of outputs where NCCL would leave garbage
 
 void forget(const Kernel &kernel)
 {
@@ -30,7 +30,7 @@ bool has_root(Kind kind)
     return kind == kReduce || kind == kBroadcast || kind == kGather || kind == kScatter;
 }
 
-// Tells whether the input has a part for each rank; takes_parts() tells it of the output.
+// Tells whether the input has a part for each rank; takes_parts() is about the output.
 bool gives_parts(Kind kind)
 {
     return kind == kReduceScatter || kind == kAlltoAll || kind == kScatter;
@@ -102,7 +102,7 @@ int is_over(void *context)
     return 1;
 }
 
-// Returns the calls of all ranks in their order; for a receive, its sender's.
+// Returns the calls of all ranks in their order; for a receive, the sender's call.
 std::vector<Posted> read_calls(const Op &op, const Member &member)
 {
     if (op.kind == kRecv) return {member.shared->read(op.root, kSendTo + member.rank, op.sequence)};
@@ -120,7 +120,7 @@ bool are_alike(const std::vector<Posted> &calls, const Op &op)
     return true;
 }
 
-// Writes the output: `parts` are what each rank brings of it.
+// Writes the output: `parts` has each rank's contribution.
 void write_output(const Op &op, const std::vector<const char *> &parts)
 {
     auto *const out = static_cast<char *>(op.out);
@@ -196,7 +196,7 @@ Range output(const Op &op, const Member &member)
     return {static_cast<const char *>(op.out), bytes_out(op, member)};
 }
 
-// Tells whether a call's input and output lie as NCCL allows it for calls in place.
+// Tells whether a call's input and output lie as NCCL's rules for calls in place allow.
 bool is_in_place(const Op &op, const Member &member)
 {
     const auto *const in = static_cast<const char *>(op.in);

@@ -1,4 +1,4 @@
-// Memory of the fake libnccl: what it allocates, registrations and windows. See nccl_fake.h.
+// Memory of the fake libnccl: allocations, registrations and windows. See nccl_fake.h.
 #include "tests/fakes/cuda/nccl_fake.h"
 
 namespace yoke::fake {
@@ -6,7 +6,7 @@ namespace {
 
 #ifndef YOKE_FAKE_NCCL_OLD
 
-// Waits for the other ranks' registrations of a window, which must have the same size.
+// Waits for the other ranks' registrations of a window. All sizes must be equal.
 std::optional<ncclResult_t> meet(Member &member, size_t bytes, uint64_t sequence, bool &is_posted)
 {
     if (!std::exchange(is_posted, true))
@@ -24,7 +24,7 @@ std::optional<ncclResult_t> meet(Member &member, size_t bytes, uint64_t sequence
 
 #endif
 
-// Takes a window or a registration back that the communicator has given out.
+// Takes back a window or a registration of the communicator.
 ncclResult_t drop(const char *call, ncclComm *comm, std::set<ncclWindow_vidmem *> &held, Held kind,
                   ncclWindow_vidmem *window)
 {
@@ -112,7 +112,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *place, size_t bytes,
         hold(kWindowsHeld, 1);
         return met;
     });
-    // A communicator that does not block says success, and writes the window when all have come.
+    // A non-blocking communicator returns success, and writes the window when all ranks have come.
     return result == ncclInProgress ? ncclSuccess : result;
 }
 

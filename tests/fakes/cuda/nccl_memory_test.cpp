@@ -1,4 +1,4 @@
-// Memory, windows and what is held of the fake NCCL; what an older one lacks.
+// Memory, windows and held resources of the fake NCCL; functions missing in an older NCCL.
 #include <csignal>
 
 #include "tests/fakes/cuda/nccl_ranks.h"

@@ -20,7 +20,7 @@ namespace yoke::test {
 #define NCCL_CALL(call) \
     decltype(&::call) call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call))
 
-// Functions of the library; null where it lacks them.
+// Functions of the library; null if the library does not have the function.
 struct Nccl {
     void *library;
     explicit Nccl(const char *path = FOLDER "/driver/libnccl.so.2")
@@ -68,14 +68,14 @@ inline bool comes(const std::function<bool()> &condition, int milliseconds = 500
     return condition();
 }
 
-// State that the ranks of a test share besides the communicator.
+// State shared by a test's ranks, besides the communicator.
 struct Meeting {
     ncclUniqueId ids[2];
-    std::atomic<int> count{0};  // ranks that came to a barrier, over all barriers
+    std::atomic<int> count{0};  // ranks at barriers, summed over all barriers
     std::atomic<int> flags[4] = {};
 };
 
-// Rank whose device is current in its thread.
+// Rank with a current device in the rank's thread.
 struct NcclRank {
     int rank, size;
     Meeting &meeting;
@@ -149,7 +149,7 @@ struct NcclRank {
         EXPECT_EQ(nccl.ncclCommGetAsyncError(comm, &told), ncclSuccess);
         return told;
     }
-    // Polls until a call that said `result` is no longer in progress.
+    // Polls until a call with the first answer `result` is no longer in progress.
     ncclResult_t outcome(ncclResult_t result)
     {
         comes([&] {
@@ -161,7 +161,7 @@ struct NcclRank {
     void synchronize() { EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess); }
     bool is_done(cudaStream_t which) { return cudaStreamQuery(which) == cudaSuccess; }
     bool is_done() { return is_done(stream); }
-    // Tells whether a stream has not come to its end after a while.
+    // Tells whether a stream is still busy after a while.
     bool hangs(cudaStream_t which, int milliseconds = 30)
     {
         return !comes([&] { return is_done(which); }, milliseconds);
@@ -172,7 +172,7 @@ struct NcclRank {
     {
         void *made = nullptr;
         EXPECT_EQ(cudaMalloc(&made, values.size() * sizeof(T) + 1), cudaSuccess);
-        std::copy(values.begin(), values.end(), static_cast<T *>(made));  // it is the host's memory
+        std::copy(values.begin(), values.end(), static_cast<T *>(made));  // the fake's device memory is host memory
         return static_cast<T *>(made);
     }
     float *floats(size_t count, float value) { return block(std::vector<float>(count, value)); }
@@ -200,7 +200,7 @@ inline void in_threads(int size, const RankBody &body)
     for (std::thread &rank : ranks) rank.join();
 }
 
-// Runs a rank in each of `size` processes, which are forked before any call of CUDA's.
+// Runs a rank in each of `size` processes, forked before any call of CUDA.
 inline void in_processes(int size, const RankBody &body)
 {
     setenv("FAKE_CUDA_DEVICES", "9.0,9.0,9.0,9.0", 1);
@@ -211,7 +211,7 @@ inline void in_processes(int size, const RankBody &body)
     for (int rank = 0; rank < size; ++rank) {
         ranks.push_back(fork());
         if (ranks.back()) continue;
-        alarm(20);  // a rank that hangs fails
+        alarm(20);  // a hanging rank fails
         NcclRank own(rank, size, *meeting);
         body(own);
         end_process();
@@ -223,7 +223,7 @@ inline void in_processes(int size, const RankBody &body)
     }
 }
 
-// Runs two ranks as threads of a fresh process, which ends whatever hangs in it.
+// Runs two ranks as threads of a fresh process. The process's end ends hanging ranks.
 inline void threads_of_two(const RankBody &body)
 {
     in_fresh_process([&] {

@@ -1,4 +1,4 @@
-// Reductions as NCCL's kernels do them: each hop in the type of the elements. See nccl_fake.h.
+// Reductions as in NCCL's kernels: each hop in the type of the elements. See nccl_fake.h.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace yoke::fake {
 namespace {
 
-// Arithmetic of an element: the type that it is stored as, and the type in which one hop is formed.
+// Arithmetic of an element: the type in memory, and the type for computing a hop.
 template <class T>
 struct Element {
     using Stored = T;

@@ -30,7 +30,7 @@ struct Place {
 };
 static_assert(sizeof(Place) <= sizeof(ncclUniqueId));
 
-// Files of ids that were made here and that not all ranks have, by their cookies.
+// Files of ids made in this process, by cookie, until all ranks have opened the file.
 struct Made {
     std::mutex mutex;
     std::map<uint64_t, int> files;
@@ -112,7 +112,7 @@ std::unique_ptr<Shared> Shared::open(const ncclUniqueId &id, int rank)
     snprintf(path, sizeof path, "/proc/%d/fd/%d", place.process, place.file);
     const int file = ::open(path, O_RDWR | O_CLOEXEC);
     if (file < 0) return nullptr;
-    // Another file may have that number by now, and be shorter than a board.
+    // Another file may have this number by now, and be shorter than a board.
     const bool is_whole = lseek(file, 0, SEEK_END) == static_cast<off_t>(kEnd);
     Board *const board = is_whole ? map_board(file) : nullptr;
     if (board && board->cookie == place.cookie)

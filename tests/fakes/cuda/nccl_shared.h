@@ -1,9 +1,10 @@
-// Memory that the ranks of a communicator share, be they threads or processes: a file that the process holds which made
-// the unique id. The others open it by that process's number, so that it has no name and no crash leaves one behind.
+// Memory shared by the ranks of a communicator, as threads or as processes. The memory is a file, held by the process
+// of the rank that made the unique id. Other ranks open the file by this process's number. So the file has no name,
+// and no crash leaves a file behind.
 //
-// A rank posts its calls in channels, each in the order of its own: one of collectives, one a peer of sends and of
-// receives, one of windows. What it brings stands in the file, behind all that it posted before, and is given back once
-// all that read it have.
+// A rank posts calls in channels, each with its own order. There are channels for collectives, for windows, and for
+// each peer's sends and receives. The data of a call stands in the file, after all earlier data of the rank. When all
+// readers have read the data, the memory is given back.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -23,19 +24,19 @@ constexpr int kMostRanks = 64;
 constexpr int kSendTo = 0, kReceiveFrom = kMostRanks, kCollectives = 2 * kMostRanks,
               kWindows = kCollectives + 1, kChannels = kWindows + 1;
 
-// Call as its peers see it.
+// Call in the form for peers.
 struct Posted {
     int32_t kind, dtype, reduction, root;
-    uint64_t count, offset, bytes;  // elements; what it brings in the file
+    uint64_t count, offset, bytes;  // elements; place of the call's data in the file
     uint64_t reserved;
 };
 
 struct Rank {
     std::atomic<int> has_joined;
-    unsigned char uuid[16];  // of its device
+    unsigned char uuid[16];  // UUID of the rank's device
     std::atomic<uint64_t> posted[kChannels], taken[kChannels];
 };
-// Head of the file, which begins as zeros.
+// Head of the file; all zeros at first.
 struct Board {
     std::atomic<uint64_t> cookie;
     std::atomic<int> size;
@@ -57,26 +58,26 @@ private:
     uint64_t bytes_;
 };
 
-// Hold that one rank has of the file.
+// A rank's hold on the file.
 class Shared {
 public:
-    // Makes the file and its id; false where the system gives none.
+    // Makes the file and an id; returns false if the system gives no file.
     static bool make(ncclUniqueId &id);
-    // Opens the file of an id; null where the process that made the id has gone.
+    // Opens the file of an id; null if the id's process has gone.
     static std::unique_ptr<Shared> open(const ncclUniqueId &id, int rank);
     ~Shared();
     Shared(const Shared &) = delete;
 
     Board &board() const { return *board_; }
-    // Lets this process give the file up that it made for the id: all ranks have it.
+    // Lets this process close the id's file, because all ranks have opened the file.
     void release_id() const;
     void post(int channel, Posted call, const void *bytes);
     bool has(int rank, int channel, uint64_t sequence) const;
     Posted read(int rank, int channel, uint64_t sequence) const;
     View view(const Posted &call) const { return {file_, call.offset, call.bytes}; }
-    // Tells the peers that one more call of a channel was read, of all ranks that it concerns.
+    // Reports to the peers: one more call of a channel was read, from all ranks of the call.
     void take(int channel);
-    // Gives memory back of calls that all have read.
+    // Gives back memory of calls already read by all ranks.
     void reclaim();
 
 private:

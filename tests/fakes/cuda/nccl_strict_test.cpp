@@ -1,4 +1,4 @@
-// Calls that the fake NCCL refuses, and those that it answers with a hang or with wrong memory, as NCCL does.
+// Calls that the fake NCCL refuses, or answers with a hang or with wrong memory, as NCCL does.
 #include "tests/fakes/cuda/nccl_ranks.h"
 
 namespace yoke::test {
@@ -174,7 +174,7 @@ TEST(Stray, ValuesAreWhatAnAbortLeavesOnItsRankAlone)
     });
 }
 
-// ---- what is refused ------------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------------
 
 TEST(Refused, AreTwoRanksOnOneDevice)
 {
@@ -250,7 +250,7 @@ TEST(Refused, IsASecondThreadInACommunicator)
         own.barrier();
         if (own.rank == 0) {
             std::thread(
-                [=] {  // hangs in its call, unless the other thread's question is under way just then
+                [=] {  // hangs in the call, unless the other thread's query is under way just then
                     while (own.nccl.ncclAllReduce(x, x, 8, ncclFloat, ncclSum, own.comm, nullptr) ==
                            ncclInvalidUsage)
                         std::this_thread::yield();

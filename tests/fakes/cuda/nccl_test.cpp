@@ -1,4 +1,4 @@
-// The collectives of the fake NCCL: their values, between threads and between processes.
+// The collectives of the fake NCCL: values, between threads and between processes.
 #include <sys/stat.h>
 
 #include <cmath>
@@ -100,7 +100,7 @@ double decode(const char *place, ncclDataType_t dtype)
     }
 }
 
-// Numbers that every type has, and whose sums and products of four it has, too.
+// Returns a number that every type can represent. Sums and products of four such numbers can be represented, too.
 double value_of(int rank, size_t at)
 {
     return static_cast<double>((at + static_cast<size_t>(rank) * 2) % 3);
@@ -125,7 +125,7 @@ double reduced(int size, size_t at, ncclDataType_t dtype, ncclRedOp_t op)
     return is_integer(dtype) ? std::floor(all / size) : all / size;
 }
 
-// Elements of device memory that are read and written as doubles.
+// Elements of device memory, read and written as doubles.
 struct Numbers {
     ncclDataType_t dtype;
     size_t count;
@@ -233,7 +233,7 @@ void try_parts(NcclRank &own, ncclDataType_t dtype, size_t count)
     for (const Numbers *each : {&one, &all, &spread, &crossed}) each->free();
 }
 
-// Sends to the next rank and to itself, in one group.
+// Sends to the next rank and to the own rank, in a group.
 void try_messages(NcclRank &own, size_t count)
 {
     const int next = (own.rank + 1) % own.size, last = (own.rank + own.size - 1) % own.size;

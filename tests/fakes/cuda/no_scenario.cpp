@@ -1,4 +1,4 @@
-// The fake driver of a build without nlohmann-json: it serves FAKE_CUDA_DEVICES alone.
+// The fake driver of a build without nlohmann-json: the driver serves FAKE_CUDA_DEVICES alone.
 #include <stdexcept>
 
 #include "tests/fakes/cuda/scenario.h"

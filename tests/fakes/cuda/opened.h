@@ -1,4 +1,4 @@
-// opened.h: the module over the fake runtime, for tests of its calls.
+// opened.h: the module over the fake runtime, for tests of the module's calls.
 #pragma once
 
 #include "core/backend/registry.h"
@@ -15,7 +15,7 @@
 
 namespace yoke::test {
 
-// The module over the fake runtime, and the fake driver behind it.
+// The module over the fake runtime, and the fake driver.
 struct Module {
     const yoke_backend *table = nullptr;
     void *driver = nullptr;
@@ -48,7 +48,7 @@ struct Module {
     }
 };
 
-// Returns the message that the host gets from a failing call.
+// Returns the host program's message from a failing call.
 inline std::string message(yoke_status status)
 {
     return status == YOKE_OK ? "it succeeded" : take_backend_error(status, "call");

@@ -1,4 +1,4 @@
-// The module's table as a build from another op table would have it.
+// The module's table, as built from another op table.
 #define yoke_backend_get_v1 yoke_true_table
 #include "kernels/cuda/host/module.cpp"
 #undef yoke_backend_get_v1

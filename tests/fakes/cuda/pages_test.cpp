@@ -1,4 +1,4 @@
-// Memory of the fake device: what the runtime's blocks and the driver's chunks take of it.
+// Memory of the fake device: the part taken by the runtime's blocks and the driver's chunks.
 #include <cstdlib>
 
 #include "tests/fakes/cuda/alone.h"

@@ -1,4 +1,4 @@
-// A product of matrices by the emulated module over the fakes, and what its tests look at.
+// A product of matrices by the emulated module over the fakes, and the values compared in tests.
 #pragma once
 
 #include "core/backend/registry.h"
@@ -18,7 +18,7 @@
 namespace yoke::test {
 
 inline const yoke_backend *g_table;
-inline int g_scratch;  // blocks that are in use
+inline int g_scratch;  // blocks in use
 
 inline yoke_status take_scratch(void *device, uint64_t bytes, void *, uint32_t, void **out) noexcept
 {
@@ -29,7 +29,7 @@ inline yoke_status take_scratch(void *device, uint64_t bytes, void *, uint32_t, 
 
 inline void give_scratch(void *device, void *pointer, void *) noexcept
 {
-    g_table->device_synchronize(device);  // what was started may still use it
+    g_table->device_synchronize(device);  // pending work may use the memory
     g_table->free(device, pointer, 0);
     --g_scratch;
 }
@@ -52,7 +52,7 @@ struct Products {
         lent.free_scratch = give_scratch;
         EXPECT_EQ(g_table->device_open(0, &device), YOKE_OK);
     }
-    // Starts a record and waits for it.
+    // Starts a record and waits for the device.
     yoke_status finish(Record &record)
     {
         const yoke_status status = record.run(*g_table);

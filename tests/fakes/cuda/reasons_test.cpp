@@ -1,4 +1,4 @@
-// Why CUDA cannot be used: every reason comes with what to do, and the host goes on without it.
+// Reasons for which CUDA cannot be used. Every reason comes with advice, and the host program goes on without CUDA.
 #include "core/backend/ops.inc"
 #include "core/backend/registry.h"
 #include "core/base/error.h"
@@ -20,7 +20,7 @@
 namespace yoke::test {
 
 struct Case {
-    const char *folder;   // of YOKE_CUDA_LIB_PATH
+    const char *folder;   // for YOKE_CUDA_LIB_PATH
     const char *fail;     // FAKE_CUDA_FAIL
     const char *version;  // FAKE_CUDA_VERSION
     const char *devices;  // FAKE_CUDA_DEVICES
@@ -36,7 +36,7 @@ void set(const char *name, const char *value)
         unsetenv(name);
 }
 
-// In a process of its own, for the driver is examined once.
+// Runs in a fresh process, because the driver is examined once.
 void expect_reason(const Case &one)
 {
     in_fresh_process([&] {

@@ -1,4 +1,5 @@
-// Registers: what the compiler gave a kernel decides whether one block of it can be there at all. See fake.h.
+// Registers: the compiler's figures for a kernel decide whether a multiprocessor can run a single block of the kernel
+// at all. See fake.h.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -10,14 +11,15 @@
 
 namespace {
 
-// Of a multiprocessor of every card from 5.0 on: registers, and in which pieces a warp is given them.
+// Registers of a multiprocessor of every card from 5.0 on, and the size of the pieces given to a warp.
 constexpr size_t kRegisters = 65536, kPiece = 256, kWarp = 32;
 
 struct Needs {
-    size_t registers, most_threads;  // of a thread; of a block, by its launch bound
+    size_t registers, most_threads;  // registers of a thread; threads of a block by the launch bound
 };
 
-// Of the kernels of a library, by where they lie in it: "<place> <registers> <most threads>" a line.
+// Returns the needs of a library's kernels, by their places in the library: "<place> <registers> <most threads>" a
+// line.
 const std::map<size_t, Needs> *read_needs()
 {
     const char *name = getenv("FAKE_CUDA_REGISTERS");

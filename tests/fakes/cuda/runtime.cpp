@@ -1,4 +1,4 @@
-// The runtime calls that the CUDA module makes, linked into a copy of it in place of cudart: errors, devices, memory,
+// Runtime calls for the CUDA module, linked into a copy of the module in place of cudart: errors, devices, memory,
 // copies. See fake.h.
 #include <dlfcn.h>
 
@@ -20,7 +20,7 @@ bool is_in_use(const void *block)
     return false;
 }
 
-// Of a device in pages of 2 MiB, which small blocks share and larger ones have to themselves.
+// Pages of a device, 2 MiB each. Small blocks share a page, and larger blocks do not.
 constexpr size_t kPage = (size_t)2 << 20, kShares = (size_t)1 << 20, kUnit = 512;
 
 size_t round_up(size_t bytes, size_t unit)
@@ -43,7 +43,7 @@ size_t used_by(int device)
     return used + round_up(shared, kPage);
 }
 
-// What is left of a device's memory. However much it tells of, the fake gives fake_memory().
+// Returns the memory that is left of a device. However large the device is, the fake gives at most fake_memory().
 size_t left_of(int device)
 {
     const size_t used = used_by(device), mine = fake_memory() - std::min(fake_memory(), used);
@@ -57,7 +57,7 @@ cudaError_t take(void **place, size_t bytes, int device, bool of_library = false
     const bool whole = of_library || (device != kHost && bytes > kShares);
     const size_t wanted = whole ? round_up(bytes, kPage) : bytes;
     if (!bytes || wanted < bytes || wanted > left_of(device)) return end(cudaErrorMemoryAllocation);
-    // Of the very size, so that AddressSanitizer sees the first byte behind it touched.
+    // The block has exactly this size, so that AddressSanitizer reports a use of the first byte behind the block.
     constexpr size_t kWatched = 4096;
     const bool watched = getenv("YOKE_EMU_RACES") != nullptr;
     void *block = nullptr;
@@ -88,7 +88,8 @@ cudaError_t give(const char *call, void *place, bool pinned, bool of_library = f
     return cudaSuccess;
 }
 
-// The device whose chunk is mapped there, and to which devices it is open, a bit for each; -1 where none is.
+// Returns the device of the chunk mapped at the place, or -1. `open` gets a bit for each device with access to the
+// chunk.
 int chunk_at(const void *place, uint64_t *open)
 {
     static const auto ask = [] {
@@ -99,7 +100,7 @@ int chunk_at(const void *place, uint64_t *open)
     return ask ? ask(place, open) : -1;
 }
 
-// Whether [place, place + bytes) lies in one block, if in any; tells the block.
+// Tells whether [place, place + bytes) lies in a single block, if in any; adds the block to `uses`.
 bool is_inside(const void *place, size_t bytes, std::vector<const void *> &uses, int &device)
 {
     uint64_t open = 0;
@@ -193,7 +194,7 @@ cudaError_t cudaGetLastError()
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
 {
-    if (const int why = fault_of(__func__)) return end(why);  // it makes no context and needs none
+    if (const int why = fault_of(__func__)) return end(why);  // the call makes and needs no context
     *prop = {};
     const fake_device found = describe(device);
     memcpy(prop->name, found.name, sizeof found.name);
@@ -258,7 +259,7 @@ cudaError_t cudaMalloc(void **place, size_t bytes)
     return take(place, bytes, current_device());
 }
 
-// The true one waits for the device; the backend's contract promises that nothing is left to wait for.
+// CUDA's cudaFree() waits for the device. The backend's contract promises that no work is left to wait for.
 cudaError_t cudaFree(void *place)
 {
     ENTER_UNSAFE();
@@ -348,7 +349,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
     return copy_on(dst, src, bytes, kind, stream, false);
 }
 
-// Goes through the host where one device cannot reach the other.
+// Copies through host memory if a device cannot reach the other.
 cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t bytes,
                                 cudaStream_t stream)
 {

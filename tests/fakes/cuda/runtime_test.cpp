@@ -1,4 +1,5 @@
-// The fake runtime by itself: that it punishes what CUDA punishes, so that a module which passes over it is right.
+// The fake runtime by itself. The runtime must punish all mistakes punished by CUDA, so a module without failures
+// over the fake is right.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -106,7 +107,7 @@ TEST(CaptureModes, OnlyARelaxedCaptureEndsInAnotherThread)
 
 namespace {
 
-// A capture that a second stream has joined by an event.
+// Capture joined by a second stream, through an event.
 struct Fork : Capture {
     cudaStream_t second = stream();
     cudaEvent_t there = event(), back = event();
@@ -192,14 +193,14 @@ TEST(Forks, AnEventOfOutsideIsNoWayIntoACaptureEvenWhenItIsReached)
     });
 }
 
-// ---- what launches ask for ------------------------------------------------------------------------------------------
+// ---- needs of launches ----------------------------------------------------------------------------------------------
 
 namespace {
 
 void kernel() {}
 void unknown() {}
 
-// A file in which the kernel has so many registers, and so many threads at most.
+// File with a kernel's registers and its most threads.
 void give(size_t registers, size_t most_threads)
 {
     Dl_info info{};
@@ -224,7 +225,7 @@ TEST(Registers, OfABlockThatAMultiprocessorCannotHoldRefuseItsLaunch)
 {
     in_fresh_process([] { EXPECT_EQ(ask(1024), cudaSuccess) << "nothing is known of kernels"; });
     in_fresh_process([] {
-        give(65, 1024);  // 72 are given, since a warp gets them in pieces of 256
+        give(65, 1024);  // 72 are given, since a warp gets registers in pieces of 256
         EXPECT_EQ(ask(1024), cudaErrorLaunchOutOfResources);
         EXPECT_EQ(ask(897), cudaErrorLaunchOutOfResources) << "29 warps";
         EXPECT_EQ(ask(896), cudaSuccess);

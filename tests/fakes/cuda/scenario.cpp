@@ -48,7 +48,8 @@ void read_uuid(const std::string &text, unsigned char (&uuid)[16])
         uuid[i] = static_cast<unsigned char>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
 }
 
-// Memory that others have: what the scenario tells, or the sum of its processes; and the driver's own.
+// Returns the memory of other users: the scenario's figure, or the sum of its processes; plus the driver's own
+// memory.
 size_t used_of(const Json &card)
 {
     size_t used = bytes_of(card, "used");
@@ -58,7 +59,7 @@ size_t used_of(const Json &card)
     return used + bytes_of(card, "reserved");
 }
 
-// Prohibited, or taken by a process that has it alone.
+// Refuses a context if the card is prohibited, or if another process has exclusive use.
 int refusal_of(const Json &card)
 {
     const int mode = card.value("compute_mode", 0);
@@ -93,7 +94,7 @@ double speed_of(const Json &card)
     return card.value("multiprocessors", 1.0) * card.value("sm_clock_max", 1.0);
 }
 
-// The cards that NVIDIA's driver holds, in CUDA's order: by their addresses, or the fastest first.
+// Returns the cards of NVIDIA's driver, in CUDA's order: by address, or the fastest first.
 std::vector<Json> cards_of(const Json &scenario)
 {
     std::vector<Json> cards;

@@ -1,4 +1,4 @@
-// scenario.h: the devices of the fake driver as a scenario of tests/fakes/edge tells of them.
+// scenario.h: the devices of the fake driver from a scenario of tests/fakes/edge.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace yoke::fake {
 
 struct CudaMachine {
-    int problem = 0, version = 13000;  // why cuInit fails; what the driver speaks
+    int problem = 0, version = 13000;  // why cuInit fails; CUDA version of the driver
     std::vector<fake_device> devices;
 };
 

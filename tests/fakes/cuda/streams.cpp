@@ -29,7 +29,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     return cudaSuccess;
 }
 
-// What was given to it is still done.
+// Work given to the stream before is still done.
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     ENTER();
@@ -109,7 +109,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         return cudaSuccess;
     }
     if (!event->recorded) return cudaSuccess;
-    // Whether it is reached or not: what a graph holds may wait for nothing outside of it.
+    // Work in a graph may wait only for work of the same graph, so the call fails even after the event is reached.
     if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureIsolation);
     if (event->recorded->done) return cudaSuccess;
     enqueue(*on, nullptr, {}, event->recorded);
@@ -161,7 +161,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
     return cudaSuccess;
 }
 
-// Of the thread alone: it needs no context, and is no call that could fail.
+// Exchanges the mode of the thread alone: the call needs no context, and cannot fail.
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
 {
     *mode = exchange_mode(*mode);

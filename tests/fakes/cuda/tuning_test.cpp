@@ -1,4 +1,4 @@
-// Tuning of products: which of cuBLASLt's algorithms wins on a clock of the fakes', and what may not be timed.
+// Tuning of products: cuBLASLt's winning algorithm on a clock of the fakes, and cases without timing.
 #include "tests/fakes/cuda/products.h"
 
 #include <cstdio>
@@ -8,7 +8,7 @@ namespace yoke::test {
 
 namespace {
 
-// In the calling process, which is a test's own.
+// Sets the variables in the calling process, a process for this test alone.
 void tune(const char *microseconds, const char *file = nullptr)
 {
     setenv("YOKE_CUBLASLT_AUTOTUNE", "1", 1);
@@ -28,7 +28,7 @@ int products()
     return products_in(CUBLAS_COMPUTE_32F);
 }
 
-// A stream of its own, that is being captured; memory of the graph stays.
+// Stream in a capture; memory of the graph stays.
 struct Capture : Products {
     void *stream = nullptr, *graph = nullptr;
 
@@ -58,7 +58,8 @@ struct Capture : Products {
 
 }  // namespace
 
-// Of a single product most of the time would be the way to the device.
+// The tuner times several products together. With a single product, most of the time would be the latency of the
+// device.
 TEST(Tuning, TakesTheFastestHoweverLateTheDeviceBegins)
 {
     for (int seed = 0; seed < 16; ++seed)
@@ -89,8 +90,8 @@ TEST(Tuning, TakesNoLongerThanItMay)
         const char *microseconds;
         int products;
     };
-    // Each is timed once; nobody after the first 200 ms but the second; who is outrun takes no part in the rounds,
-    // which have 32 products of the fastest each. And what was asked for is one more.
+    // Each algorithm is timed once. After the first 200 ms, only the second is timed. A slower algorithm takes no
+    // part in the rounds; a round has 32 products of the fastest. The caller's own product adds 1.
     const Case cases[] = {{"1000000", 2 + 1},
                           {"30000", 7 + 1},
                           {"10,10000", (2 + 5 * 32) + 7 * 2 + 1},

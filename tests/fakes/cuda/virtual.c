@@ -1,5 +1,5 @@
-/* Virtual memory of the fake driver: a chunk is a part of one memory file, mapping it maps that part. Its pages are
- * charged to the device from cuMemCreate until it is both released and unmapped. See fake.h. */
+/* Virtual memory of the fake driver: a chunk is a part of a memory file, and mapping a chunk maps this part. The
+ * chunk's pages are charged to the device from cuMemCreate until the chunk is both released and unmapped. See fake.h. */
 #define _GNU_SOURCE
 #include "driver.h"
 
@@ -25,17 +25,17 @@ struct map {
     CUdeviceptr place;
     size_t bytes;
     struct chunk *chunk;
-    uint64_t open; /* to which devices, a bit for each */
+    uint64_t open; /* a bit for each device with access */
 };
-/* Trees of tsearch(3): chunks by their addresses, which are their handles, and maps by their places. */
+/* Trees of tsearch(3): chunks by address, equal to the handle, and maps by place. */
 static void *chunks, *maps;
-/* Behind the last chunk there ever was: parts of the file are not used again, and a hole takes no memory. */
+/* End of the last chunk ever made. Parts of the file are not used again, and a hole takes no memory. */
 static off_t file_end;
 static int file = -1;
 static size_t charged[FAKE_MAX_DEVICES];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Ends a call that is to fail. */
+/* Ends a call with an ordered failure. */
 #define ENTER_ALIVE(call)                       \
     do {                                        \
         const CUresult why_ = fake_begin(call); \
@@ -52,7 +52,7 @@ static void charge(int device, size_t bytes)
     __atomic_add_fetch(&charged[device], bytes, __ATOMIC_SEQ_CST);
 }
 
-/* What is left for a chunk. Before its first call the runtime has taken nothing. */
+/* Returns the memory left for a chunk. Before the first call the runtime has taken no memory. */
 static size_t left_of(int device)
 {
     if (fake_runtime_calls.left) return fake_runtime_calls.left(device);
@@ -65,7 +65,7 @@ static int by_address(const void *a, const void *b)
     return a < b ? -1 : a > b;
 }
 
-/* Maps that overlap count as the same one. */
+/* Compares maps by place; overlapping maps count as equal. */
 static int by_place(const void *a, const void *b)
 {
     const struct map *left = a, *right = b;
@@ -73,14 +73,14 @@ static int by_place(const void *a, const void *b)
     return right->place + right->bytes <= left->place;
 }
 
-/* The chunk of a handle that was not released. */
+/* Returns the chunk of an unreleased handle. */
 static struct chunk *find_chunk(CUmemGenericAllocationHandle handle)
 {
     struct chunk **found = tfind((const void *)handle, &chunks, by_address);
     return found && !(*found)->released ? *found : NULL;
 }
 
-/* A map that overlaps these bytes. */
+/* Returns a map overlapping these bytes. */
 static struct map *find_map(CUdeviceptr place, size_t bytes)
 {
     const struct map wanted = {.place = place, .bytes = bytes};
@@ -98,7 +98,7 @@ EXPORT int fake_chunk_at(const void *place, uint64_t *open)
     return device;
 }
 
-/* Gives memory back that nobody holds any more: neither the handle nor a map. */
+/* Gives memory back if neither the handle nor a map holds the chunk any more. */
 static void drop(struct chunk *chunk)
 {
     if (!chunk->released || chunk->maps) return;
@@ -175,7 +175,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
         return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.id < 0 || prop->location.id >= fake_machine_count())
         return CUDA_ERROR_INVALID_DEVICE;
-    /* Before the mutex: the runtime looks for chunks with its own lock held. */
+    /* Before the mutex: the runtime looks for chunks with the runtime's lock held. */
     if (bytes > left_of(prop->location.id)) return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&mutex);
     const CUresult result = make(&chunk, bytes, prop->location.id);
@@ -189,7 +189,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     return CUDA_SUCCESS;
 }
 
-/* The memory stays while it is mapped. */
+/* Releases a handle; mapped memory stays. */
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     ENTER_ALIVE("cuMemRelease");

@@ -1,5 +1,5 @@
-// CUDA_VISIBLE_DEVICES as CUDA's runtime reads it: the first entry that means nothing ends the list, a duplicate
-// empties it.
+// CUDA_VISIBLE_DEVICES as CUDA's runtime reads the variable: the first invalid entry ends the list, a duplicate
+// empties the list.
 #include "tests/fakes/cuda/visible.h"
 
 #include <strings.h>
@@ -44,7 +44,7 @@ Kind kind_of(const std::string &entry)
                                    : Kind::kNumber;
 }
 
-// A partitioned card stands for its first instance, and without one for nothing.
+// Returns a whole card. A partitioned card stands for its first instance; without an instance the result is empty.
 std::optional<Chosen> whole(const std::vector<Choice> &cards, int card)
 {
     const Choice &choice = cards[static_cast<size_t>(card)];
@@ -52,7 +52,7 @@ std::optional<Chosen> whole(const std::vector<Choice> &cards, int card)
     return choice.instances.empty() ? std::nullopt : std::optional(Chosen{card, 0});
 }
 
-// The digits that an entry begins with, a sign before them or not.
+// Finds a card by the digits at the entry's beginning, with or without a sign.
 std::optional<Chosen> by_number(const std::vector<Choice> &cards, const std::string &entry)
 {
     char *end = nullptr;
@@ -82,7 +82,7 @@ std::optional<Chosen> by_instance(const std::vector<Choice> &cards, const std::s
     return std::nullopt;
 }
 
-// A process uses one instance: what follows it does not count.
+// Keeps only the first instance, at the front, because a process uses a single instance.
 void keep_one_instance(std::vector<Chosen> &chosen)
 {
     const auto first = std::find_if(chosen.begin(), chosen.end(),

@@ -1,4 +1,4 @@
-// visible.h: which devices CUDA_VISIBLE_DEVICES leaves, in which order.
+// visible.h: devices left by CUDA_VISIBLE_DEVICES, in order.
 #pragma once
 
 #include <optional>
@@ -7,19 +7,19 @@
 
 namespace yoke::fake {
 
-// What can be named: a card, or an instance of one.
+// Card or instance as an entry of the variable.
 struct Choice {
     std::string uuid;
-    std::vector<std::string> instances;  // their UUIDs, when the card is partitioned
+    std::vector<std::string> instances;  // UUIDs, if the card is partitioned
     bool partitioned = false;
 };
 
-// A card and which instance of it, -1 for the whole.
+// A card and the number of an instance, -1 for the whole card.
 struct Chosen {
     int card, instance;
 };
 
-// `cards` stand in the order that numbers count.
+// `cards` are in the order of the entries' numbers.
 std::vector<Chosen> visible(const std::vector<Choice> &cards,
                             const std::optional<std::string> &variable);
 

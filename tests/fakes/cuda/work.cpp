@@ -1,4 +1,4 @@
-// Work that waits in streams, and the order in which it is done.
+// Work waiting in streams, and the order of execution.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ cudaError_t end(int error)
     return static_cast<cudaError_t>(error);
 }
 
-// What lost the device stays.
+// Returns and clears the last error. The error of a lost device stays.
 cudaError_t last_error()
 {
     const cudaError_t last = std::exchange(t_last_error, cudaSuccess);
@@ -35,7 +35,8 @@ cudaError_t last_error()
     return lost ? static_cast<cudaError_t>(lost) : last;
 }
 
-// What the fake driver offers to the other fakes. As the true runtime does, this asks the library that is loaded.
+// Finds a function that the fake driver offers to the other fakes. Like CUDA's runtime, this function asks the loaded
+// library.
 template <class Call>
 static Call driver(const char *name)
 {
@@ -51,7 +52,8 @@ static int wait_for_library();
 static int break_captures_for_library();
 static void spend(int microseconds);
 
-// The first call leaves what libraries may ask of this runtime with the driver, for fakes that are not linked with it.
+// The first call leaves a table of this runtime's functions with the driver. Fakes not linked with this runtime use
+// the table.
 int current_device()
 {
     static const auto ask = [] {
@@ -131,7 +133,7 @@ static void tell_time(timespec &now)
            static_cast<long>(microseconds % 1000000 * 1000)};
 }
 
-// Of a kernel and a copy every error is fatal; on a device that is lost nothing is done.
+// Runs work. Every error of a kernel or a copy is fatal; on a lost device no work is done.
 static void do_work(const Work &work)
 {
     if (!work.run || lose(work.device, 0)) return;
@@ -317,13 +319,13 @@ static int break_captures_for_library()
     return break_captures();
 }
 
-// From the work itself, which is done with the mutex held.
+// Advances the clock. The work itself calls this, with the mutex held.
 static void spend(int microseconds)
 {
     state().ticks += static_cast<uint64_t>(microseconds);
 }
 
-// After which, as the runtime's reference says of each, the process must be ended and started anew.
+// Tells whether the process must be ended and restarted after an error, according to the runtime's reference.
 static bool is_sticky(int error)
 {
     constexpr int kSticky[] = {cudaErrorECCUncorrectable,

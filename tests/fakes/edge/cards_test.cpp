@@ -66,7 +66,8 @@ TEST(Visible, of_partitioned_cards_a_process_gets_one_instance)
 }
 
 #ifdef DRIVER
-// What a process of its own sees: variables are read once. One line a device.
+// Returns the devices as a fresh process sees them, one line a device. Variables are read once, so the process must
+// be fresh.
 std::string seen(const std::map<std::string, std::string> &variables = {})
 {
     int ends[2];

@@ -1,4 +1,4 @@
-// What goes wrong in scenarios goes wrong in the fake NVML library, and what changes in them changes in it.
+// Faults in scenarios appear in the fake NVML library, and so do changes.
 #include <chrono>
 
 #include "tests/fakes/edge/library.h"
@@ -33,7 +33,7 @@ TEST(Faults, a_card_is_lost_after_so_many_questions_and_stays_lost)
     int answered = 0;
     while (machine.call("nvmlDeviceGetPowerUsage", fourth, &watts) == 0 && answered < 100)
         ++answered;
-    EXPECT_EQ(answered, 39);  // the question for its handle was one of the forty
+    EXPECT_EQ(answered, 39);  // the query for the handle was the first of the forty
     EXPECT_EQ(machine.call("nvmlDeviceGetPowerUsage", fourth, &watts), kGpuIsLost);
     EXPECT_EQ(machine.call("nvmlDeviceGetPowerUsage", fifth, &watts), 0);
     Handle *again = nullptr;

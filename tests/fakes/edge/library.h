@@ -1,4 +1,4 @@
-// library.h: the fake NVML library over one scenario, for its tests: rendered, loaded, its calls found by name.
+// library.h: the fake NVML library over a single scenario, for its tests: rendered, loaded, calls found by name.
 #pragma once
 
 #include <dlfcn.h>
@@ -53,7 +53,7 @@ public:
     }
     void *find(const std::string &name) const { return dlsym(library, name.c_str()); }
 
-    // A call by its name; arguments must have the types of the true one.
+    // Does a call by name; arguments must have the types of NVML's call.
     template <class... Arguments>
     int call(const std::string &name, Arguments... arguments) const
     {
@@ -73,7 +73,7 @@ public:
         EXPECT_EQ(call("nvmlDeviceGetHandleByIndex_v2", index, &found), 0);
         return found;
     }
-    // A call that tells one number of a card.
+    // Returns a card's number from a call.
     template <class Number = uint>
     Number number(const std::string &name, Handle *of) const
     {
@@ -110,7 +110,7 @@ public:
     int started = 0;
 };
 
-// Every call that a library exports, from its table of names.
+// Returns every call in a library's table of names.
 inline std::set<std::string> exported(const Machine &machine)
 {
     std::ifstream file(LIBRARY, std::ios::binary);

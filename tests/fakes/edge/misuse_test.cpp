@@ -1,11 +1,11 @@
-// Wrong use of any call of the fake NVML library is answered as the true one answers it.
+// Wrong use of any call: the fake NVML library must answer as NVML does.
 #include "tests/fakes/edge/library.h"
 
 using namespace yoke::fake_nvml;
 
 namespace {
 
-// Any call, with words for its arguments: how many it takes is its own affair.
+// Does any call, with words as arguments. The number of used words depends on the call.
 using Word = uintptr_t;
 int with_words(const Machine &machine, const std::string &name, Word a = 0, Word b = 0, Word c = 0,
                Word d = 0, Word e = 0)

@@ -1,7 +1,7 @@
-"""The fake NVML library for one scenario: found in a build tree, copied without the calls that an older driver lacks.
+"""The fake NVML library for a scenario: found in a build tree, copied without the calls missing in an older driver.
 
-A call is taken away by writing another letter into its name in the copy's table of dynamic names: the loader looks
-names up by a hash and then compares them, so the call is no longer found, and everything else stays where it was.
+The copy's table of dynamic names gets a wrong letter in the name of a missing call. The loader finds names by a hash and then
+compares letters, so the call is no longer found. All other parts of the library stay in place.
 """
 import os
 import pathlib

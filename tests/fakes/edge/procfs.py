@@ -1,4 +1,4 @@
-"""What /proc and /dev hold on a machine with NVIDIA's driver, and of the processes that use its cards."""
+"""Contents of /proc and /dev on a machine with NVIDIA's driver, and of processes that use the cards."""
 from schema import Mistake
 
 BANNERS = {
@@ -13,7 +13,7 @@ PARAMETERS = {"ResmanDebugLevel": 4294967295, "RmLogonRC": 1, "ModifyDeviceFiles
 
 
 def write_driver(root, scenario):
-    """The loaded module: its version, parameters, modules, and the cards that it holds."""
+    """Writes the loaded module: version, parameters, modules, and cards."""
     driver = scenario["driver"]
     version = driver["module_version"]
     root.raw("/proc/driver/nvidia/version",
@@ -103,7 +103,7 @@ def write_probes(root, probes):
 
 
 def write_integrated(root, board):
-    """A chip with its GPU inside tells of itself in the device tree."""
+    """Writes the device tree's entries for a chip with an integrated GPU."""
     root.raw("/proc/device-tree/model", board["name"] + "\0")
     root.raw("/proc/device-tree/compatible", "nvidia,p3737-0000+p3701-0005\0nvidia,p3701-0005\0nvidia,tegra234\0")
     root.raw("/etc/nv_tegra_release", "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, EABI: aarch64, "

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Makes a machine out of a scenario: `render.py SCENARIO FOLDER [--nvml LIBRARY]`.
 
-SCENARIO is a name of scenarios/ or the path of a JSON file; what it may hold stands in schema.py. FOLDER then has
-  scenario.json   the scenario with everything that it extends or leaves to its models, for the fake libraries
-  root/           what /sys, /proc, /dev and the like hold on such a machine
-  lib/            a libnvidia-ml.so.1 without the calls that the scenario lacks
-  environment     lines NAME=value: with these set, Yoke sees the machine
+SCENARIO is a name of scenarios/ or the path of a JSON file; schema.py has the keys. FOLDER then has
+  scenario.json   the scenario with all parts from other scenarios and models, for the fake libraries
+  root/           contents of /sys, /proc, /dev and the like on such a machine
+  lib/            a libnvidia-ml.so.1 without the calls that are missing in the scenario
+  environment     lines NAME=value: with these variables, Yoke sees the machine
 
-The fake NVML library is the one that LIBRARY names, else the one of the build tree in YOKE_BUILD_DIR, else of the
-newest build tree; `none` is for a machine whose library does not matter.
+The fake NVML library is LIBRARY, else the library of the build tree in YOKE_BUILD_DIR, else of the newest build tree. `none` is
+for a machine without need of the library.
 """
 import argparse
 import copy
@@ -27,7 +27,7 @@ from schema import Mistake  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 SCENARIOS = HERE / "scenarios"
 LIBRARY = "libnvidia-ml.so.1"
-# What a machine has when the scenario does not say.
+# Defaults of a machine, for keys missing in the scenario.
 DRIVER = {"version": "580.82.07", "flavor": "open", "cuda": "13.0", "loaded": True, "bound": "nvidia"}
 GPU = {"used": "0MiB", "utilization": 0, "memory_utilization": 0, "throttle": 0, "performance_state": 0,
        "runtime_status": "active", "removable": False, "display": False, "compute_mode": 0, "numa_node": -1,
@@ -36,12 +36,12 @@ NAMESPACE = uuid.UUID("9a4f7f6e-4a57-4d0e-8c0c-6f7d3c7ab1e5")
 
 
 def names():
-    """The scenarios by name. Those that begin with an underscore are parts of others."""
+    """Returns the scenarios by name. A name with an underscore at the front is a part of other scenarios."""
     return sorted(path.stem for path in SCENARIOS.glob("*.json") if not path.stem.startswith("_"))
 
 
 def find(scenario, near=SCENARIOS):
-    """The file of a scenario: a path, or a name among those of this folder or of the one that extends it."""
+    """Returns the file of a scenario: a path, or a name in the extending scenario's folder or in SCENARIOS."""
     if str(scenario).endswith(".json"):
         path = pathlib.Path(scenario)
         if path.is_file():
@@ -73,9 +73,9 @@ def read(path):
 
 
 def merge(under, over, keep_null=False):
-    """JSON merge patch: objects are merged, null removes a key, everything else replaces what was there.
+    """Applies a JSON merge patch: objects are merged, null removes a key, any other value replaces the old value.
 
-    `keep_null` leaves null for a later merge, so that it removes what only comes then.
+    `keep_null` keeps null, so that a later merge removes a key added by then.
     """
     if not isinstance(over, dict):
         return copy.deepcopy(over)
@@ -89,7 +89,7 @@ def merge(under, over, keep_null=False):
 
 
 def extended(path, seen=()):
-    """A scenario's own text merged over what it extends."""
+    """Returns a scenario's own text merged over the scenario that it extends."""
     if path.resolve() in seen:
         ring = " -> ".join(each.stem for each in (*seen[seen.index(path.resolve()):], path))
         raise Mistake(f"{path}: extends goes round in a circle: {ring}")
@@ -121,7 +121,7 @@ def changed(scenario, changes, path):
 
 
 def gpu_of(given, defaults, models):
-    """One card: its model, under the defaults of the scenario, under its own keys."""
+    """Returns a card: its model, under the scenario's defaults, under its own keys."""
     if not isinstance(given, dict):
         return given
     wanted = merge(defaults, given, keep_null=True)
@@ -179,7 +179,7 @@ def joined(scenario):
 
 
 def check_whole(scenario):
-    """What no single key can show: numbers of cards that are not there, two cards at one place."""
+    """Checks rules across keys: numbers of missing cards, two cards at a single place."""
     gpus = scenario["gpus"]
     places = [card["pci"] for card in gpus + scenario.get("other_cards", []) + scenario.get("networks", [])]
     for place in places:
@@ -206,7 +206,7 @@ def check_whole(scenario):
 
 
 def mentioned(scenario):
-    """(place, number) for every card that is named by its number."""
+    """Yields (place, number) for every card mentioned by number."""
     nvml = scenario["nvml"]
     for key in ("lost", "hang"):
         if "gpu" in nvml.get(key, {}):
@@ -244,7 +244,7 @@ def environment_of(scenario, folder):
 
 
 def render(scenario, folder, library=None):
-    """Renders into a folder; gives the variables to be set. `library`: of the fake NVML, "none", or None to find it."""
+    """Renders into a folder; returns the variables to be set. `library`: path of the fake NVML, "none", or None for a search."""
     whole = load(scenario)
     folder = pathlib.Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""What a scenario may hold: its keys, their types, and how a mistake is told.
+"""Keys of a scenario, their types, and the messages for mistakes.
 
-A type is a function of (place, value) that raises Mistake, or one of the makers below: record, list_of, map_of, one_of,
-either. `place` is where the value stands, as in "gpus[3].memory".
+A type is a function of (place, value) that raises Mistake, or a result of the makers below: record, list_of, map_of, one_of,
+either. `place` says where the value stands, as in "gpus[3].memory".
 """
 import difflib
 import json
@@ -11,7 +11,7 @@ UNITS = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 2**10, "MiB": 
 
 
 class Mistake(ValueError):
-    """A scenario that cannot be rendered; the text names the place, the value and what is allowed."""
+    """Invalid scenario; the text names the place, the value and the allowed values."""
 
 
 def wrong(place, value, allowed):

@@ -1,7 +1,7 @@
-"""The root of a machine: the files of /sys, /proc and /dev that tell of its cards, written for one scenario.
+"""The root of a machine: files of /sys, /proc and /dev about the cards, written for a scenario.
 
-Attributes stand where the kernel puts them: devices below /sys/devices in the tree of their bridges, and links to them
-from /sys/bus and /sys/class. Files of /dev are plain files, since only root may make devices.
+Attributes stand where the kernel puts them: devices below /sys/devices in the tree of bridges, with links from /sys/bus and
+/sys/class. Files of /dev are plain files, since only root may make devices.
 """
 import os
 import pathlib
@@ -17,7 +17,7 @@ DISPLAY, BRIDGE, INFINIBAND, ETHERNET = "030000", "060400", "020700", "020000"
 
 
 class SysRoot:
-    """A folder that is written as if it were the root."""
+    """Folder that is written as if it were the root."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -40,7 +40,7 @@ class SysRoot:
 
 
 def way_up(scenario, address):
-    """The bridges from one to the root, itself first. A circle is a Mistake."""
+    """Returns the bridges from an address to the root, the address first. A circle is a Mistake."""
     bridges, found = scenario.get("bridges", {}), []
     while address is not None:
         if address in found:
@@ -58,7 +58,7 @@ def place_of(scenario, address, under):
 
 
 def write_device(root, scenario, address, card, under):
-    """What every PCI device has. Gives its folder."""
+    """Writes the files of any PCI device. Returns the device's folder."""
     place = place_of(scenario, address, under)
     vendor, device = card["ids"]
     root.text(f"{place}/vendor", f"0x{vendor}")
@@ -95,7 +95,7 @@ def write_iommu_group(root, place, address, iommu):
 
 
 def write_configuration(root, place, acs):
-    """All bytes of a bridge, as the kernel shows them to root: error reporting, a serial number, and ACS behind them."""
+    """Writes all bytes of a bridge, as the kernel shows them to root: error reporting, a serial number, and ACS at the end."""
     whole = bytearray(4096)
     for at, capability, following in ((0x100, 0x01, 0x148), (0x148, 0x03, 0x160), (0x160, 0x0d, 0)):
         whole[at:at + 4] = (capability | 1 << 16 | following << 20).to_bytes(4, "little")
@@ -209,7 +209,7 @@ def write_nodes(root, scenario):
 
 
 def write(scenario, folder):
-    """Writes the whole root; what an earlier one left there goes."""
+    """Writes the whole root; files of an earlier run are deleted."""
     shutil.rmtree(folder, ignore_errors=True)
     root = SysRoot(folder)
     for path in ("/sys/bus/pci/devices", "/sys/class", "/proc", "/dev"):

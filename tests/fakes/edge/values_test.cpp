@@ -7,7 +7,7 @@ namespace {
 
 class Values : public testing::Test {
 protected:
-    // One machine for all of them: what was called at the end is held against what there is.
+    // All tests share a machine, because the end compares the calls made with all calls of the library.
     static void SetUpTestSuite()
     {
         s_machine = new Machine("8xH100-nvlink");
@@ -367,7 +367,7 @@ TEST_F(Values, of_events_and_fields)
     EXPECT_EQ(machine().call("nvmlEventSetFree", set), kInvalidArgument);
     FieldValue values[2]{};
     values[0].field = 82;   // the memory's temperature
-    values[1].field = 999;  // nothing
+    values[1].field = 999;  // unknown field
     EXPECT_EQ(machine().call("nvmlDeviceGetFieldValues", card(), 2, &values[0]), 0);
     EXPECT_EQ(values[0].result, 0);
     EXPECT_EQ(values[0].value.number, 38u);

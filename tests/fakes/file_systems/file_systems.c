@@ -1,8 +1,9 @@
 /*
- * file_systems.c: a library for LD_PRELOAD by which one folder answers as another file system does.
+ * file_systems.c: a library for LD_PRELOAD. With it, a folder answers as another file system does.
  *
- * YOKE_TEST_FILE_SYSTEM is a name of the table, YOKE_TEST_FOLDER the folder, an absolute path without links. Only what
- * a file system refuses, or does otherwise than POSIX, is changed; all else goes to the one that is there.
+ * YOKE_TEST_FILE_SYSTEM is a name of the table. YOKE_TEST_FOLDER is the folder, an absolute path without links. The
+ * library changes only calls that the file system refuses, or does otherwise than POSIX. All other calls go to the
+ * real file system.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -26,53 +27,50 @@
 struct file_system {
     const char *name;
     int sync_folder, sync_file, sync_range; /* the errno of each call; 0: it works */
-    int chmod, lock, locked; /* locked: what flock says where another one has the lock */
+    int chmod, lock, locked; /* locked: errno of flock while another has the lock */
     int exchange, rename, rename_folder;
     int unlink, map;
     int rename_open; /* a folder of which a file is open */
     int lower;       /* a folder that is there when the process starts is renamed */
-    int keeps_open; /* a file that is open or mapped keeps its place under another name when it is removed */
-    int ignores_case; /* names that differ in case alone are one */
-    int sequential;   /* what is not written behind what was written before */
+    int keeps_open; /* an open or mapped file, when removed, stays in the folder under another name */
+    int ignores_case; /* names with only a different case are equal */
+    int sequential;   /* errno of a write that is not at the end of the file */
 };
 
 /*
- * Where each entry is from. The kernel's folders are those of Linux 6.x.
+ * Sources of the entries. The kernel's folders are those of Linux 6.x.
  *
  * cifs, a server of Windows: fsync of a folder was EINVAL before Linux 4.17 ("e.g. Linux+CIFS" in Dovecot's
  *   fdatasync-path.c). chmod EPERM where the mount has another uid (mount.cifs(8), "uid"). RENAME_EXCHANGE EINVAL
- *   (fs/smb/client/inode.c, cifs_rename2: flags but RENAME_NOREPLACE). A lock that another one has is EACCES: SMB's
- *   locks are mandatory (flock(2), "CIFS details"). Folders with open files are not renamed: STATUS_ACCESS_DENIED is
- *   EACCES (fs/smb/client/smb2maperror.c). Names keep their case and are looked up without it.
+ *   (fs/smb/client/inode.c, cifs_rename2: flags but RENAME_NOREPLACE). A lock held by another process is EACCES:
+ *   SMB's locks are mandatory (flock(2), "CIFS details"). Folders with open files are not renamed:
+ *   STATUS_ACCESS_DENIED is EACCES (fs/smb/client/smb2maperror.c). Names keep their case; lookups ignore the case.
  * nfs, version 3 without lockd: flock is fcntl's (flock(2), "NFS details") and ENOLCK without a lock manager. Open
- * files
- *   that are removed stay as .nfs… (fs/nfs/unlink.c, nfs_sillyrename). RENAME_EXCHANGE EINVAL (fs/nfs/dir.c,
+ *   files, when removed, stay as .nfs… (fs/nfs/unlink.c, nfs_sillyrename). RENAME_EXCHANGE EINVAL (fs/nfs/dir.c,
  *   nfs_rename).
  * lustre without -o flock: flock ENOSYS (mount.lustre(8), "noflock"); RENAME_EXCHANGE EINVAL (lustre/llite/namei.c).
- * gpfs: RENAME_EXCHANGE EINVAL: rename2's flags are none of those that its documentation lists.
+ * gpfs: RENAME_EXCHANGE EINVAL: the documentation of GPFS lists none of rename2's flags.
  * cephfs: RENAME_EXCHANGE EINVAL (fs/ceph/dir.c, ceph_rename).
- * bucket, as gcsfuse mounts a flat one: a folder is not renamed, EMFILE beyond --rename-dir-limit, which is 0
- *   (internal/fs/fs.go and docs/semantics.md), nor with open files, ENOTSUP; RENAME_EXCHANGE EINVAL (fs/fuse/dir.c, for
- *   servers without rename2); mmap ENODEV of FUSE with direct I/O (fs/fuse/file.c, before Linux 6.6 and for
+ * bucket, a flat bucket mounted by gcsfuse: a folder is not renamed, EMFILE beyond --rename-dir-limit, default 0
+ *   (internal/fs/fs.go and docs/semantics.md), nor with open files, ENOTSUP; RENAME_EXCHANGE EINVAL (fs/fuse/dir.c,
+ *   for servers without rename2); mmap ENODEV of FUSE with direct I/O (fs/fuse/file.c, before Linux 6.6 and for
  *   MAP_SHARED).
- * bucket-sequential, as mountpoint-s3 has one: rename ENOSYS, of folders EPERM, unlink and chmod EPERM, what is not
- *   written in order EINVAL (mountpoint-s3-fs/src/fs/error.rs, doc/SEMANTICS.md, doc/TROUBLESHOOTING.md).
- * bucket-deletes: the same, mounted with --allow-delete and --allow-overwrite.
- * sshfs: RENAME_EXCHANGE EINVAL (sshfs.c, sshfs_rename); FUSE answers an fsync that a server lacks with 0
- * (fs/fuse/file.c).
- *   Open files that are removed stay as .fuse_hidden… (mount.fuse3(8), "hard_remove").
- * 9p, as QEMU has it with security_model=none: chmod EPERM for who is not root on the host (qemu(1), "-fsdev");
- *   RENAME_EXCHANGE EINVAL (fs/9p/vfs_inode.c); mmap ENODEV with cache=none in kernels before it was given one
- *   (Documentation/filesystems/9p.rst, "cache").
- * virtiofs: passes all of these to the host; flock is the guest's own without "-o flock" (virtiofsd's README).
- * exfat: chmod EPERM where the mount has another uid; for its owner it passes over what it cannot keep
- * (fs/exfat/file.c,
- *   exfat_setattr). RENAME_EXCHANGE EINVAL (fs/exfat/namei.c); names are looked up without their case.
+ * bucket-sequential, a bucket mounted by mountpoint-s3: rename ENOSYS, of folders EPERM, unlink and chmod EPERM,
+ *   writes out of order EINVAL (mountpoint-s3-fs/src/fs/error.rs, doc/SEMANTICS.md, doc/TROUBLESHOOTING.md).
+ * bucket-deletes: bucket-sequential, mounted with --allow-delete and --allow-overwrite.
+ * sshfs: RENAME_EXCHANGE EINVAL (sshfs.c, sshfs_rename); if a server has no fsync, FUSE answers 0 (fs/fuse/file.c).
+ *   Open files, when removed, stay as .fuse_hidden… (mount.fuse3(8), "hard_remove").
+ * 9p, in QEMU with security_model=none: chmod EPERM for users other than root on the host machine (qemu(1),
+ *   "-fsdev"); RENAME_EXCHANGE EINVAL (fs/9p/vfs_inode.c); mmap ENODEV with cache=none in kernels before mmap
+ *   support (Documentation/filesystems/9p.rst, "cache").
+ * virtiofs: passes all of these to the host machine; flock is the virtual machine's own without "-o flock"
+ *   (virtiofsd's README).
+ * exfat: chmod EPERM where the mount has another uid; for the owner, chmod ignores bits without a place in exFAT
+ *   (fs/exfat/file.c, exfat_setattr). RENAME_EXCHANGE EINVAL (fs/exfat/namei.c); lookups of names ignore the case.
  * overlay: folders of a lower layer are not renamed, EXDEV without redirect_dir
- * (Documentation/filesystems/overlayfs.rst,
- *   "renaming directories").
- * tmpfs: has all of it (mm/shmem.c, shmem_rename2).
- * synthetic: has nothing that a state can be saved without.
+ *   (Documentation/filesystems/overlayfs.rst, "renaming directories").
+ * tmpfs: supports all of them (mm/shmem.c, shmem_rename2).
+ * synthetic: supports only the calls needed for saving a state.
  */
 static const struct file_system table[] = {
     {.name = "cifs",
@@ -161,7 +159,7 @@ static int is_below(const char *path)
     return strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-/* Whether it is in the folder; its path. */
+/* Tells whether the file is in the folder; gets its path. */
 static int path_of(int file, char path[4096])
 {
     char link[64];
@@ -211,7 +209,7 @@ static int is_open(const char *path)
     return found;
 }
 
-/* Another entry of its folder that differs from it in case alone. */
+/* Tells whether the folder has another entry with the name in a different case. */
 static int has_other_case(const char *path)
 {
     char folder[4096];

@@ -21,12 +21,12 @@ enum Return : int {
     kDriverNotLoaded = 9,
     kTimeout = 10,
     kGpuIsLost = 15,
-    kVersionMismatch = 18,  // of library and kernel module
+    kVersionMismatch = 18,  // library and kernel module
     kArgumentVersionMismatch = 25,
     kUnknown = 999
 };
 
-// The version field of a struct: its size, and above that its number.
+// Returns the version field of a struct: the size, and above it the number.
 template <class Struct>
 constexpr uint version_of(uint number)
 {
@@ -79,7 +79,7 @@ struct ProcessV1 {
     uint pid;
     ulonglong memory;
 };
-struct ProcessV2 {  // of calls _v2 and _v3
+struct ProcessV2 {  // calls _v2 and _v3
     uint pid;
     ulonglong memory;
     uint gpu_instance, compute_instance;

@@ -1,4 +1,4 @@
-// Events that the driver sends, and values that are asked for by number.
+// Events from the driver, and values requested by number.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr ulonglong kXid = 8, kSupported = 0x1 | 0x2 | 0x4 | kXid | 0x10 | 0x80 | 0x100;
 
-// What somebody waits for, and how much of it was told.
+// Cards whose events a caller waits for, and the number of events already reported.
 struct EventSet {
     std::set<int> gpus;
     size_t told = 0;
@@ -63,7 +63,7 @@ int wait(const char *call, EventSet *set, Layout *out, uint milliseconds)
     });
 }
 
-// Of the fields by number: {field, key, type (1 number, 3 large), factor}.
+// Fields by number: {field, key, type (1 number, 3 large), factor}.
 constexpr struct {
     uint field;
     const char *key;

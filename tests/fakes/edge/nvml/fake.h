@@ -1,9 +1,10 @@
-// fake.h: what the files of the fake NVML library share: the scenario, handles, and the way into every call.
+// fake.h: declarations for the files of the fake NVML library: the scenario, handles, and the beginning of every
+// call.
 //
-// The library answers out of the scenario that YOKE_FAKE_SCENARIO names, which is read again when the file changes. Its
-// answers to wrong use are NVML's: before nvmlInit UNINITIALIZED, a NULL or an unknown handle INVALID_ARGUMENT, a key
-// that the card does not have NOT_SUPPORTED. FAKE_NVML_CALLS names a file that gets a line for each call: its name and
-// the card's PCI address.
+// The library answers from the scenario named by YOKE_FAKE_SCENARIO, and reads the file again after a change. Wrong
+// use gets NVML's answers: before nvmlInit UNINITIALIZED, for NULL or an unknown handle INVALID_ARGUMENT, for a key
+// missing in the card NOT_SUPPORTED. FAKE_NVML_CALLS names a file for a line a call: the name and the card's PCI
+// address.
 #pragma once
 
 #include <initializer_list>
@@ -24,7 +25,7 @@ using Json = nlohmann::json;
 
 constexpr int kMaxGpus = 64, kMaxInstances = 16;
 
-// What nvmlDevice_t points to: a card, by its place in the scenario, or one of its MIG instances.
+// Target of nvmlDevice_t: a card, by place in the scenario, or a MIG instance of the card.
 struct Handle {
     int gpu, instance;
 };
@@ -32,7 +33,7 @@ struct Handle {
 // A size in bytes: a number, or text with a unit.
 ulonglong bytes_of(const Json &value);
 
-// One card of the scenario. Keys that it lacks are calls that it does not support.
+// Card of the scenario. A missing key means: the card does not support the call.
 struct Gpu {
     int number = -1;  // in the scenario's list
     Json keys;
@@ -43,7 +44,7 @@ struct Gpu {
     bool flag(const char *key) const;
     ulonglong bytes(const char *key) const;  // 0 for none
     const Json &instances() const;
-    // The processes on the card, or on one instance of it.
+    // Returns the processes on the card, or on an instance of the card.
     std::vector<Json> processes(int instance) const;
 };
 
@@ -60,7 +61,7 @@ struct Scenario {
     int switch_links() const;
 };
 
-// The scenario as it stands now. Whoever holds it keeps it.
+// Returns the scenario as of now. A caller's copy does not change.
 std::shared_ptr<const Scenario> scenario();
 
 Handle *handle_of(int gpu, int instance = -1);
@@ -69,10 +70,10 @@ Handle *handle_of(int gpu, int instance = -1);
 
 // Notes the call, hangs or fails as the scenario says. `gpu`: -1 for none.
 Return enter(const char *call, const Scenario &scenario, int gpu);
-// The card that a call without a handle came to: it may hang there, or be lost.
+// Hangs or loses the card that a call without a handle found, if the scenario says so.
 Return enter_card(const char *call, const Scenario &scenario, int gpu);
 bool is_initialized();
-// Another machine: no card of it has been asked anything.
+// Forgets all calls, because another machine's cards have had no calls yet.
 void forget_calls();
 // Gives the code that a struct with this version field is answered with.
 Return check_version(const Scenario &scenario, const char *name, uint given, uint wanted);
@@ -86,7 +87,7 @@ inline bool any_null(Pointers pointers)
     return false;
 }
 
-// The card a handle means, or the code for what is wrong with it.
+// Returns the card of a handle, or the code for a wrong handle.
 Return look_up(const Scenario &scenario, const Handle *device, bool instances_too);
 
 // A call about the machine: `work` gets the scenario.
@@ -155,7 +156,7 @@ Return tell(const Gpu &gpu, const char *key, Number *out, double factor = 1)
 
 Return tell_text(const std::string &text, char *out, uint length);
 
-// Fills a list that the caller sized: `count` is its room, then how many there are.
+// Fills a list of the caller's: `count` is its capacity at first, then the number of entries.
 template <class Item>
 Return tell_list(const std::vector<Item> &items, uint *count, Item *out)
 {

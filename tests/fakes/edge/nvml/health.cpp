@@ -1,4 +1,4 @@
-// Errors of memory and what the driver did about them.
+// Errors of memory, and the driver's remedies.
 #include "tests/fakes/edge/nvml/simple.h"
 
 using namespace yoke::fake_nvml;
@@ -144,7 +144,7 @@ EXPORT int nvmlDeviceGetRetiredPagesPendingStatus(Handle *device, int *pending)
     });
 }
 
-// Time during which clocks were held down, in nanoseconds: of what holds them down now, some.
+// Returns the nanoseconds during which clocks were held down. Only causes that hold clocks down now have any.
 EXPORT int nvmlDeviceGetViolationStatus(Handle *device, int policy, Violation *out)
 {
     return on_gpu(__func__, device, {out}, [&](const Scenario &, const Gpu &gpu) {

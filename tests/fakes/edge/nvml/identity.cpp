@@ -1,4 +1,4 @@
-// Which cards there are, how they are found, and what they are.
+// Cards: the number, the search, and the properties.
 #include <strings.h>
 
 #include <cstring>

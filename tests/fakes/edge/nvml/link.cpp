@@ -17,14 +17,14 @@ int gpu_node(const Gpu &gpu)
 
 enum Level { kBoard = 0, kSwitch = 10, kSwitches = 20, kHostBridge = 30, kNode = 40, kSystem = 50 };
 
-// What the way between two cards crosses.
+// Returns the highest level on the path between two cards.
 int level_between(const Gpu &a, const Gpu &b)
 {
     if (a.keys.contains("board") && a.keys["board"] == b.keys.value("board", -1)) return kBoard;
     for (size_t i = 0; i < a.bridges.size(); ++i) {
         const auto found = std::find(b.bridges.begin(), b.bridges.end(), a.bridges[i]);
         if (found == b.bridges.end()) continue;
-        // Two ports below the first common one are one switch.
+        // Two ports below the first common bridge belong to a single switch.
         return std::max<size_t>(i, static_cast<size_t>(found - b.bridges.begin())) <= 1 ? kSwitch
                                                                                         : kSwitches;
     }
@@ -78,7 +78,7 @@ Return remote(const Scenario &all, const Gpu &gpu, uint link, PciInfo *out)
 {
     if (!is_active(gpu, link)) return kNotSupported;
     const int peer = peer_of(all, gpu, link);
-    uint bus = 5 + link % 4, function = 0;  // of one of four switches
+    uint bus = 5 + link % 4, function = 0;  // one of four switches
     if (peer >= 0) {
         const std::string address = all.gpus[static_cast<size_t>(peer)].text("pci");
         sscanf(address.c_str(), "%*x:%x:%x", &bus, &function);
@@ -92,7 +92,7 @@ Return remote(const Scenario &all, const Gpu &gpu, uint link, PciInfo *out)
     return kSuccess;
 }
 
-// NVML_P2P_STATUS_*: 0 fine, 1 the chipset does not, 2 the card does not, 5 nobody supports it.
+// Returns NVML_P2P_STATUS_*: 0 fine, 1 not supported by the chipset, 2 not by the card, 5 not at all.
 int peer_status(const Scenario &all, const Gpu &a, const Gpu &b, int what)
 {
     const bool nvlink = all.links(a.number, b.number) > 0;
@@ -182,7 +182,7 @@ EXPORT int nvmlDeviceGetNvLinkRemotePciInfo(Handle *device, uint link, PciInfo *
     });
 }
 
-// 0: a card, 2: a switch, 255: nothing that answers.
+// Returns a remote type. 0: a card, 2: a switch, 255: no answer.
 EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(Handle *device, uint link, int *type)
 {
     return on_link(__func__, device, link, {type}, [&](const Scenario &all, const Gpu &gpu) {

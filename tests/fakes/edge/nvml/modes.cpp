@@ -45,7 +45,7 @@ int instance_id(const char *call, Handle *device, const char *key, uint *out)
     });
 }
 
-// A licence that runs out in years; without one the date is not valid.
+// Returns a licence that ends in years. Without a licence, the date is not valid.
 LicensableFeature licence_of(const Gpu &gpu)
 {
     LicensableFeature feature{};
@@ -156,7 +156,7 @@ EXPORT int nvmlDeviceGetGridLicensableFeatures_v4(Handle *device, LicensableFeat
 EXPORT int nvmlDeviceGetDriverModel_v2(Handle *device, int *current, int *pending)
 {
     return on_gpu(__func__, device, {current, pending},
-                  [](const Scenario &, const Gpu &) { return kNotSupported; });  // of Windows alone
+                  [](const Scenario &, const Gpu &) { return kNotSupported; });  // Windows alone
 }
 
 EXPORT int nvmlDeviceGetDisplayMode(Handle *device, int *on)

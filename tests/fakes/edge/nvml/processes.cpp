@@ -1,4 +1,4 @@
-// Who uses a card. The layouts of the lists differ from version to version.
+// Processes that use a card. The layouts of the lists differ from version to version.
 #include <ctime>
 
 #include "tests/fakes/edge/nvml/simple.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char *kKinds[] = {"compute", "graphics", "mps"};
 
-// Processes of one kind; on a whole card those of its instances, too. `kind` 3: all.
+// Returns processes of a kind. A whole card's list includes the processes of all instances. `kind` 3: all.
 std::vector<Json> processes_of(const Gpu &gpu, Handle *device, int kind)
 {
     std::vector<Json> found;

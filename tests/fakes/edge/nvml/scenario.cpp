@@ -1,4 +1,4 @@
-// Reading the scenario, and reading it again when it changes.
+// Reading of the scenario, at first and after changes.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -107,7 +107,7 @@ static std::vector<std::string> bridges_above(const Json &keys, std::string addr
     return found;
 }
 
-// NVML numbers the cards that NVIDIA's driver holds, by their PCI addresses unless the scenario says otherwise.
+// Returns NVML's order. By default, NVML numbers the cards of NVIDIA's driver by PCI address.
 static std::vector<int> order_of(const Scenario &scenario)
 {
     std::vector<int> order;
@@ -198,8 +198,9 @@ Return tell(const char *call, const std::exception &error)
     return kUnknown;
 }
 
-// Whether the last look at the file still holds. Of a burst of calls one has to look, or one in a millisecond: the true
-// library looks at no file, and who changes this one between two calls takes longer than that between calls of a burst.
+// Tells whether the last look at the file is still valid. In a burst of calls, only the first call looks, or a call
+// each millisecond. NVML looks at no file, so the fake should be as fast. A change of the file between two calls
+// takes longer than the pause in a burst.
 static bool is_recent()
 {
     using Clock = std::chrono::steady_clock;
@@ -213,7 +214,7 @@ static bool is_recent()
     return recent;
 }
 
-// A file that cannot be read, or only half written, leaves what was there before.
+// Returns the scenario. If the file cannot be read, or is only half written, the former scenario stays.
 std::shared_ptr<const Scenario> scenario()
 {
     static std::mutex mutex;
@@ -239,7 +240,7 @@ std::shared_ptr<const Scenario> scenario()
     return *last;
 }
 
-// Read when the library is loaded: the true one does its work in the kernel, so no call should pay for the file.
+// Reads the file when the library is loaded. NVML does this work in the kernel, so no call should pay for the file.
 [[maybe_unused]] static const std::shared_ptr<const Scenario> s_first = scenario();
 
 }  // namespace yoke::fake_nvml

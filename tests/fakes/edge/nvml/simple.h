@@ -1,4 +1,4 @@
-// simple.h: calls that tell one key of a card as one number.
+// simple.h: calls that return a single number from a key of a card.
 #pragma once
 
 #include "tests/fakes/edge/nvml/fake.h"
@@ -12,7 +12,7 @@
         });                                                                            \
     }
 
-// The same, of one part of the key "link".
+// nvmlDeviceGetX(device, &number): a part of the key "link".
 #define YOKE_FAKE_LINK(call, key, otherwise)                                            \
     EXPORT int call(Handle *device, uint *out)                                          \
     {                                                                                   \

@@ -98,7 +98,7 @@ EXPORT int nvmlDeviceGetConfComputeMemSizeInfo(Handle *device, ConfidentialMemor
     });
 }
 
-// A partitioned card tells nothing of its use; nor do its parts.
+// A partitioned card reports no utilization, and neither do its instances.
 EXPORT int nvmlDeviceGetUtilizationRates(Handle *device, Utilization *out)
 {
     return on_gpu(__func__, device, {out}, [&](const Scenario &, const Gpu &gpu) {

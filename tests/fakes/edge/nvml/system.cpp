@@ -45,7 +45,7 @@ static void hang(const char *call, const Scenario &scenario, int gpu)
     std::this_thread::sleep_for(std::chrono::duration<double>(hang.value("seconds", 0.0)));
 }
 
-// A card that is lost stays lost, whatever it is asked.
+// Tells whether a card is lost. A lost card stays lost, for all calls.
 static Return lost(const Scenario &scenario, int gpu)
 {
     const Json lost = scenario.nvml().value("lost", Json::object());
@@ -109,7 +109,7 @@ Return tell_text(const std::string &text, char *out, uint length)
     return kSuccess;
 }
 
-// What the first user of the library meets.
+// Returns the code for the first user of the library.
 static Return start(const Scenario &scenario)
 {
     const Json &driver = scenario.driver(), &nvml = scenario.nvml();
