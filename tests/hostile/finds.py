@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Do the tools of this folder see what is wrong?  finds.py TOOL: random_calls or random_programs.py.
+"""Checks whether the tools of this folder find defects.  finds.py TOOL: random_calls or random_programs.py.
 
-A crash, or a wrong answer, is planted in one function; the tool must tell of it and shrink it to the one call that it takes.
+A crash, or a wrong answer, is planted in a function; the tool must report the defect and shrink the calls to a single call.
 """
 import re
 import subprocess

@@ -28,7 +28,7 @@ def lua():
     name = ctypes.util.find_library("lua5.4")
     if not name:
         pytest.skip("there is no shared library of Lua")
-    library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)  # its modules take the interpreter's symbols from it
+    library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)  # modules take the interpreter's symbols from this library
     library.luaL_newstate.restype = ctypes.c_void_p
     library.lua_tolstring.restype = ctypes.c_char_p
     for function in ("luaL_openlibs", "lua_close"):
@@ -40,7 +40,7 @@ def lua():
 
 
 def in_lua(lua, rounds):
-    """A state that comes, works and goes; None, or what it raised."""
+    """Makes a Lua state, works and closes the state. Returns None, or the error of the state."""
     state = lua.luaL_newstate()
     lua.luaL_openlibs(state)
     try:
@@ -76,7 +76,7 @@ def test_three_hosts_work_side_by_side_in_threads(lua):
         try:
             if said := body(*args):
                 wrong.append(said)
-        except BaseException as error:  # what a thread raises must not be lost
+        except BaseException as error:  # keeps a thread's exception
             wrong.append(repr(error))
 
     for _ in range(5):
@@ -90,7 +90,7 @@ def test_three_hosts_work_side_by_side_in_threads(lua):
 
 
 def test_three_hosts_take_turns_in_one_thread(lua):
-    """The modes of a thread belong to it, whoever set them: a host leaves them as it found them."""
+    """The modes of a thread belong to the thread, whichever host sets them. So a host leaves the modes unchanged."""
     library = ctypes.CDLL("libyoke.so.0")
     order = [random.Random(seed).choice((0, 1, 2)) for seed in range(60)]
     for host in order:

@@ -2,9 +2,9 @@
 //
 //     amid --forks N | --exits N [--seed S]
 //
-// With --forks, threads are at all kinds of work while the process forks; every child does some of each kind and ends.
-// With --exits, a process of its own ends, by returning from main, while its threads are at work and handlers of its
-// exit begin more. Each must end as it meant to, within its deadline; what does not is told with its seed.
+// With --forks, threads do all kinds of work while the process forks; every child does a piece of each kind and ends.
+// With --exits, a fresh process ends by returning from main. Meanwhile its threads work, and exit handlers begin more
+// work. Each process must end as intended, within a deadline; a failure is reported with the seed.
 #include "work.h"
 
 #include <yoke/yoke.h>
@@ -63,7 +63,8 @@ int expect_end(pid_t pid, const char *what, uint64_t seed, const std::string &ki
 
 int forks(int64_t count, uint64_t first)
 {
-    // A process that forks while it starts its first device is told so in the child; that is another matter.
+    // A process that forks while it starts the first device gets an error in the child. This program does not test
+    // the error.
     for (int kind = 0; kind < kKinds; ++kind) do_piece(kind, false);
     std::atomic<bool> stop{false}, wrong{false};
     std::vector<std::thread> threads;
@@ -104,7 +105,7 @@ std::string kinds_of(uint64_t seed)
     return kinds;
 }
 
-// Ends while three threads are at work; some ends have a handler from before the first call, some one from after it.
+// Ends while three threads work. Some ends have an exit handler from before the first call, some from afterwards.
 [[noreturn]] void ending_child(uint64_t seed)
 {
     alarm(kDeadline);

@@ -1,16 +1,16 @@
-// work.h: what a program may be at when it forks or ends: one piece of each kind of work, over objects of its own.
+// work.h: work of a program that forks or ends: a piece of each kind, over fresh objects.
 #pragma once
 
 #include <cstdint>
 
 namespace hostile {
 
-// Kinds of work, by number; each piece is small, so that whatever interrupts it finds it anywhere.
+// Kinds of work, by number. Each piece is small, so an interruption may hit any part of the piece.
 inline constexpr int kKinds = 10;
 extern const char *const kKindNames[kKinds];
 
-// Does one piece. True if every call gave what it should; where `ending` (the process is on its way out) an error is an
-// answer as well, and only a result that is wrong is not.
+// Does a piece of work. Returns true if every call gave the right result. With `ending` (the process is about to end)
+// an error is right, too, and only a wrong result is not.
 bool do_piece(int kind, bool ending);
 
 }  // namespace hostile

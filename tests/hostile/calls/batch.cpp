@@ -22,9 +22,9 @@ namespace {
 
 constexpr int64_t kEpisode =
     64;                     // calls after which the first tensors and the modes are as at first
-constexpr int kDefect = 3;  // exit status of a child that saw one
+constexpr int kDefect = 3;  // exit status of a child that saw a defect
 
-// What the child tells its parent, whatever becomes of it.
+// Report of the child to its parent, in memory that survives the child.
 struct Told {
     std::atomic<int64_t> number;
     std::atomic<int64_t> succeeded;
@@ -69,7 +69,7 @@ void limit_memory(int64_t mebibytes)
     setrlimit(RLIMIT_AS, &limit);
 }
 
-// From now on pthread_create fails; root is not held to this limit, so that it becomes somebody else.
+// Makes pthread_create fail from now on. The limit does not bind root, so root becomes another user.
 void refuse_threads()
 {
     const rlimit none{0, 0};
@@ -78,7 +78,8 @@ void refuse_threads()
         _exit(1);
 }
 
-// A product that is worth a team of threads: what the limits are about. It works, or says why not.
+// Computes a product large enough for a team of threads, because the limits concern the team. The product works, or
+// the call says why not.
 void large_product()
 {
     const int64_t shape[] = {256, 256};
@@ -114,8 +115,8 @@ void make_call(World &world, const Work &work, int64_t number)
     }
 }
 
-// Another thread of these calls may have some of it in hand, the callbacks of a line that it logs or of a list that it
-// replaces: they are dropped as it lets go of them.
+// Waits until all memory of the program is dropped. Another thread of these calls may still use callbacks, in a log
+// line or in a replaced list. They are dropped when that thread is done.
 bool all_dropped(const World &world)
 {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -154,13 +155,13 @@ void make_calls(const Work &work)
     yoke_remove_on_out_of_memory(world.callback);
     yoke_remove_garbage_collector(world.collector);
     world.clear();
-    yoke_shutdown(100);  // a save that goes on has some of it
+    yoke_shutdown(100);  // a running save may use some memory
     if (!all_dropped(world))
         tell(work.told,
              "memory of the program was never given back: " + std::to_string(world.borrowed));
 }
 
-// What all calls leave behind, once their objects are released.
+// Finds leaks of all calls, after the release of their objects.
 void look_for_leaks(Told &told)
 {
     int64_t bytes = 0;
@@ -202,7 +203,7 @@ void in_threads(const Work &work)
     if (!getenv("YOKE_LOG")) setenv("YOKE_LOG", "error", 1);
     if (work.options.freed) setenv("YOKE_CHECKS", "1", 1);
     {
-        World warm;  // what is loaded once is loaded before the limits
+        World warm;  // code loaded once is loaded before the limits
         warm.begin_again(work.seed);
     }
     if (work.options.memory) limit_memory(work.options.memory);
@@ -215,7 +216,7 @@ void in_threads(const Work &work)
     std::exit(0);
 }
 
-// Waits for a child whose calls go on; one that stands still for too long is ended.
+// Waits for a child. If its calls make no progress for too long, the child is killed.
 int wait_for(pid_t pid, const Told &told, double patience, bool &hung)
 {
     using Clock = std::chrono::steady_clock;
@@ -253,7 +254,7 @@ void make_folder()
     if (!mkdtemp(name.data())) std::abort();
     folder = name;
     std::filesystem::permissions(folder, std::filesystem::perms::all);
-    // An array of the IDX format, one that ends early, and one that names no dtype.
+    // Three arrays of the IDX format: a whole array, a cut array, and an array without a dtype.
     const std::string head("\0\0\x08\x02\0\0\0\x02\0\0\0\x03", 12);
     write_file("numbers.idx", head + "abcdef");
     write_file("cut.idx", head + "abc");
@@ -278,7 +279,7 @@ Outcome run_batch(const Options &options, uint64_t seed, int64_t count,
     const pid_t pid = fork();
     if (pid == 0) {
         if (said) dup2(fileno(said), STDOUT_FILENO);
-        if (kept && !said) dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);  // it was told once
+        if (kept && !said) dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);  // already printed by the first run
         child({options, seed, count, kept, text != nullptr, *told});
     }
     bool hung = false;

@@ -1,4 +1,4 @@
-// batch.h: a process of its own that makes one batch of random calls, and what became of it.
+// batch.h: a child process that makes a batch of random calls, and the outcome.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ struct Options {
     int64_t calls = 100000;
     int64_t batch = 20000;        // calls of one process
     int jobs = 1;                 // processes at a time
-    int threads = 1;              // of a process, each with a world of its own
+    int threads = 1;              // threads of a process, each with a world
     int64_t stack = 0;            // bytes of the calling thread's stack; 0: the usual
-    int64_t memory = 128;         // MiB that the process may take beyond its first calls; 0: any
+    int64_t memory = 128;         // MiB for the process beyond its first calls; 0: any
     bool no_new_threads = false;  // every further thread is refused by the system
     bool freed = false;           // freed and foreign handles too, under YOKE_CHECKS=1
-    double patience = 60;         // seconds that one call may take
-    std::string plant;            // a function whose calls crash, to see that it is found
-    std::vector<int64_t> only;    // these calls alone
+    double patience = 60;         // longest seconds for a call
+    std::string plant;            // a function whose calls crash; tests the search
+    std::vector<int64_t> only;    // numbers of calls, without any others
 };
 
-// What a batch came to: empty text for nothing, else what was wrong, and at which call.
+// Outcome of a batch: the text is empty for success, else says the failure; with the number of the call.
 struct Outcome {
     std::string wrong;
     int64_t number = 0;
@@ -30,8 +30,8 @@ struct Outcome {
     bool failed() const { return !wrong.empty(); }
 };
 
-// Makes calls 0 … count - 1 of a seed, or those of them that `only` names, in a child. With `told` every call is
-// written there as C. `kept` NULL: all.
+// Makes calls 0 … count - 1 of a seed in a child, or only the calls in `kept`. With `told`, every call is written
+// there as C. `kept` NULL: all.
 Outcome run_batch(const Options &options, uint64_t seed, int64_t count,
                   const std::vector<int64_t> *kept, std::string *told);
 

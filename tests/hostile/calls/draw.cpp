@@ -94,8 +94,8 @@ void *Draw::freed_one()
 int64_t Draw::extreme()
 {
     const int64_t number = kExtremes[below(std::size(kExtremes))];
-    // Where memory cannot be limited, no size that the system might grant, nor one whose square it might: gibibytes
-    // take minutes to fill, or are more than there are.
+    // If memory cannot be limited, no size that the system might grant is drawn, and none with such a square.
+    // Gibibytes take minutes to fill, or are more than the machine has.
     const bool might_be_granted = number >= 65536 && number < int64_t{1} << 44;
     return kSanitized && might_be_granted ? INT64_MAX : number;
 }

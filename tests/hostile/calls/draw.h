@@ -1,5 +1,4 @@
-// draw.h: one random call: its arguments, drawn by type from a seed and the call's number, and what is asked of its
-// result.
+// draw.h: a random call: arguments, drawn by type from a seed and the call's number, and checks of the result.
 #pragma once
 
 #include "world.h"
@@ -13,7 +12,7 @@
 
 namespace hostile {
 
-// What a text argument is about, so that good ones are among those drawn.
+// Topic of a text argument, so that the drawn texts include valid texts.
 enum class Words {
     kSpec,
     kKind,
@@ -35,12 +34,12 @@ enum class Words {
 };
 enum class Ints { kShape, kAxes };
 
-// A call that did what no call may: the text says what.
+// Call with a forbidden result: the text says which.
 struct Defect : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The program itself is short of memory for what the call would be given: the call is not made.
+// The program has no memory for the call's arguments, so the call is not made.
 struct NoRoom {};
 
 class Draw {
@@ -61,15 +60,15 @@ public:
     double real();
     yoke_dtype dtype();
 
-    // ---- Handles: one of a place, or NULL, or in a world of freed ones such a one
+    // ---- Handles: from a place, or NULL, or in a world of freed handles a freed handle
     template <class T>
     T *handle();
     yoke_tensor *const *tensors();
     void *native();
 
-    // ---- What is read through a pointer: exactly as long as it is said to be
+    // ---- Memory for reading through a pointer: exactly as long as announced
     const int64_t *ints(Ints about);
-    int64_t count();  // of the last array
+    int64_t count();  // length of the last array
     const int64_t *optional_int();
     const yoke_scalar *scalar();
     const char *word(Words about);
@@ -77,7 +76,7 @@ public:
     template <class T>
     const T *options();
 
-    // ---- What is written through a pointer
+    // ---- Memory for writing through a pointer
     template <class T>
     T **out();
     template <class T>
@@ -115,8 +114,8 @@ public:
     // ---- For calls that are written by hand
     void announce();                                                           // before the call
     void finish(yoke_status status);                                           // after it
-    void show(const char *format, ...) __attribute__((format(printf, 2, 3)));  // one argument
-    void open(const char *text);  // one argument that is made of those that follow
+    void show(const char *format, ...) __attribute__((format(printf, 2, 3)));  // shows an argument
+    void open(const char *text);  // begins an argument made of the following arguments
     void close(const char *text);
     void *bytes(size_t size);  // memory that lives as long as the call
     template <class T>
@@ -135,13 +134,13 @@ public:
     void set_count(int64_t count) { count_ = count; }
 
 private:
-    // A result that goes to its place when the call has succeeded, and must be NULL when it has not.
+    // Result. After success, its place gets the result; after failure, the result must be NULL.
     struct Out {
         void **slot;
         void (*keep)(World &world, int place, void *handle);  // NULL: it is borrowed
         int place;
     };
-    // A number that must stay as it was when the call has failed.
+    // Number that must stay unchanged after a failed call.
     struct Number {
         const void *at;
         size_t size;
@@ -166,7 +165,7 @@ private:
     std::vector<void *> owned_;
     std::vector<Out> outs_;
     std::vector<Number> numbers_;
-    bool gives_list_ = false;  // whose length is told even where there is no room for it
+    bool gives_list_ = false;  // the length of the list is reported even if the list does not fit
     yoke_tensor **list_ = nullptr;
     int64_t list_capacity_ = 0;
     const int64_t *list_count_ = nullptr;
@@ -244,7 +243,7 @@ T *Draw::number_out()
     return number;
 }
 
-// A struct that begins with its size, which is now and then another than this header's.
+// Draws a struct with its size at the front. Now and then the size differs from this header's.
 template <class T>
 T *Draw::record()
 {
@@ -254,7 +253,7 @@ T *Draw::record()
     }
     constexpr uint32_t odd[] = {0, 1, 4, 8, sizeof(T) - 4, sizeof(T) + 8, 4096, 4097, 0xFFFFFFFFu};
     const uint32_t size = one_in(4) ? odd[below(std::size(odd))] : static_cast<uint32_t>(sizeof(T));
-    // A size above all that any version has is refused before anything behind it is read.
+    // A size above the size of any version is refused before the call reads on.
     void *memory = bytes(size < 4 || size > 4096 ? sizeof(T) : size);
     std::memset(memory, 0, size < 4 || size > 4096 ? sizeof(T) : size);
     std::memcpy(memory, &size, sizeof size);
@@ -295,10 +294,10 @@ void Draw::retain(T *(*function)(T *))
     world_.put(to, given);
 }
 
-// One function of the API.
+// Function of the API.
 struct Function {
     const char *name;
-    unsigned rarity;  // one call of so many that are drawn is made
+    unsigned rarity;  // a single call of so many drawn calls is made
     void (*call)(Draw &draw);
 };
 extern const Function kFunctions[];

@@ -107,7 +107,7 @@ int64_t Draw::extent()
     return static_cast<int64_t>(below(5));
 }
 
-// The shape of the tensor that was drawn before, as it is, in one axis, or with a -1.
+// Draws the shape of the tensor drawn before: unchanged, as a single axis, with a -1, or without its first axis.
 void Draw::place_shape(std::vector<int64_t> &numbers)
 {
     const int64_t *shape = yoke_tensor_shape(last_tensor_);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The callers of random_calls, from the prototypes of the public headers: `generate.py ROOT OUT`.
 
-Each function becomes one entry of a table: its name, how rarely it is called, and a lambda that draws every argument by
-its type and its name (draw.h). What cannot be drawn so is written by hand in special.cpp; a type that is not known here
-ends the build, so that no function of the API stays out unnoticed.
+Each function becomes an entry of a table: the name, the rarity of calls, and a lambda. The lambda draws every argument by type
+and name (draw.h). Functions for which this is impossible are written by hand in special.cpp. An unknown type ends the build, so
+that no function of the API is missing unnoticed.
 """
 import pathlib
 import re
@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-# Written by hand: memory whose size the call trusts, callbacks, lists that hang together.
+# Functions written by hand: memory whose size the call trusts, callbacks, lists that depend on each other.
 SPECIAL = {
     "yoke_tensor_from_memory", "yoke_tensor_from_data", "yoke_tensor_copy_to_host", "yoke_tensor_copy_from_host",
     "yoke_tensor_to_dlpack", "yoke_tensor_from_dlpack", "yoke_alloc", "yoke_free", "yoke_log_set_callback", "yoke_log_add_callback",
@@ -24,7 +24,8 @@ SPECIAL = {
     "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads", "yoke_comm_init_devices", "yoke_run", "yoke_comm_hang", "yoke_set_stack_provider",
     "yoke_set_interrupt_hook", "yoke_reducer_create", "yoke_sampler_create", "yoke_sampler_get_state", "yoke_sampler_load",
 }
-# One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
+# Rarity of functions that look at the whole machine or change state of the process: a single call of so many drawn
+# calls is made.
 RARE = {
     "yoke_doctor": 4000, "yoke_doctor_record": 8000, "yoke_doctor_record_v2": 8000, "yoke_inventory_take": 300, "yoke_explain": 300,
     "yoke_select": 300, "yoke_device_sample": 100, "yoke_device_lease": 300, "yoke_lease_holder": 300, "yoke_shutdown": 500,
@@ -49,7 +50,7 @@ STRUCTS_IN = {"yoke_sgd_options", "yoke_adam_options", "yoke_grad_scaler_options
 
 
 def split(param):
-    """(type, name) of one parameter as a header has it."""
+    """Returns (type, name) of a parameter from a header."""
     found = re.match(r"(.*?)(\w+)$", param)
     return found[1].strip(), found[2]
 

@@ -1,11 +1,11 @@
-// random_calls: calls every function of the C API with arguments drawn at random, in processes of their own.
+// random_calls: calls every function of the C API with arguments drawn at random, in child processes.
 //
 //     random_calls [--calls N] [--seed S] [--batch N] [--jobs N] [--threads N] [--stack BYTES] [--memory MIB]
 //                  [--no-new-threads] [--freed] [--patience SECONDS] [--only NUMBER,…] [--plant FUNCTION]
 //
-// Each call must return, with a status that yoke.h knows and an error that says what and where, its outputs NULL where
-// it failed; in the end nothing is left behind. What does not is told with its seed, and shrunk to the few calls that
-// it takes.
+// Each call must return, with a status known to yoke.h. An error must say what failed and where, and outputs must be
+// NULL after a failure. At the end no object may be left. A failure is reported with its seed, and shrunk to the few
+// calls that cause the failure.
 #include "batch.h"
 #include "draw.h"
 
@@ -78,7 +78,7 @@ Options read_options(int argc, char **argv)
     return options;
 }
 
-// The calls as C, behind what the first tensors are that they name.
+// Prints the calls as C, after a description of the first tensors that occur in the calls.
 void print_calls(const std::string &text)
 {
     std::set<int> named;
@@ -117,7 +117,7 @@ void report(const Options &options, uint64_t seed, const Outcome &outcome)
 // Calls that gave YOKE_OK, of all jobs.
 std::atomic<int64_t> *succeeded;
 
-// The batches of one of the jobs; how many of them failed.
+// Runs the batches of a job; returns the number of failures.
 int run_batches(const Options &options, int job)
 {
     const int64_t batches = (options.calls + options.batch - 1) / options.batch;
@@ -156,7 +156,7 @@ int run_jobs(const Options &options)
     return failed;
 }
 
-// The calls that were asked for by their numbers, each written as C before it is made.
+// Makes the calls with the requested numbers. Each call is written as C before the call is made.
 int run_only(const Options &options)
 {
     std::string text;

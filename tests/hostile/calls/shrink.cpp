@@ -8,7 +8,7 @@ namespace hostile {
 
 namespace {
 
-// Of the same kind: numbers in texts differ where fewer calls are made.
+// Compares the kind of two failures. Numbers are left out, because they differ if fewer calls are made.
 bool alike(const std::string &a, const std::string &b)
 {
     const auto words = [](const std::string &text) {
@@ -30,7 +30,8 @@ std::vector<int64_t> shrink(const Options &options, uint64_t seed, const Outcome
         return alike(run_batch(quick, seed, outcome.number + 1, &kept, nullptr).wrong,
                      outcome.wrong);
     };
-    // First the last calls that are enough, then without halves, quarters, … of those.
+    // First searches the shortest tail of the calls that still fails, then leaves out halves, quarters, … of the
+    // tail.
     std::vector<int64_t> kept;
     for (int64_t length = 1;; length *= 2) {
         kept.clear();

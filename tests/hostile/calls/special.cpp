@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kBuffer = sizeof(World::memory);
 
-// Whether a shape with these strides stays within the buffer when it starts in the middle of it.
+// Tells whether a shape with these strides, starting in the middle of the buffer, stays within the buffer.
 bool fits(const int64_t *shape, const int64_t *strides, int64_t ndim, int64_t itemsize)
 {
     int64_t reach = 0, dense = 1;
@@ -69,7 +69,7 @@ void draw_arg(Draw &d, yoke_arg &arg, const std::string &type)
         arg.kind = YOKE_ARG_BOOL;
         arg.v.i = d.int64();
     } else {
-        // An int, a dtype; or what is none of the kinds, or claims to be an empty list.
+        // An int or a dtype; or an argument of no known kind, or a false claim of an empty list.
         arg.kind = !wrong        ? YOKE_ARG_INT
                    : d.one_in(2) ? YOKE_ARG_NONE
                                  : static_cast<int32_t>(d.below(16)) + 9;
@@ -154,7 +154,7 @@ void yoke_tensor_from_data(Draw &d)
 
 namespace {
 
-// Host memory of exactly as many bytes as the call is told, which are those of the tensor or not.
+// Draws host memory with exactly as many bytes as the call is given as size, equal to the tensor's size or not.
 std::pair<void *, int64_t> host_memory(Draw &d, yoke_tensor *tensor)
 {
     int64_t size = d.one_in(8) ? d.int64() : yoke_tensor_nbytes(tensor);
@@ -330,7 +330,7 @@ void yoke_autocast_swap(Draw &d)
 {
     yoke_autocast *region = d.handle<yoke_autocast>();
     d.announce();
-    (void)::yoke_autocast_swap(region);  // borrowed: its place holds it, or it is gone
+    (void)::yoke_autocast_swap(region);  // borrowed: a place holds the handle, or the handle is gone
 }
 
 void yoke_select(Draw &d)

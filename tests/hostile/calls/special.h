@@ -1,5 +1,5 @@
-// special.h: the calls that no rule of generate.py can draw: memory of a size that the call trusts, callbacks, lists
-// that hang together. Each stands for the function of its name.
+// special.h: calls that no rule of generate.py can draw: memory whose size the call trusts, callbacks, lists that
+// depend on each other. Each function here stands for the API's function of equal name.
 #pragma once
 
 #include "draw.h"
@@ -16,7 +16,7 @@ void yoke_tensor_shape(Draw &d);
 void yoke_tensor_strides(Draw &d);
 void yoke_alloc(Draw &d);
 void yoke_free(Draw &d);
-// What is lent to the library is given back: of the World that lent it.
+// Gives borrowed memory back to the World of the program.
 void give_back(void *world);
 
 void yoke_log_set_callback(Draw &d);

@@ -1,4 +1,4 @@
-// special_comm.cpp: groups of one rank, which waits for nobody, and what is no group.
+// special_comm.cpp: groups of a single rank, which waits for no peer, and invalid groups.
 #include "special.h"
 
 namespace hostile::special {
@@ -29,12 +29,12 @@ void yoke_comm_init_threads(Draw &d)
     const int32_t size = d.one_in(4) ? -static_cast<int32_t>(d.below(1000)) : 1;
     const double timeout = d.one_in(4) ? d.real() : 0;
     d.show("%d, %g", size, timeout);
-    yoke_group **out = size == 1 ? d.out<yoke_group>() : nullptr;  // it has no places then
+    yoke_group **out = size == 1 ? d.out<yoke_group>() : nullptr;  // for other sizes the world has no places
     d.announce();
     d.finish(::yoke_comm_init_threads(size, timeout, out));
 }
 
-// Draws one device, for which there is a group, or devices that are refused.
+// Draws a single device, for which there is a group, or devices that the call refuses.
 void yoke_comm_init_devices(Draw &d)
 {
     const int32_t count = d.one_in(4) ? -static_cast<int32_t>(d.below(1000)) : d.one_in(4) ? 2 : 1;
@@ -42,12 +42,12 @@ void yoke_comm_init_devices(Draw &d)
     yoke_device **devices = d.array<yoke_device *>(2);
     for (int i = 0; i < 2; ++i) devices[i] = d.handle<yoke_device>();
     d.show("%d, %g", count, timeout);
-    yoke_group **out = count == 1 ? d.out<yoke_group>() : nullptr;  // it has no places then
+    yoke_group **out = count == 1 ? d.out<yoke_group>() : nullptr;  // for other sizes the world has no places
     d.announce();
     d.finish(::yoke_comm_init_devices(devices, count, timeout, out));
 }
 
-// Programs that end at once, or are none.
+// Draws programs that end at once, and invalid programs.
 void yoke_run(Draw &d)
 {
     static const char *const kTrue[] = {"/bin/true", nullptr};
@@ -76,7 +76,7 @@ void yoke_run(Draw &d)
     d.finish(::yoke_run(options, out));
 }
 
-// ---- What a group is at -----------------------------------------------------------------------------------------
+// ---- Reports about a group's calls ----------------------------------------------------------------------------------
 
 void yoke_comm_hang(Draw &d)
 {

@@ -1,4 +1,4 @@
-// Callbacks of the log: the host program's own, and those that hosts add beside it.
+// Callbacks of the log: the host program's own callback, and callbacks added beside it.
 #include "special.h"
 
 #include <cstring>

@@ -3,7 +3,7 @@
 
 namespace hostile::special {
 
-// What is no list, or has no names, is refused before it is read.
+// Draws invalid lists and missing names, too; the call refuses both before reading.
 void yoke_reducer_create(Draw &d)
 {
     static const char *const kCompressions[] = {"fp16", "powersgd:rank=2", "powersgd:rank=0", "",

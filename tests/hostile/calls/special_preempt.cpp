@@ -22,7 +22,7 @@ const char *const *draw_names(Draw &d, int64_t *count)
     return names;
 }
 
-// One that is kept, which `takes` takes away, or any number; 0 is the program's own.
+// Draws the id of a kept watch, which `takes` removes from the world, or any number; 0 is the program's own watch.
 int64_t draw_watch(Draw &d, bool takes)
 {
     int64_t &place = d.world().watches[d.below(d.world().watches.size())];

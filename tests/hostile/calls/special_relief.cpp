@@ -10,7 +10,7 @@ namespace {
 using Add = yoke_status (*)(yoke_relief_fn, void *, yoke_drop_fn, int64_t *);
 using Remove = yoke_status (*)(int64_t);
 
-// Uses the library, and every other time says that it has helped.
+// Uses the library, and every other time reports success.
 int32_t relieve(void *, yoke_device *device, int64_t bytes)
 {
     int64_t allocated = 0;

@@ -1,4 +1,4 @@
-// special_state.cpp: states, whose keys and texts have lengths of their own, and the files that they go to.
+// special_state.cpp: states, whose keys and texts have separate lengths, and files of states.
 #include "special.h"
 
 #include <iterator>
@@ -7,7 +7,7 @@ namespace hostile::special {
 
 namespace {
 
-// A text and a length that it bears: -1 where it ends with a NUL.
+// Draws a text and a valid length: -1 if the text ends with a NUL. Rarely the length is invalid.
 const char *text_and_length(Draw &d, int64_t &length)
 {
     const char *text = d.word(Words::kNode);
@@ -17,7 +17,7 @@ const char *text_and_length(Draw &d, int64_t &length)
     return text;
 }
 
-// Every third name, and now and then something that no flag should be.
+// Wants every third name. The result is at times a number that is no proper flag.
 int32_t wanted(void *user, const char *name)
 {
     auto &count = *static_cast<int *>(user);

@@ -1,4 +1,4 @@
-// Calls that take words to choose from, and a shape whose strides have its length.
+// Calls with words to choose from, and a shape with strides of equal length.
 #include "special.h"
 
 #include <algorithm>

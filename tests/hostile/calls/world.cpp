@@ -21,7 +21,7 @@ struct Kind {
     Layout layout;
 };
 
-// Shapes that broadcast and multiply with each other, so that a good part of the calls succeeds.
+// Shapes that broadcast and multiply with each other, so a good part of the calls succeeds.
 const std::array<Kind, kPalette> &palette()
 {
     static const std::array<Kind, kPalette> kinds{{
@@ -55,7 +55,7 @@ const std::array<Kind, kPalette> &palette()
     return kinds;
 }
 
-// Small numbers that serve as values, indices and classes, and among them now and then what is none.
+// Returns small numbers for use as values, indices and classes. Now and then the number is NaN or infinite.
 double element(uint64_t seed, size_t i)
 {
     const uint64_t x = (seed + i) * 0x9E3779B97F4A7C15u >> 40;

@@ -1,7 +1,8 @@
-// world.h: the objects that random calls are made on.
+// world.h: the objects of random calls.
 //
-// Every kind of handle has a fixed number of places. A call takes its arguments from places and puts its result into
-// one, all by its own number alone, so that a run without some of its calls draws the same arguments in the others.
+// Every kind of handle has a fixed number of places. A call takes arguments from places and puts the result into a
+// place. The choice depends only on the call's own number, so a run without some calls draws equal arguments in the
+// rest.
 #pragma once
 
 #include <yoke/yoke.h>
@@ -62,7 +63,7 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// Behind the last place that starts with a tensor: what calls make goes anywhere, what they start from comes back.
+// Number of places that start with a tensor. Calls' results go to any place; the first tensors are restored there.
 inline constexpr int kPalette = 26;
 // Results with more elements are released at once, and no call takes long.
 inline constexpr int64_t kMostElements = 1024;
@@ -76,26 +77,25 @@ public:
     template <class T>
     Places<T> &places();
 
-    // A handle goes into a place, and the one that was there is released. A large tensor is not kept.
+    // Puts a handle into a place, and releases the place's former handle. A large tensor is not kept.
     template <class T>
     void put(int place, T *handle);
 
-    // The tensors that calls start from stand in the first places again, and the thread's modes are as they are at
-    // first.
+    // Restores the first tensors in the first places, and the thread's modes as at the start.
     void begin_again(uint64_t seed);
     // Releases all there is.
     void clear();
 
-    std::array<void *, 4> blocks{};       // of yoke_alloc
-    std::array<int64_t, 4> hearers{};     // of yoke_log_add_callback
-    int64_t callback = 0, collector = 0;  // of yoke_on_out_of_memory, yoke_add_garbage_collector
-    std::array<int64_t, 4> watches{};     // of yoke_preempt_add
-    std::array<void *, 2> exported{};     // of yoke_tensor_to_dlpack, versioned
+    std::array<void *, 4> blocks{};       // from yoke_alloc
+    std::array<int64_t, 4> hearers{};     // from yoke_log_add_callback
+    int64_t callback = 0, collector = 0;  // from yoke_on_out_of_memory, yoke_add_garbage_collector
+    std::array<int64_t, 4> watches{};     // from yoke_preempt_add
+    std::array<void *, 2> exported{};     // from yoke_tensor_to_dlpack, versioned
     int64_t succeeded = 0;                // calls that gave YOKE_OK
     std::atomic<int64_t> borrowed{
         0};  // tensors over this program's memory that are not dropped yet
 
-    // Memory of the program that tensors borrow, more of it than any tensor that is kept has; aligned for every dtype.
+    // Memory of the program that tensors borrow, larger than any kept tensor; aligned for every dtype.
     alignas(64) std::array<unsigned char, 16384> memory{};
 
     // With freed handles among the arguments: some that were released.
@@ -103,7 +103,7 @@ public:
     std::array<void *, 16> freed{};
     unsigned freed_count = 0;
 
-    // What the tensor of such a place is, for people.
+    // Describes the first tensor of a place, for readers of a report.
     static std::string describe(int place);
 
 private:

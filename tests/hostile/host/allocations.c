@@ -1,9 +1,10 @@
 /*
- * Each allocation of host memory fails once, over opening, selection, doctor, an op, backward, a step and a capture: a
- * status each time, the host lives, nothing leaks, the next call works. Who fails them is fail_alloc.c.
+ * Each allocation of host memory fails once, over opening, selection, doctor, an op, backward, a step and a capture.
+ * Each time, the call returns a status, the host program lives, no memory leaks, and the next call works.
+ * fail_alloc.c makes the allocations fail.
  *
- * What is asked for at a first use alone is tried in a process for each. An allocation that is not needed, such as room
- * to keep something for the next call, may fail without an error.
+ * First uses are tried in a process for each allocation. An unnecessary allocation, such as memory kept for the next
+ * call, may fail without an error.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "tests/hostile/host/budget_steps.h"
 #include "tests/hostile/host/fail_alloc.h"
 
-/* ---- what is done ---- */
+/* ---- work -------------------------------------------------------------------------------------------------------- */
 
 static yoke_status open_device(void)
 {
@@ -96,7 +97,7 @@ static yoke_status convolve(void)
     return status;
 }
 
-/* Each in a thread of its own, whose first call it is. */
+/* Runs in a fresh thread for each work, as the thread's first call. */
 static yoke_status train(int with_step, int with_autocast)
 {
     yoke_status status = YOKE_OK;
@@ -141,7 +142,7 @@ static yoke_status take_step(void)
     return train(1, 0);
 }
 
-/* Scopes in one another, with what is held, written in place and cast for autocast in them. */
+/* Nests scopes, with held tensors, writes in place, and casts for autocast inside. */
 static yoke_status recompute(void)
 {
     yoke_status status = YOKE_OK;
@@ -206,7 +207,7 @@ static yoke_status capture(void)
     return status;
 }
 
-/* The last ones ask for thousands, not all of which are refused. */
+/* Works, by name. The last works make thousands of allocations, of which only some are refused. */
 static const struct {
     const char *name;
     yoke_status (*run)(void);
@@ -227,7 +228,7 @@ static const struct {
 };
 enum { kWorkCount = sizeof kWorks / sizeof kWorks[0] };
 
-/* ---- with the n-th allocation refused ---- */
+/* ---- with the n-th allocation refused ---------------------------------------------------------------------------- */
 
 static int is_right(yoke_status status, int failed)
 {
@@ -258,7 +259,7 @@ static int fail_one(int work, long n)
     long had = 0, last = 0;
     int failed = 0;
     const int files = open_files();
-    /* What a first failure leaves ready for the next use is no leak; what each leaves is. */
+    /* Memory left by a first failure for the next use is no leak; memory left by each failure is a leak. */
     for (int turn = 0; turn < 3; ++turn) {
         const int64_t live = yoke_live_tensor_count();
         OK(yoke_memory_allocated(NULL, &bytes_before));
@@ -298,7 +299,7 @@ static void fail_each(int work)
     printf("%s: %ld allocations\n", kWorks[work].name, n - 1);
 }
 
-/* ---- in a process that uses the library for the first time ---- */
+/* ---- in a process that uses the library for the first time ------------------------------------------------------- */
 
 static void make_inputs(void)
 {
@@ -358,7 +359,7 @@ static void fail_each_at_first(int work)
 int main(void)
 {
     const char *only = getenv("YOKE_TEST_WORK");
-    const char *first = getenv("YOKE_TEST_FIRST"); /* one alone, for a debugger */
+    const char *first = getenv("YOKE_TEST_FIRST"); /* a single run, for a debugger */
     for (int work = 0; work < kWorkCount; ++work)
         if (first && only && strcmp(only, kWorks[work].name) == 0)
             begin_short_of_memory(work, atol(first));

@@ -1,5 +1,5 @@
--- Each allocation that libyoke asks for fails once, from Lua: an error each time, the host lives, nothing leaks, the
--- next call works. Run with libfail_alloc.so before it (fail_alloc.c).
+-- Each allocation of libyoke fails once, from Lua: an error each time, the host program lives, no memory leaks, the
+-- next call works. libfail_alloc.so must be preloaded (fail_alloc.c).
 local path = assert(os.getenv("YOKE_TEST_FAIL_ALLOC"))
 local arm = assert(package.loadlib(path, "fail_alloc_arm_lua"))
 local disarm = assert(package.loadlib(path, "fail_alloc_disarm_lua"))

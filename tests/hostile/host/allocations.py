@@ -1,5 +1,6 @@
-"""Each allocation that libyoke asks for fails once, from Python: an exception each time, the interpreter lives, nothing
-leaks, the next call works. Run with libfail_alloc.so before it (fail_alloc.c)."""
+"""Each allocation of libyoke fails once, from Python: an exception each time, the interpreter lives, no memory leaks, the next call
+works. libfail_alloc.so must be preloaded (fail_alloc.c).
+"""
 
 import ctypes
 import gc

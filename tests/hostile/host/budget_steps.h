@@ -1,4 +1,4 @@
-/* Steps under a memory budget, for allocations.c: one that learns, and two that follow its plan. */
+/* Steps under a memory budget, for allocations.c: a learning step, and two steps by the plan. */
 #pragma once
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 static const int64_t kShape[] = {48, 48};
 static yoke_tensor *g_x, *g_weight;
 
-/* A forward under a budget, with all of its parts: sum(relu(...(x @ w)...)), whose gradient is checked. */
+/* Runs a forward under a budget, with all of its parts: sum(relu(...(x @ w)...)). Checks the gradient. */
 static yoke_status walk_within(yoke_memory_budget *budget, yoke_tensor *w)
 {
     yoke_status status = YOKE_OK;
@@ -50,7 +50,7 @@ static yoke_status walk_within(yoke_memory_budget *budget, yoke_tensor *w)
     return status;
 }
 
-/* A step that learns and two that follow; whichever fails, the budget serves the next. */
+/* Runs a learning step and two following steps. After any failure the budget must work in the next step. */
 static yoke_status budget_steps(void)
 {
     yoke_status status = YOKE_OK;
@@ -66,7 +66,7 @@ static yoke_status budget_steps(void)
         w = NULL;
     }
     TRY(yoke_memory_budget_report(budget, &figures));
-    /* The allocation that fails fails once. */
+    /* A failing allocation fails once only. */
     for (int step = 0; step < 2 && status == YOKE_E_OOM && budget; ++step) {
         if (yoke_ones(kShape, 2, YOKE_F32, NULL, &w)) abort();
         if (yoke_tensor_set_requires_grad(w, 1) || walk_within(budget, w)) abort();

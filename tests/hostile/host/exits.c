@@ -1,15 +1,15 @@
 /*
- * Programs that end amid work. Each is this program once more, by fork and exec, with the name of what it does and a
+ * Programs that end amid work. Each program is this program again, by fork and exec, with the name of an action and a
  * seed:
  *   threads   multiply while main returns
- *   held      one is in the midst of a long product when main returns
- *   fresh     begin their first products then
- *   before    a handler of atexit() multiplies that was there before the first product
- *   after     a handler multiplies that was registered after it
+ *   held      a thread is amid a long product when main returns
+ *   fresh     threads begin their first products when main returns
+ *   before    a handler of atexit(), registered before the first product, multiplies
+ *   after     a handler, registered after the first product, multiplies
  *   signal    a handler of a signal calls exit() on a thread that multiplies
- * Right is: the process ends with status 0 within its time, and each product is right or the error that says why.
+ * The process must end with status 0 in time, and each product must be right or give the error with the reason.
  *
- * Run without arguments it runs all, each a few times, or YOKE_SOAK=1: 2000 exits in all.
+ * Without arguments the program runs all actions, each a few times, or with YOKE_SOAK=1 2000 exits in all.
  */
 #include <math.h>
 #include <pthread.h>
@@ -36,8 +36,8 @@ static yoke_tensor *ones(int64_t rows, int64_t columns)
     return x;
 }
 
-/* Whether the product of ones came out right; false where it was refused because the process ends. Anything else ends
- * the process with a status of its own. */
+/* Returns whether the product of ones came out right. Returns 0 if the product was refused because the process ends.
+ * In any other case, ends the process with a status of its own. */
 static int multiply(int64_t rows, int64_t inner, int64_t columns)
 {
     const int64_t left_shape[] = {rows, inner}, right_shape[] = {inner, columns};
@@ -93,7 +93,7 @@ static void pause_ms(unsigned ms)
     nanosleep(&pause, NULL);
 }
 
-/* ---- the programs ---- */
+/* ---- the programs ------------------------------------------------------------------------------------------------ */
 
 /* While the CPU is being opened, for the first millisecond, a process must not end; so it is open before. */
 static void end_amid_threads(void)
@@ -142,12 +142,12 @@ static void end_amid_beginnings(void)
     pthread_barrier_wait(&g_barrier);
 }
 
-/* Of shapes that were never seen, so that more is made and not found. */
+/* Multiplies shapes without cached kernels, so that more work is done. */
 static void multiply_at_exit(void)
 {
     int right = 0;
     for (int64_t size = 20; size < 200; size += 13) right += multiply(size, size + 1, size + 2);
-    /* A handler that was registered later runs earlier, when nothing has ended yet. */
+    /* A handler registered later runs earlier, while the library is still whole. */
     const char *must = getenv("YOKE_TEST_MUST_WORK");
     if (must && right == 0) _exit(kWrong);
 }
@@ -192,7 +192,7 @@ static void end_by_a_signal(void)
 static const struct {
     const char *name;
     void (*run)(void);
-    int share; /* of the runs, in hundredths */
+    int share; /* share of the runs, in hundredths */
 } kPrograms[] = {
     {"threads", end_amid_threads, 30},        {"held", end_amid_a_product, 10},
     {"fresh", end_amid_beginnings, 30},       {"before", multiply_and_handle_before, 10},
@@ -200,7 +200,7 @@ static const struct {
 };
 enum { kProgramCount = sizeof kPrograms / sizeof kPrograms[0], kMostSeconds = 60 };
 
-/* ---- running them ---- */
+/* ---- running the programs ---------------------------------------------------------------------------------------- */
 
 static int run_again(const char *self, const char *name, unsigned seed)
 {

@@ -1,4 +1,4 @@
-"""Interpreters that end while daemon threads and handlers of atexit multiply: they end with status 0, within their time."""
+"""Interpreters that end while daemon threads and handlers of atexit multiply. Each interpreter must end with status 0, in time."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ threading.Thread(target=work, daemon=True).start()
 time.sleep(0.02 + {seed} % 10 / 200)
 """
 
-# Python's own handlers run before anything of the process has ended.
+# Python's own handlers run before any part of the process has ended.
 HANDLER = """
 import atexit, os, yoke
 def work():

@@ -1,12 +1,12 @@
 /*
- * Loaded before a program (LD_PRELOAD): makes the n-th allocation fail that libyoke asks for, itself or through a
- * library that it uses, on any thread. Who asks is read off the stack: the first code that is neither of these
- * libraries decides, so the host's own allocations, a script interpreter's among them, go on.
+ * Library for LD_PRELOAD: makes the n-th allocation of libyoke fail, on any thread. Allocations of libraries called
+ * by libyoke count, too. The caller is read off the stack. The first code outside these libraries decides, so
+ * allocations of the host program go on, including a script interpreter's.
  *
- * Some do not count, for nothing above can mend them. The dynamic loader keeps thread-local data, and ends the process
- * where there is no memory for it. So does libgomp, and oneDNN writes to what it was not given: of these two an
- * allocation does not count for which libyoke has seen to it that there is room, having just taken as much and given it
- * back (kernels/cpu/onednn_room.h).
+ * Some allocations do not count, because no caller can repair their failure. The dynamic loader keeps thread-local
+ * data, and ends the process if there is no memory. libgomp does so, too, and oneDNN writes to missing memory. For
+ * these two, an allocation does not count if libyoke has made sure of free memory: it took an equal block just before
+ * and gave it back (kernels/cpu/onednn_room.h).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 
-/* ---- who asks ---- */
+/* ---- the caller of an allocation --------------------------------------------------------------------------------- */
 
 enum { kHost, kYoke, kEngine, kOpenmp, kDnn, kLoader };
 
@@ -69,8 +69,8 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *unused)
 }
 
 typedef struct Asker {
-    int owner;       /* of the first code that is no engine */
-    uintptr_t place; /* in it */
+    int owner;       /* owner of the first code that is no engine */
+    uintptr_t place; /* address in this code */
     int by_openmp, by_dnn, by_loader;
 } Asker;
 
@@ -90,7 +90,7 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     return _URC_NORMAL_STOP;
 }
 
-/* ---- blocks that libyoke has and did not have before ---- */
+/* ---- blocks that libyoke has and did not have before ------------------------------------------------------------- */
 
 enum { kPlaces = 1 << 17 };
 static struct {
@@ -142,16 +142,16 @@ static void forget_block(const void *block)
     atomic_flag_clear(&g_lock);
 }
 
-/* ---- the n-th one ---- */
+/* ---- the n-th allocation ----------------------------------------------------------------------------------------- */
 
 static atomic_int g_armed;
 static atomic_long g_count, g_wanted;
 static atomic_int g_failed;
 static _Thread_local int t_busy __attribute__((tls_model("initial-exec")));
-/* Sizes, in steps of 16, of which this thread has given a block back since it last took one. */
+/* Flags by size, in steps of 16: this thread has given back a block, and taken none since. */
 static _Thread_local unsigned char t_given[64] __attribute__((tls_model("initial-exec")));
 
-/* What is left of a large block that this thread has just given back. */
+/* Rest of a large block that this thread has just given back. */
 static _Thread_local size_t t_room __attribute__((tls_model("initial-exec")));
 enum { kLarge = 256 * 1024 };
 
@@ -161,7 +161,7 @@ static size_t step_of(size_t bytes)
     return step < 64 ? step : 0;
 }
 
-/* 1: the allocation fails. *place becomes who asks for it, 0 for nobody that is looked at. */
+/* Returns 1 if the allocation is to fail. *place becomes the caller's place, 0 for a caller that does not count. */
 static int refuses(size_t bytes, uintptr_t *place)
 {
     *place = 0;
@@ -244,9 +244,10 @@ void free(void *block)
     __libc_free(block);
 }
 
-/* ---- for the test ---- */
+/* ---- for the test ------------------------------------------------------------------------------------------------ */
 
-/* For Lua: package.loadlib(path, "fail_alloc_arm_lua")(n), and _disarm_lua, which returns whether it failed. */
+/* Functions for Lua: package.loadlib(path, "fail_alloc_arm_lua")(n), and _disarm_lua, which returns whether an
+ * allocation failed. */
 typedef struct lua_State lua_State;
 int fail_alloc_arm_lua(lua_State *L);
 int fail_alloc_disarm_lua(lua_State *L);

@@ -1,15 +1,15 @@
-/* What a test asks of fail_alloc.c. */
+/* Functions of fail_alloc.c for tests. */
 #ifndef YOKE_TESTS_FAIL_ALLOC_H
 #define YOKE_TESTS_FAIL_ALLOC_H
 
-/* From here on the n-th fails; of 0, none, and they are counted. */
+/* Makes the n-th allocation from here on fail. With 0, none fails, and allocations are counted. */
 void fail_alloc_arm(long n);
 
-/* Whether it has come so far. */
+/* Disarms; returns whether the allocation has failed. */
 int fail_alloc_disarm(void);
 
-/* Blocks that were taken while armed and not given back; the number of the last of them; who took those that came
- * after. */
+/* fail_alloc_blocks() counts blocks taken while armed and not given back. fail_alloc_number() returns the number of
+ * the last such block. fail_alloc_tell() prints the callers of later blocks. */
 long fail_alloc_blocks(void);
 long fail_alloc_number(void);
 void fail_alloc_tell(long number);

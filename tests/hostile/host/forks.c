@@ -1,7 +1,7 @@
 /*
- * Forks beside threads that make products of ever new shapes, and beside one that takes inventories, for which a
- * library is loaded. The loader of a child that was made while another thread loads is half changed: the fork waits for
- * that, or the child does without.
+ * Forks beside threads that multiply ever new shapes, and beside a thread that takes inventories, which load a
+ * library. If a child is made while another thread loads, the child's loader is half changed. So the fork waits for
+ * the load, or the child does without the library.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static void *take_one(void *unused)
     yoke_inventory *inventory = NULL;
     OK(yoke_inventory_take(&inventory));
     yoke_inventory_release(inventory);
-    /* Out of the process again, so that the next inventory loads it anew. */
+    /* Unloads the library, so that the next inventory loads it again. */
     pthread_mutex_lock(&g_unloading);
     void *library = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
     CHECK(library && !dlclose(library) && !dlclose(library));
@@ -45,8 +45,8 @@ static pid_t fork_here(void)
     return child;
 }
 
-/* What the child says of the management library: 0 nothing, 1 that it is none, 2 that it was not loaded after a fork.
- * */
+/* Returns the child's report about the management library: 0 no problem, 1 invalid library, 2 not loaded after a
+ * fork. */
 static int library_in_child(void)
 {
     yoke_inventory *inventory = NULL;
@@ -138,7 +138,7 @@ static int multiply(int64_t rows, int64_t inner, int64_t columns)
     return status;
 }
 
-/* Each shape is new, so that something is made and registered for it. */
+/* Multiplies ever new shapes, so a kernel is made and registered for each shape. */
 static void *multiply_anew(void *number)
 {
     const int64_t own = *(const int *)number;

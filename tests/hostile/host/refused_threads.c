@@ -1,6 +1,6 @@
 /*
- * A process that is given no threads: limits of users and containers, too little address space. Everything works in the
- * calling thread, says so once in the log, and nobody ends the process or prints.
+ * A process that gets no threads, because of limits of users and containers, or too little address space. All work
+ * runs in the calling thread, the log says so once, and the library neither ends the process nor prints.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -95,7 +95,7 @@ static void an_inventory_says_what_is_missing(void)
     yoke_report_release(report);
 }
 
-/* In a process of its own, whose standard error it gives the size of. */
+/* Runs the tests in a child process, and checks the size of the child's standard error. */
 static int run_refused(int error, int first_work)
 {
     int told[2];

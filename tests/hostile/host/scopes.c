@@ -1,4 +1,4 @@
-/* Threads that end inside a scope: what the scope held is let go of. */
+/* Threads that end inside a scope: objects held by the scope must be released. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void *end_in_a_capture(void *unused)
     OK(yoke_add(product, g_weight, &sum));
     yoke_tensor_release(product);
     yoke_tensor_release(sum);
-    /* The handle is nobody's any more, or somebody's who cannot end the capture. */
+    /* Afterwards no thread holds the handle, or another thread holds it and cannot end the capture. */
     if (!unused) yoke_graph_release(graph);
     return unused ? graph : NULL;
 }
@@ -70,7 +70,7 @@ static void run_in_threads(void *(*work)(void *), int leave)
     CHECK(yoke_live_tensor_count() == live);
     CHECK(after == before);
     const size_t grown = mallinfo2().uordblks - host;
-    /* What waits in the allocator serves the next thread; under a sanitizer nothing is told. */
+    /* Memory kept in the allocator serves the next thread. Under a sanitizer there are no figures. */
     CHECK(grown < (size_t)kThreads * 4096 || grown > SIZE_MAX / 2);
     yoke_tensor_release(g_weight);
 }
@@ -91,7 +91,7 @@ static void a_capture_that_a_thread_left_is_given_up(void)
     g_weight = filled(256);
     yoke_graph *graph = run_in_a_thread(end_in_a_capture, g_weight);
     FAILS(yoke_graph_replay(graph), YOKE_E_STATE, "nothing was captured");
-    /* Empty, it may be captured by whoever has it. */
+    /* The graph is empty, so any holder may capture into it. */
     yoke_tensor *sum = NULL;
     OK(yoke_graph_begin(graph));
     OK(yoke_add(g_weight, g_weight, &sum));
@@ -110,7 +110,7 @@ static void a_capture_that_a_thread_left_is_given_up(void)
 
 int main(void)
 {
-    /* A worker that takes part for the first time amid the threads would add what it keeps to what they leave. */
+    /* A worker with a first task amid the threads would keep memory. The memory would count as left by the threads. */
     OK(yoke_set_num_threads(1));
     RUN(a_thread_may_end_inside_an_autocast_region);
     RUN(a_thread_may_end_inside_a_capture);

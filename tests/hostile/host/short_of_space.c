@@ -61,7 +61,7 @@ static void work_with(rlim_t left)
 int main(void)
 {
     int failed = 0;
-    const char *first = getenv("YOKE_TEST_FIRST"); /* one alone, for a debugger */
+    const char *first = getenv("YOKE_TEST_FIRST"); /* a single run, for a debugger */
     if (first) return work_with((rlim_t)atol(first) * 1024), checks_failed != 0;
     for (unsigned kib = 0; kib <= 24 * 1024; kib += 768) {
         fflush(stdout);

@@ -34,7 +34,8 @@ static void find_stack(void)
     t_end = t_begin + bytes;
 }
 
-/* A thread of the library's has no bounds here; that it goes on rightly is seen by the products. */
+/* Counts signals outside the thread's stack. A thread of the library has no bounds here; its products show whether
+ * the thread went on correctly. */
 static void note_stack(int signal)
 {
     (void)signal;

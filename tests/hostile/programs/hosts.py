@@ -1,7 +1,7 @@
-"""The languages that run random programs, and how a program reads in each.
+"""The languages that run random programs, and the text of a program in each.
 
-A host runs a program and tells what it saw: after each step its result as (dtype, shape, strides, values), in the end every tensor,
-the gradients, or what stood in every tensor after each replay.
+A host runs a program and returns observations: after each step the result as (dtype, shape, strides, values). At the end come
+every tensor, the gradients, or the values of every tensor after each replay.
 """
 import dataclasses
 import math
@@ -20,11 +20,11 @@ class Observed:
     final: dict = dataclasses.field(default_factory=dict)
     gradients: dict = dataclasses.field(default_factory=dict)
     replays: list = dataclasses.field(default_factory=list)
-    refused: str = ""  # the error that ended it, where it may be one
+    refused: str = ""  # the program's last error, if a permitted refusal
 
 
 REPLAYS = 2
-# What a step in place may be refused for, by the documents of the calls.
+# Errors with which a step in place may be refused, by the documents of the calls.
 REFUSALS = ("state", "unsupported")
 
 
@@ -134,7 +134,7 @@ class Language:
     true: str
     false: str
     brackets: str
-    dtype: str  # of a name
+    dtype: str  # text for a dtype's name
     infinity: str
     tensor: str  # values, dtype
     empty: str

@@ -1,5 +1,5 @@
--- Runs random programs that come on standard input, each as its length and its source, and tells what they saw: a line
--- for each tensor, "refused" or "error" with the message where one was raised, "done" behind each program.
+-- Runs random programs from standard input, each with a length and a source. Writes the observations: a line for each
+-- tensor, "refused" or "error" with the message of a raised error, "done" after each program.
 local yoke = require "yoke"
 
 local function flat(value, into)
@@ -13,7 +13,7 @@ local function flat(value, into)
     return into
 end
 
--- What is said of a tensor: a word for it, its dtype, its shape, its strides, its elements.
+-- Writes the line of a tensor: a word for the tensor, the dtype, the shape, the strides, the elements.
 local function see(word, x)
     io.write(word, "|", x.dtype, "|", table.concat(x.shape, " "), "|", table.concat(x.strides, " "),
         "|", table.concat(flat(x:tolist(), {}), " "), "\n")

@@ -1,4 +1,4 @@
-"""Lua as a host of random programs: a process that gets each as a chunk of Lua and tells what it saw."""
+"""Lua as a host of random programs: a process that gets each program as a chunk of Lua and writes observations."""
 import os
 import subprocess
 import pathlib
@@ -13,7 +13,7 @@ SCRIPT = pathlib.Path(__file__).with_name("lua_host.lua")
 
 
 class Lua:
-    """One interpreter; a new one where it has ended."""
+    """A Lua interpreter, which is replaced after its end."""
 
     def __init__(self, interpreter="lua5.4"):
         self.command = [os.environ.get("YOKE_LUA", interpreter), str(SCRIPT)]

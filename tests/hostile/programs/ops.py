@@ -1,7 +1,7 @@
-"""The ops of random programs: how arguments are chosen, and what NumPy says of them.
+"""The ops of random programs: choice of arguments, and NumPy's results.
 
-choose(rng, env) gives arguments, or None where nothing that lives fits; compute(*arguments) gives (array, dtype, scale).
-An argument that is a Var stands for a tensor of the program.
+choose(rng, env) returns arguments, or None if no live tensor fits; compute(*arguments) returns (array, dtype, scale). A Var among
+the arguments stands for a tensor of the program.
 """
 import dataclasses
 from typing import Any, Callable
@@ -25,7 +25,7 @@ class Op:
     name: str
     choose: Callable[..., Any]
     compute: Callable[..., Any]
-    kind: str = "new"  # view: shares memory; inplace: changes its first argument; new: anything else
+    kind: str = "new"  # view: shares memory; inplace: changes its first argument; new: any other op
     ulps: float = 4
     autocast: str = "none"
     smooth: bool = False  # has a gradient that differences may show
@@ -38,11 +38,12 @@ def op(name, choose, compute, **options):
     OPS[name] = Op(name, choose, compute, **options)
 
 
-# ---- what fits -------------------------------------------------------------------------------------------------------
+# ---- choice of tensors
+# ----------------------------------------------------------------------------------------------
 
 
 def pick(rng, env, fits):
-    """A tensor of the program for which `fits` holds; younger ones are likelier."""
+    """Returns a tensor of the program that meets `fits`; younger tensors are likelier."""
     found = [n for n, x in env.items() if fits(x)]
     return Var(found[-1 - min(int(rng.exponential(3)), len(found) - 1)]) if found else None
 

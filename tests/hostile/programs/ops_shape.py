@@ -78,7 +78,7 @@ def choose_reshape(rng, env):
     return x and (x, shapes_of(rng, env[x.number].array.size))
 
 
-# A view where strides allow: NumPy goes by the same rule, and shows which it was.
+# The result is a view if strides allow. NumPy has an equal rule, and shows the outcome.
 view("reshape", choose_reshape, np.reshape)
 
 # ---- copies ----------------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from reference import FLOATS, Ref, close, rounded
 
 DTYPES = ("float32", "float32", "float64", "float16", "bfloat16", "int64", "int64", "int32", "int8", "uint8", "bool", "bool")
 SHAPES = ((), (3,), (2, 3), (3, 2), (1, 3), (2, 1), (4,), (2, 3, 2), (0,), (2, 0), (1,), (3, 3))
-# What a capture may hold: a replay goes on from what was rounded, so nothing that jumps.
+# Ops that a capture must not hold: a replay goes on from rounded values, so a jump would amplify the rounding.
 JUMPS = ("floor", "round", "eq", "ne", "lt", "ge", "argmax", "where", "cast", "masked_select", "logical_and", "logical_or",
          "logical_xor", "logical_not", "all", "any", "sort_values", "index_select")
 
 
-# Whose second argument must be there; elsewhere None stands for a default.
+# Ops whose second argument must be a tensor or number; elsewhere None stands for a default.
 TWO = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "ge", "logical_and", "logical_or", "logical_xor")
 
 
@@ -24,7 +24,7 @@ TWO = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "ge",
 class Step:
     name: str
     args: tuple
-    out: int  # the number of its result; of its first argument where it is in place
+    out: int  # number of the result; in place, of the first argument
     recorded: bool = True  # False: under no_grad
 
 
@@ -32,14 +32,14 @@ class Step:
 class Program:
     seed: int
     mode: str  # plain, autocast, autograd, graph
-    half: str  # of the autocast region
+    half: str  # dtype of the autocast region
     inputs: dict  # number: (dtype, array)
     steps: list
     weights: list = dataclasses.field(default_factory=list)  # (number, array): the loss of an autograd program
 
 
 class Wrong(Exception):
-    """A program gave something else than the reference, or an error that it should not."""
+    """A program gave another result than the reference, or an error that is not allowed."""
 
 
 def variables(args):
@@ -57,7 +57,7 @@ def bound(args, env):
 
 
 def compute(step, env, half=None):
-    """(array rounded to its dtype, dtype, scale) of one step."""
+    """Returns (array rounded to its dtype, dtype, scale) of a step."""
     ops.region[0] = half
     with np.errstate(all="ignore"):
         array, dtype, scale = OPS[step.name].compute(*bound(step.args, env))
@@ -74,7 +74,8 @@ def apply(step, env, array, dtype):
         env[step.out] = Ref(array, dtype)
 
 
-# ---- making one ------------------------------------------------------------------------------------------------------
+# ---- making a program
+# ------------------------------------------------------------------------------------------------------
 
 
 def make_input(rng, dtype, shape, mode="plain"):
@@ -105,7 +106,7 @@ def make(seed):
         dtype, shape = str(rng.choice(dtypes_of(mode))), SHAPES[rng.integers(len(SHAPES))]
         program.inputs[n] = (dtype, make_input(rng, dtype, shape, mode))
     env = {n: Ref(np.array(a, ref.storage(d)), d) for n, (d, a) in program.inputs.items()}
-    for x in env.values():  # a leaf does not change while it is recorded, nor through its views
+    for x in env.values():  # a leaf does not change during the recording, directly or through a view
         x.array.flags.writeable = mode != "autograd"
     ops.region[0] = program.half if mode == "autocast" else None
     names = [name for name in OPS if allowed(mode, name)]
@@ -130,12 +131,14 @@ def add_step(rng, program, env, name):
     program.steps.append(step)
 
 
-# ---- checking one ----------------------------------------------------------------------------------------------------
+# ---- checking a program
+# ----------------------------------------------------------------------------------------------------
 
 
 def check_result(step, got, array, dtype, scale, ulps):
-    """`got` is (dtype, shape, strides, values) as a host saw it. The values, in the same order of axes in memory, by which
-    reshape() decides what is a view."""
+    """Checks `got`, (dtype, shape, strides, values) as a host saw them. Returns the values with the order of axes in memory, because
+    reshape() decides by this order what is a view.
+    """
     seen_dtype, seen_shape, strides, values = got
     if seen_dtype != dtype or tuple(seen_shape) != array.shape:
         raise Wrong(f"{step.name} gave {seen_dtype} {list(seen_shape)}, not {dtype} {list(array.shape)}")
@@ -147,7 +150,9 @@ def check_result(step, got, array, dtype, scale, ulps):
 
 
 def check(program, observed):
-    """Walks the steps with what a host saw after each; its values are taken over, so that roundings do not add up."""
+    """Goes through the steps with the host's observations. The host's values replace the reference's, so that roundings do not add
+    up.
+    """
     env = {n: Ref(np.array(a, ref.storage(d)), d) for n, (d, a) in program.inputs.items()}
     half = program.half if program.mode == "autocast" else None
     for step, got in zip(program.steps, observed.steps):
@@ -189,7 +194,7 @@ def other_input(program, n, replay):
 
 
 def loss_of(program, inputs, frozen):
-    """The loss for other inputs; what no_grad made is what it was at first (`frozen`, filled at the first run)."""
+    """Returns the loss for other inputs. Results under no_grad keep their first values (`frozen`, filled at the first run)."""
     env = {n: Ref(np.array(a), "float64") for n, a in inputs.items()}
     first = not frozen
     held = {}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Random programs of ops beside a plain reference: `random_programs.py [--programs N] [--seed S] [--language python|lua]`.
 
-Views and writes through them, broadcasting, promotion, reductions, indexing; under autocast, recorded for gradients (held
-against differences), captured and replayed. A program that gives something else than the reference is told with its seed,
-and shrunk to the few lines that it takes. `--only S` runs one seed and shows it.
+Views and writes through them, broadcasting, promotion, reductions, indexing; under autocast, recorded for gradients (compared
+with differences), captured and replayed. If a program differs from the reference, the report has the seed and the program is
+shrunk to a few lines. `--only S` runs a single seed and shows the program.
 """
 import argparse
 import copy
@@ -22,7 +22,7 @@ from program import Wrong, variables  # noqa: E402
 
 
 def wrong_of(program, host):
-    """What is wrong with a program, or None; and whether it was held against something to its end."""
+    """Returns the defect of a program, or None; and whether the program was compared to its end."""
     try:
         observed = host.run(program)
         if program.mode == "graph":
@@ -40,7 +40,7 @@ def wrong_of(program, host):
 
 
 def without(program, i):
-    """The program without a step, and without those that take its result; None where the loss needs it."""
+    """Returns the program without a step, and without steps that take the result."""
     gone, steps = set(), []
     for k, step in enumerate(program.steps):
         if k == i or gone & {v.number for v in variables(step.args)}:
@@ -53,7 +53,7 @@ def without(program, i):
 
 
 def used(program):
-    """The program without the inputs that nothing takes."""
+    """Returns the program without unused inputs."""
     taken = {v.number for step in program.steps for v in variables(step.args)} | {n for n, _ in program.weights}
     return dataclasses.replace(program, inputs={n: x for n, x in program.inputs.items() if n in taken})
 

@@ -1,7 +1,7 @@
 """The plain reference of random programs: tensors as NumPy arrays, each dtype rounded by hand.
 
-An array holds float64, int64 or bool, whatever the dtype; NumPy's own views stand for views, so that a write through one
-is seen by the others. A result is a value and how large the terms were that it was summed from: what rounding may take.
+An array holds float64, int64 or bool, whatever the dtype. NumPy's own views stand for views, so a write through a view changes
+the other views. A result has a value and the size of the summed terms, which bounds the rounding.
 """
 import math
 
@@ -77,7 +77,7 @@ class Ref:
 
 
 def both(x, y):
-    """Two operands in the dtype that they are computed in, and that dtype; one may be a number."""
+    """Returns two operands in the dtype of the computation, and this dtype. An operand may be a number."""
     if isinstance(x, Ref) and isinstance(y, Ref):
         dtype = promoted(x.dtype, y.dtype)
         return rounded(x.array, dtype), rounded(y.array, dtype), dtype
@@ -103,7 +103,7 @@ def softmax(x, axis):
 
 
 def close(got, want, scale, dtype, ulps):
-    """Whether values agree, as well as rounding lets them; exactly where they are no floats."""
+    """Tells whether values agree within the rounding; exactly if the dtype is no float."""
     if dtype not in FLOATS or ulps == 0:
         return np.array_equal(got, want, equal_nan=dtype in FLOATS)
     with np.errstate(all="ignore"):

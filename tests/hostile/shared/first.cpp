@@ -1,4 +1,4 @@
-// The very first calls of a process, from several threads at once: what the library makes for itself at first use.
+// The first calls of a process, from several threads at once: the objects that the library makes at first use.
 #include "scene.h"
 
 #include <barrier>

@@ -1,5 +1,5 @@
-// What is asked of the machine: snapshots that all read while others are taken, devices that are opened and switched
-// off.
+// Calls about the machine: snapshots read by all threads while new snapshots are taken, and devices opened and
+// switched off.
 #include "scene.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ bool same(const char *a, const char *b)
     return a && b && std::strcmp(a, b) == 0;
 }
 
-// What two threads read of one inventory is the same, whoever asks first; new ones are taken beside it.
+// Two threads must read equal texts from an inventory, in any order; meanwhile threads take new inventories.
 class Inventories final : public Scene {
 public:
     Inventories()
@@ -186,7 +186,7 @@ public:
                 if (OK(yoke_device_card(cpu_, &card)))
                     TRUE(same(card.name, yoke_device_name(cpu_)));
                 break;
-            case 8:  // counts: no thread takes back what another asked for
+            case 8:  // counts: no thread undoes another thread's request
                 if (OK(yoke_disable("cuda"))) {
                     TRUE(yoke_is_available("cuda") == 0);
                     OK(yoke_enable("cuda"));

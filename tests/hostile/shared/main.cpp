@@ -1,10 +1,10 @@
-// shared_objects: several threads use the same objects at once, of every kind that the C API has.
+// shared_objects: several threads use equal objects at once, of every kind in the C API.
 //
 //     shared_objects [--pieces N] [--threads N] [--seed S] [--only SCENE,…] [--cards N] [--first S]
 //
-// Each scene is played by all threads for itself, `pieces` by each thread, then all of them together; last, processes
-// of their own make their first calls from several threads at once. What goes wrong is told with its place and the
-// seed. The thread sanitizer sees what may go wrong; without it the results alone tell.
+// All threads play each scene by itself, each thread with `pieces` pieces; then all scenes together. At the end,
+// fresh processes make their first calls from several threads at once. A failure is reported with place and seed. The
+// thread sanitizer sees possible races; without the sanitizer only results show a defect.
 #include "scene.h"
 
 #include <sys/wait.h>
@@ -91,7 +91,7 @@ float only_value(yoke_tensor *tensor, const char *file, int line)
 
 namespace {
 
-// A sanitizer sees in few pieces what the others see in results, if at all.
+// A sanitizer sees defects in few pieces; other builds need many pieces, and see results only.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int64_t kDailyPieces = 150, kSoakPieces = 4000;
 #else
@@ -102,8 +102,8 @@ struct Options {
     int64_t pieces = std::getenv("YOKE_SOAK") ? kSoakPieces : kDailyPieces;
     int64_t threads = 4;
     int64_t seed = 1;
-    int64_t cards = -1;  // that the machine must have, if that is known
-    int64_t first = -1;  // a process that makes its first calls, of this seed
+    int64_t cards = -1;  // number of cards in the machine, if known
+    int64_t first = -1;  // seed, in a process that makes first calls
     std::string only;
 };
 
@@ -169,7 +169,7 @@ void play_all(const std::vector<SceneKind> &kinds, const Options &options)
                 static_cast<long long>(options.pieces), static_cast<long long>(options.threads));
 }
 
-// So that a test of a machine with cards does not pass by seeing none.
+// Compares the number of cards, so that a test of a machine with cards does not pass without cards.
 void expect_cards(int64_t cards)
 {
     InventoryHeld inventory;
@@ -177,7 +177,7 @@ void expect_cards(int64_t cards)
     TRUE(yoke_inventory_count(inventory) == cards);
 }
 
-// A process of its own, by exec, so that nothing was called before.
+// Runs first calls in a fresh process, by exec, so the process has made no call before.
 void first_calls_elsewhere(const char *self, int64_t seed)
 {
     const std::string text = std::to_string(seed);

@@ -1,5 +1,4 @@
-// Tensors that all read, events and streams, blocks that one thread takes and another gives back, the number of
-// threads.
+// Shared tensors, events and streams, blocks taken by a thread and given back by another, the number of threads.
 #include "scene.h"
 
 #include <cstring>
@@ -11,7 +10,7 @@ namespace {
 
 constexpr int64_t kRows = 12, kColumns = 20;
 
-// A tensor, its views and the number of its references.
+// A shared tensor, with views and a count of references.
 class Tensors final : public Scene {
 public:
     void piece(Dice &dice) override
@@ -66,7 +65,7 @@ private:
         TRUE(yoke_live_tensor_count() > 0);
     }
 
-    // Takes the tensor that another thread has left, which may be its last reference, and leaves one of its own.
+    // Takes another thread's tensor, perhaps with the last reference, and leaves a tensor there.
     void hand_over(Dice &dice)
     {
         TensorHeld mine = full(kRows, kColumns, 2);
@@ -91,7 +90,7 @@ private:
     TensorHeld left_[4];
 };
 
-// Events that one thread at a time records, by a lock of the program's, while all others ask for them.
+// Events recorded by a single thread at a time, under a lock of the program, while all others query the events.
 class Events final : public Scene {
 public:
     Events()
@@ -148,7 +147,7 @@ private:
     StreamHeld stream_;
 };
 
-// Blocks that whoever comes next gives back, with the statistics and the cache asked and emptied meanwhile.
+// Blocks that any later thread gives back. Meanwhile threads read the statistics and empty the cache.
 class Blocks final : public Scene {
 public:
     ~Blocks() override
@@ -224,7 +223,7 @@ private:
     Block left_[6];
 };
 
-// Products that have the same bits whatever number of threads is set meanwhile.
+// Products with equal bits for every number of threads. The number changes meanwhile.
 class Numbers final : public Scene {
 public:
     Numbers()
@@ -263,7 +262,7 @@ private:
     std::vector<float> wanted_;
 };
 
-// Draws while others seed the process anew; a stream of a thread's own goes on as if nothing were.
+// Random draws while other threads seed the process; a thread's own stream goes on undisturbed.
 class Draws final : public Scene {
 public:
     void piece(Dice &dice) override

@@ -1,4 +1,4 @@
-// What is recorded: graphs of gradients that several threads walk, casts that they share, captures that they replay.
+// Records: gradient graphs walked by several threads, shared casts, and captures replayed by several threads.
 #include "scene.h"
 
 #include <cstring>
@@ -26,7 +26,7 @@ TensorHeld cubes(yoke_tensor *x)
     return sum_of(cube);
 }
 
-// One loss that all walk and nobody frees; each walk adds to the leaf, whatever comes at once.
+// Loss walked by all threads and never freed; each walk adds to the leaf, even if walks are simultaneous.
 class Walks final : public Scene {
 public:
     void piece(Dice &dice) override
@@ -40,7 +40,7 @@ public:
                 if (OK(yoke_grad(outputs, 1, nullptr, inputs, 1, 1, held.out())))
                     TRUE(ONLY_VALUE(held) == 3);
                 break;
-            case 1:  // another walk may add to it meanwhile, so its values are not read
+            case 1:  // another walk may add meanwhile, so the values are not read
                 if (OK(yoke_tensor_grad(leaf_, held.out())) && held)
                     TRUE(yoke_tensor_numel(held) == kSide * kSide);
                 break;
@@ -53,7 +53,7 @@ public:
                 if (OK(yoke_tensor_saved(square_, 0, &saved)))
                     TRUE(!std::strcmp(saved.op, "mul") && saved.shape[0] == kSide);
                 break;
-            case 4: {  // a record of its own over the same leaf
+            case 4: {  // another record over the same leaf
                 const TensorHeld own = cubes(leaf_);
                 if (OK(yoke_backward(own, nullptr, 0))) ++walks_;
                 break;
@@ -86,7 +86,7 @@ private:
     std::atomic<int64_t> walks_{0};
 };
 
-// Losses over one trunk, which the first walk through it frees; the next threads get a new trunk.
+// Losses over a common trunk, which the first walk frees; the next threads get a new trunk.
 class FreedWalks final : public Scene {
 public:
     void piece(Dice &dice) override
@@ -124,8 +124,8 @@ private:
     std::atomic<int64_t> refused_{0};
 };
 
-// Weights that all multiply in one half, by casts that regions keep: one region in force in all threads, regions nested
-// in it, and some of a thread's own.
+// Weights multiplied by all threads in a half dtype, by casts kept in regions. A region is in force in all threads,
+// with further regions nested inside, and each thread has some more.
 class Casts final : public Scene {
 public:
     Casts()
@@ -214,7 +214,7 @@ yoke_status add_one(yoke_tensor *x)
     return yoke_add_scalar_(x, &one);
 }
 
-// One captured graph, x += 1 and a draw, that all replay.
+// A captured graph, x += 1 and a draw, replayed by all threads.
 class Replays final : public Scene {
 public:
     Replays()
@@ -252,7 +252,7 @@ private:
     std::atomic<int64_t> replays_{0};
 };
 
-// One graph that each thread begins and gives up, while others try to begin, end and replay it.
+// Graph begun and aborted by each thread, while other threads try to begin, end and replay the graph.
 class GivenUp final : public Scene {
 public:
     GivenUp() { OK(yoke_graph_create(nullptr, graph_.out())); }

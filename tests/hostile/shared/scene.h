@@ -1,9 +1,8 @@
-// scene.h: a scene is a few objects that all threads use at once, and what they do with them.
+// scene.h: a scene is a few objects that all threads use at once, and the calls on these objects.
 //
-// A piece of a scene is one or a few calls, drawn at random; threads draw pieces of the same scene, or of several.
-// Every call gives YOKE_OK, or the YOKE_E_STATE that its comment promises where another thread is inside. After the
-// threads have ended, what their calls have come to is checked where it is determined, as a number of steps determines
-// a parameter.
+// A piece of a scene is a call or a few calls, drawn at random; threads draw pieces of a common scene, or of several
+// scenes. Every call gives YOKE_OK, or the YOKE_E_STATE that its comment promises if another thread is inside. After
+// the end of the threads, results are checked where they are determined, as a number of steps determines a parameter.
 #pragma once
 
 #include <yoke/yoke.h>
@@ -18,7 +17,7 @@
 
 namespace hostile {
 
-// A thread's own; `thread` is its number.
+// Random numbers of a thread; `thread` is the thread's number.
 struct Dice {
     std::mt19937_64 engine;
     int thread;
@@ -36,10 +35,10 @@ public:
 struct SceneKind {
     const char *name;
     std::unique_ptr<Scene> (*make)();
-    int share;  // of the pieces of a round, in hundredths: what asks the machine takes its time
+    int share;  // hundredths of a round's pieces; queries of the machine are slow
 };
 
-// What each file has.
+// Return the scenes of each file.
 std::span<const SceneKind> step_scenes();     // optimizers, scalers, averages
 std::span<const SceneKind> record_scenes();   // gradients, casts, graphs
 std::span<const SceneKind> scope_scenes();    // checkpoint scopes
@@ -48,10 +47,10 @@ std::span<const SceneKind> setting_scenes();  // logs, configuration
 std::span<const SceneKind>
 memory_scenes();  // tensors, events, blocks, numbers of threads, random numbers
 
-// Several threads make their very first calls at once, each with another one; for a process that has made none.
+// Makes first calls in several threads at once, each thread with another call; for a process without earlier calls.
 void first_calls(uint64_t seed, int threads);
 
-// ---- what calls gave ------------------------------------------------------------------------------------------------
+// ---- results of calls -----------------------------------------------------------------------------------------------
 
 // Counts a failure and prints it, with the place; the first few are enough.
 __attribute__((format(printf, 3, 4))) void wrong(const char *file, int line, const char *format,
@@ -63,10 +62,10 @@ bool expect_ok(yoke_status status, const char *file, int line);
 bool expect_order(yoke_status status, const char *why, const char *file, int line);
 
 #define OK(call) ::hostile::expect_ok((call), __FILE__, __LINE__)
-// Of an object that serves one thread at a time.
+// Checks a call on an object that serves a single thread at a time.
 #define IN_TURN(call) \
     ::hostile::expect_order((call), "another thread is inside", __FILE__, __LINE__)
-// Of calls that have an order among themselves.
+// Checks a call whose success depends on the order of calls.
 #define IN_ORDER(call) ::hostile::expect_order((call), nullptr, __FILE__, __LINE__)
 #define TRUE(condition) \
     ((condition) ? true : (::hostile::wrong(__FILE__, __LINE__, "not true: %s", #condition), false))
@@ -109,10 +108,10 @@ using ReportHeld = Held<yoke_report, yoke_report_release>;
 
 // A float32 tensor of the CPU, all elements the same.
 TensorHeld full(int64_t rows, int64_t columns, double value);
-// A leaf that requires grad, with a gradient of the given value unless that is 0.
+// Returns a leaf that requires grad, with a gradient of the given value unless the value is 0.
 TensorHeld parameter(int64_t rows, int64_t columns, double value, double gradient);
 std::vector<float> values_of(yoke_tensor *tensor);
-// All elements are the same, which is returned; that of an empty one is 0.
+// Checks that all elements are equal, and returns an element; 0 for an empty tensor.
 float only_value(yoke_tensor *tensor, const char *file, int line);
 #define ONLY_VALUE(tensor) ::hostile::only_value((tensor), __FILE__, __LINE__)
 

@@ -1,5 +1,5 @@
-// Checkpoint scopes that several threads walk: what they dropped is made again by each, and what they hold is read by
-// all.
+// Checkpoint scopes walked by several threads: each thread recomputes the dropped tensors, and all read the held
+// tensors.
 #include "scene.h"
 
 #include <mutex>
@@ -20,7 +20,7 @@ yoke_checkpoint_options policy(const char *name)
     return options;
 }
 
-// relu(x @ x) @ x / kSide² in two scopes, one in the other; its gradient is 3 where x is 1.
+// Returns relu(x @ x) @ x / kSide² in two nested scopes; the gradient is 3 where x is 1.
 TensorHeld made_in_scopes(yoke_tensor *x, TensorHeld &middle)
 {
     TensorHeld product, second, scaled, sum, factor = full(1, 1, 1.0f / (kSide * kSide));
@@ -38,7 +38,7 @@ TensorHeld made_in_scopes(yoke_tensor *x, TensorHeld &middle)
     return sum;
 }
 
-// One loss that all walk and nobody frees.
+// Loss walked by all threads and never freed.
 class ScopeWalks final : public Scene {
 public:
     void piece(Dice &dice) override
@@ -74,7 +74,7 @@ private:
     std::atomic<int64_t> walks_{0};
 };
 
-// Losses over one scope, which the first walk through it frees; the next threads get a new one.
+// Losses over a common scope, which the first walk frees; the next threads get a new scope.
 class FreedScopes final : public Scene {
 public:
     void piece(Dice &) override
@@ -107,8 +107,8 @@ private:
     TensorHeld trunk_;
 };
 
-// The losses of one budget's forwards, which all walk and report on; who begins the next one while another thread has
-// it open is refused.
+// Losses of a budget's forwards, which all threads walk and report on. If a thread begins the next forward while
+// another thread has a forward open, the call is refused.
 class BudgetForwards final : public Scene {
 public:
     BudgetForwards() { begin_next(); }

@@ -1,5 +1,5 @@
-// Logs and configuration: callbacks come, hear lines and go while others speak; each is dropped once, after its last
-// line.
+// Logs and configuration: callbacks are added, receive lines and are removed while other threads log. Each is dropped
+// once, after its last line.
 #include "scene.h"
 
 #include <cstring>
@@ -13,9 +13,9 @@ namespace {
 
 struct Listener {
     std::atomic<int64_t> lines{0}, drops{0}, id{0};
-    std::string own;  // what a line that it must hear holds
+    std::string own;  // text of a line for this listener
     std::atomic<int64_t> own_lines{0};
-    bool leaves = false;  // takes itself away at its first line
+    bool leaves = false;  // removed by the first line
 };
 
 void listen(void *user, int32_t level, const char *message)
@@ -24,7 +24,7 @@ void listen(void *user, int32_t level, const char *message)
     TRUE(listener.drops == 0 && level >= YOKE_LOG_ERROR && level <= YOKE_LOG_DEBUG);
     ++listener.lines;
     if (!listener.own.empty() && std::strstr(message, listener.own.c_str())) ++listener.own_lines;
-    // No lock is held here, so that a callback may call what it likes.
+    // No lock is held here, so a callback may make any call.
     const char *value = nullptr;
     OK(yoke_config_get("YOKE_LOG", &value));
     if (const int64_t id = listener.leaves ? listener.id.exchange(0) : 0)
@@ -36,7 +36,7 @@ void drop(void *user)
     ++static_cast<Listener *>(user)->drops;
 }
 
-// Has a line said: that a spec takes the CPU is told once for each, and this one is new.
+// Causes a log line: a device opened on the CPU is reported once for each spec, and this spec is new.
 void speak(const std::string &spec)
 {
     DeviceHeld device;
@@ -54,7 +54,7 @@ public:
             case 0:
                 OK(yoke_log_set_callback(listen, &listener, drop));
                 return;
-            case 1: {  // it takes itself away, or is taken
+            case 1: {  // the listener removes itself, or is removed
                 int64_t id = 0;
                 listener.leaves = true;
                 OK(yoke_log_add_callback(listen, &listener, drop, &id));
@@ -75,7 +75,7 @@ public:
                 return;
             }
             case 3:
-                listener.drops = 1;  // it was never given
+                listener.drops = 1;  // not added in this case
                 speak(spec);
                 return;
             default: {
@@ -106,7 +106,7 @@ private:
     std::deque<Listener> listeners_;
 };
 
-// A key that only the CUDA module uses may be set for as long as that is not there.
+// A key that only the CUDA module uses. As long as the module is not loaded, the key may be set.
 class Settings final : public Scene {
 public:
     void piece(Dice &dice) override

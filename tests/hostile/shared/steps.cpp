@@ -43,8 +43,8 @@ bool same_values(yoke_tensor *a, yoke_tensor *b)
            std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
 }
 
-// Looks into an optimizer as a host does that shows or saves it. What it is shown may be stepped meanwhile, so its
-// values are not read.
+// Looks into an optimizer, like a host program that shows or saves the optimizer. Another thread may step the
+// optimizer meanwhile, so values are not read.
 void look_into(yoke_optimizer *optimizer, Rule rule, Dice &dice)
 {
     TensorHeld held;
@@ -182,7 +182,8 @@ private:
     std::atomic<int64_t> steps_{0}, added_{0};
 };
 
-// One scaler and one optimizer, which others step past it. Its scale is 1 and stays, so that gradients do.
+// A scaler and an optimizer that other threads also step without the scaler. The scale stays 1, so gradients stay
+// equal.
 class Scaling final : public Scene {
 public:
     Scaling()

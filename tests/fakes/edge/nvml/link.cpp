@@ -78,7 +78,7 @@ Return remote(const Scenario &all, const Gpu &gpu, uint link, PciInfo *out)
 {
     if (!is_active(gpu, link)) return kNotSupported;
     const int peer = peer_of(all, gpu, link);
-    uint bus = 5 + link % 4, function = 0;  // one of four switches
+    uint bus = 5 + link % 4, function = 0;  // bus of a switch, with four switches in all
     if (peer >= 0) {
         const std::string address = all.gpus[static_cast<size_t>(peer)].text("pci");
         sscanf(address.c_str(), "%*x:%x:%x", &bus, &function);
