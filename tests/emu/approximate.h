@@ -8,7 +8,7 @@
 
 namespace yoke::emu {
 
-// .ftz: what is below the normal numbers is 0 of its sign.
+// .ftz: a number below the normal numbers becomes 0 of equal sign.
 inline float flushed(float x)
 {
     return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;

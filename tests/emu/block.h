@@ -1,4 +1,4 @@
-// A block of threads while it runs, as the files of the emulation share it.
+// A block of threads during its run, for the files of the emulation.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace yoke::emu {
 
 enum class State { kReady, kAtBarrier, kInWarp, kEnded };
 
-// What a warp lane brings to a meeting of its warp. Votes and shuffles order no memory; only a barrier does.
+// Kind of an operation in which a warp's lanes meet. Votes and shuffles order no memory; only a barrier does.
 enum class Purpose { kBarrier, kVote, kShuffle, kMatrices, kProduct };
 struct Meeting {
     const char *place = nullptr;
@@ -29,17 +29,17 @@ struct Meeting {
 
 using Clock = std::array<unsigned, kWarp>;
 
-// What a warp lane brought to the last two products of matrices: others may still read the older one.
+// Factors of a warp lane for the last two products of matrices. Other lanes may still read the older factors.
 struct Products {
     Factors factors[2];
     unsigned count = 0;
 };
 
-// Copies that a warp lane began and has not waited for, in the order of their beginning.
+// Copies that a warp lane has begun and not waited for, in the order of the calls.
 struct Copies {
     std::vector<std::function<void()>> all;
     size_t older = 0,
-           closed = 0;  // of them in groups before the last one that was closed, and in groups
+           closed = 0;  // number of copies in groups before the last closed group, and in groups at all
 
     void arrive(size_t count)
     {
@@ -61,9 +61,10 @@ struct WarpLane {
     Products products;
     Copies copies;
     Clock
-        known{};  // up to which barrier of its warp's lanes, its own among them, all that they did is ordered before it
+        known{};  // for each lane of the warp, this one too: number of the last barrier whose earlier work is ordered before this lane
 
-    // As another thread: most blocks are of threads that do little, so what is written before it is read stays.
+    // Begins as another thread. Most blocks have threads that do little, so fields stay that are written before they
+    // are read.
     void begin(const Thread &as)
     {
         thread = as;
@@ -76,24 +77,24 @@ struct WarpLane {
     }
 };
 
-// Who touched an element of shared memory since the block's last barrier: of one kind of access which warps, and of the
-// last of these the warp lanes, each with its own time. With these every conflict is seen: conflicts of two warps by
-// the warps, of one warp by its warp lanes.
+// Warps and warp lanes that touched an element of shared memory since the block's last barrier, for one kind of
+// access. Lanes are kept for the last warp only, each with a time. This shows every conflict: between two warps by
+// the warps, within a warp by its lanes.
 struct Visitors {
     unsigned warps = 0, warp_lanes = 0;
     int warp = -1;
-    Clock times;  // of those in warp_lanes
+    Clock times;  // times of warp_lanes
 };
 struct Touches {
     unsigned block_time = ~0u;
-    int writer = -1;  // the last one: an earlier one was ordered before it
+    int writer = -1;  // only the last writer, which earlier writers precede
     unsigned writer_time = 0;
     Visitors readers, adders;
 };
 
 struct Array {
     std::vector<char> bytes;
-    size_t unit = 0;  // bytes that one record of touches is for
+    size_t unit = 0;  // bytes for each record of touches
     std::vector<Touches> touches;
 };
 
@@ -103,9 +104,9 @@ struct Block {
     Grid grid;
     std::vector<WarpLane> warp_lanes;
     std::vector<size_t>
-        pass;  // warp lanes of the warp that runs now and have not begun, the next one last
+        pass;  // warp lanes of the current warp that have not begun, the next lane last
     std::vector<std::vector<Meeting>>
-        meetings;  // of each warp, by warp lane: what was brought to the last one
+        meetings;  // for each warp, by warp lane: the last `Meeting`
     std::map<const void *, Array> arrays;
     size_t dynamic_bytes = 0;
     unsigned time = 0;
@@ -135,7 +136,8 @@ inline int warp_of(const WarpLane &warp_lane)
     return warp_lane.thread.number / kWarp;
 }
 
-// What each lane of the whole warp brings, once all of them have come. It stays until they next meet.
+// Gathers a value of each lane in the whole warp, once all lanes have come. The result stays until the lanes' next
+// operation.
 using Gathered = std::array<uint64_t, kWarp>;
 Gathered gather(const char *place, Purpose purpose, uint64_t mine);
 

@@ -1,4 +1,5 @@
-// What the compiler calls where an index is beyond an array of known length (-fsanitize=bounds): one more finding.
+// Handler for an index beyond an array of known length (-fsanitize=bounds), which the compiler calls: one more
+// finding.
 #include <cstdio>
 #include <cstdlib>
 
@@ -6,7 +7,7 @@
 
 namespace {
 
-// As the compiler lays it out in front of what else it tells.
+// First part of the compiler's data about an index.
 struct SourceLocation {
     const char *file;
     uint32_t line, column;

@@ -1,4 +1,5 @@
-// Where the counts of lines go: objects that the compiler cache shares between clones cannot know it.
+// Folder for the counts of lines. Objects cannot name the folder, because the compiler cache shares objects between
+// clones.
 #include <cstdlib>
 
 namespace yoke::emu {

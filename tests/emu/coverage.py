@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Which lines of the CUDA kernels the tests over the emulation have run: coverage.py BUILD [--lines].
+"""Shows the lines of the CUDA kernels that the tests over the emulation have run: coverage.py BUILD [--lines].
 
-The emulated module of BUILD counts the lines of kernels/cuda/ops/*.cu and *.cuh that it runs, and each program that ends
-adds its counts to those in BUILD/tests/emu. The table has the files of the smallest share last, then the whole. --lines
-names what did not run. Exit status 1 where less ran than has to.
+The emulated module of BUILD counts the lines of kernels/cuda/ops/*.cu and *.cuh that it runs. Each program adds its counts at its
+end to the counts in BUILD/tests/emu. The table has the files with the smallest share last, then the whole. --lines names the
+lines that did not run. Exit status 1 if the share is too small.
 """
 import argparse
 import collections
@@ -19,7 +19,7 @@ PERCENT_OF_ALL, PERCENT_OF_FILE = 95, 90
 
 
 def counts_in(notes, counts):
-    """What gcov tells of one object, whose notes the compiler left; without counts, nothing of it ran."""
+    """Returns gcov's data on an object with the compiler's notes. Without counts, no part of the object has run."""
     with tempfile.TemporaryDirectory() as beside:
         shutil.copy(notes, beside)
         if counts:

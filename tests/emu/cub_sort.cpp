@@ -1,4 +1,4 @@
-// kernels/cuda/ops/cub_sort.h without CUB, which compiles as CUDA alone: a kernel of one thread.
+// kernels/cuda/ops/cub_sort.h without CUB, because CUB compiles only as CUDA: a kernel of a single thread.
 #include "kernels/cuda/ops/cub_sort.h"
 
 #include <algorithm>

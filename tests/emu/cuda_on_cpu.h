@@ -1,5 +1,5 @@
-// The language of CUDA kernels as plain C++: what nvcc knows by itself, over the emulation in emu.h. It is included
-// before everything else when a .cu file is compiled for the CPU.
+// The language of CUDA kernels as plain C++: the names that nvcc knows, over the emulation in emu.h. This header is
+// included first when a .cu file is compiled for the CPU.
 #pragma once
 
 #define YOKE_EMULATED 1
@@ -57,8 +57,8 @@ inline int popcount(unsigned x)
 #define __popc(x) ::yoke::emu::popcount(x)
 #define __umulhi(a, b) ((unsigned)(((unsigned long long)(a) * (b)) >> 32))
 
-// Blocks run one after another in one thread of the host, so plain code is atomic; of other host threads' launches
-// only those on memory of their own may run meanwhile.
+// Blocks run one after another in a host thread, so plain code is atomic. Launches of other host threads may run
+// meanwhile only if they use other memory.
 template <class T>
 inline T atomicAdd(T *p, T x)
 {

@@ -42,7 +42,7 @@ void yield()
     __builtin_unreachable();
 }
 
-// A thread that never waits leaves its fiber to the next one of its warp.
+// Runs threads on this fiber. A thread that never waits leaves its fiber to the next thread of its warp.
 void run_threads()
 {
     for (;;) {
@@ -90,7 +90,7 @@ void note(const char *place, const char *format, ...)
     va_end(args);
 }
 
-// Lets a warp lane run until it waits or ends, and after it those that have not begun.
+// Runs a warp lane until the lane waits or ends. Lanes that have not begun may run after it on the same fiber.
 void resume(Block &block, WarpLane &warp_lane)
 {
     enter(warp_lane);
@@ -103,7 +103,7 @@ void resume(Block &block, WarpLane &warp_lane)
         g_spare.emplace_back(std::exchange(g_warp_lane->fiber, nullptr));
 }
 
-// The warp lanes of a mask have met at a barrier: what each of them knew is known to all of them, and to no other.
+// Merges the knowledge of the warp lanes in a mask, which have met at a barrier. Other lanes learn no part of it.
 void order(Block &block, size_t first, size_t last, unsigned mask)
 {
     Clock all{};
@@ -120,7 +120,8 @@ void order(Block &block, size_t first, size_t last, unsigned mask)
     });
 }
 
-// Frees the warp lanes of a warp whose meeting is complete: all that the mask names are there, for the same purpose.
+// Frees the warp lanes of a warp when their operation is complete: all lanes of the mask have come, for a common
+// purpose.
 bool complete_meeting(Block &block, size_t warp)
 {
     const auto [first, last] = warp_lanes_of(block, warp);
@@ -153,7 +154,7 @@ bool complete_meeting(Block &block, size_t warp)
     return any;
 }
 
-// All threads that have not ended stand at one barrier.
+// Completes a barrier if all threads that have not ended wait at a barrier.
 bool complete_barrier(Block &block)
 {
     const char *place = nullptr;
@@ -188,7 +189,7 @@ void tell_deadlock(Block &block)
     }
 }
 
-// Lets every warp lane of a warp run that can, in an order of its own. True if any did.
+// Runs every ready warp lane of a warp, in a random order. Returns true if any lane ran.
 bool run_warp(Block &block, size_t warp, bool &left)
 {
     const auto [first, last] = warp_lanes_of(block, warp);
@@ -226,7 +227,7 @@ void run_block(Block &block)
         tell_deadlock(block);
         break;
     }
-    for (WarpLane &warp_lane : block.warp_lanes) {  // of a block that was abandoned
+    for (WarpLane &warp_lane : block.warp_lanes) {  // lanes of an abandoned block
         delete warp_lane.fiber;
         warp_lane.fiber = nullptr;
     }

@@ -1,16 +1,20 @@
-// Blocks of CUDA threads on the CPU: every thread is a fiber that runs until it meets a barrier or ends.
+// Blocks of CUDA threads on the CPU: every thread is a fiber that runs until it comes to a barrier or ends.
 //
-// What is held against a kernel, each with the place in its source: a barrier that some threads of a block never reach
-// or that they reach in different places; a shuffle whose mask names warp lanes that do not come; two threads at the
-// same element of shared memory, one of them writing, with no barrier between (a shuffle is none; one of some warp
-// lanes orders those alone); more shared memory, arrays and the launch's together, than a block may have; an index
-// beyond a shared array, or beyond one of a thread's own; a vector access that is not aligned; bytes written behind an
-// operand. The launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN
-// before each block. Reads beyond global memory are AddressSanitizer's to find; what blocks do to each other there is
-// looked for where that is asked for (races.h).
+// The emulation reports these findings, each with the place in the kernel's source:
+//  * a barrier that some threads of a block never reach, or that threads reach in different places;
+//  * a shuffle whose mask names warp lanes that do not come;
+//  * two threads at an element of shared memory, with a write and without a barrier between. A shuffle is no barrier;
+//    a barrier of some warp lanes orders only these lanes;
+//  * more shared memory, arrays and the launch's together, than a block may have;
+//  * an index beyond a shared array, or beyond a thread's own array;
+//  * a vector access that is not aligned;
+//  * bytes written behind an operand.
+// The launch then fails, with the finding on stderr, and so does the program. Shared memory is filled with NaN before
+// each block. AddressSanitizer finds reads beyond global memory. Conflicts of blocks in global memory are searched on
+// request (races.h).
 //
-// Warps of a block and warp lanes of a warp run in a random order (YOKE_EMU_SEED), blocks too, so that what happens to
-// work in one order is found out.
+// Warps of a block and warp lanes of a warp run in a random order (YOKE_EMU_SEED), and so do blocks. This finds
+// kernels that work by chance in a single order.
 #pragma once
 
 #include <driver_types.h>
@@ -27,7 +31,7 @@ namespace yoke::emu {
 
 constexpr int kWarp = 32;
 
-// The thread that runs now, and the block and grid that it is of.
+// The running thread, and its block and grid.
 struct Thread {
     uint3 index;
     int number;  // in the block
@@ -39,7 +43,7 @@ struct Grid {
 extern constinit thread_local const Thread *g_thread;
 extern constinit thread_local const Grid *g_grid;
 
-// ---- launches ---------------------------------------------------------------------------------------------------
+// ---- launches -------------------------------------------------------------------------------------------------------
 
 // Is told when a block, by its number, has ended.
 class Watcher {
@@ -50,15 +54,15 @@ protected:
     ~Watcher() = default;
 };
 
-// Runs `kernel` in every thread of every block, in an order of chance or the opposite of that. False, with the finding
-// on stderr, if something was held against it.
+// Runs `kernel` in every thread of every block, in a random order or in the opposite order. Returns false, with the
+// finding on stderr, if there is a finding.
 bool run(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
          const std::function<void()> &kernel, Watcher *watcher = nullptr, bool backwards = false);
 
-// The same as a launch of the runtime that tests link in place of CUDA's: ordered on the stream of its op's record,
-// refused as CUDA would. Bytes behind the operands that the op writes must stay as they are.
-// Its arguments are the `bytes` at `arguments`: what they point to is what the kernel uses. `function` is the kernel as
-// it stands in the source, or null for what stands in for a library's.
+// Launches a kernel through the fake runtime: ordered on the stream of the op's record, and refused if CUDA would
+// refuse the launch. Bytes behind the operands that the op writes must not change.
+// The kernel's arguments are the `bytes` at `arguments`; the kernel uses the memory to which they point. `function`
+// is the kernel in the source, or null for a replacement of a library's kernel.
 cudaError_t launch(const char *name, const void *function, const yoke_launch *record, dim3 grid,
                    dim3 block, size_t shared_bytes, const void *arguments, size_t bytes,
                    std::function<void()> kernel);
@@ -72,20 +76,21 @@ cudaError_t launch(const char *name, const void *function, const yoke_launch *re
 // YOKE_EMU_THREADS, or the usual number.
 int block_size(int usual);
 
-// Tells of a finding and ends the thread that made it; the block is abandoned.
+// Reports a finding and ends the thread that made the finding; the block is abandoned.
 [[noreturn]] void report(const char *place, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// ---- barriers and shuffles -----------------------------------------------------------------------------------------
+// ---- barriers and shuffles ------------------------------------------------------------------------------------------
 
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
 void block_barrier(const char *place);
-// A barrier that gives each thread whether any of them brought true.
+// Waits at a barrier, and returns to each thread whether any thread brought true.
 bool block_vote(const char *place, bool vote);
 void warp_barrier(const char *place, unsigned mask = kWholeWarp);
 
-// Gives `bytes` at `mine` to the warp lanes of the mask and takes those of `warp_lane`, after all of them have come.
+// Gives `bytes` at `mine` to the warp lanes of the mask and takes the bytes of `warp_lane`, after all lanes have
+// come.
 void exchange(const char *place, unsigned mask, const void *mine, void *theirs, size_t bytes,
               int warp_lane);
 unsigned ballot(const char *place, unsigned mask, bool vote);
@@ -103,7 +108,8 @@ T shuffle_from(const char *place, unsigned mask, T value, int warp_lane)
     return result;
 }
 
-// As CUDA defines them: a warp lane beyond its part of `width` warp lanes gives the caller's own value.
+// Shuffles as CUDA defines them: for a lane beyond the caller's part of `width` lanes, the result is the caller's own
+// value.
 template <class T>
 T shuffle(const char *place, unsigned mask, T value, int from, int width = kWarp)
 {
@@ -131,8 +137,8 @@ T shuffle_down(const char *place, unsigned mask, T value, unsigned distance, int
 
 // ---- shared memory --------------------------------------------------------------------------------------------------
 
-// The memory of one array of the block, made when the first thread asks. `tag` is its declaration; null means the
-// dynamic array, whose size is the launch's.
+// Memory of an array of the block, made when the first thread asks. `tag` is the declaration; null means the dynamic
+// array, whose size comes from the launch.
 struct SharedArray {
     char *data;
     size_t count;
@@ -142,7 +148,7 @@ SharedArray shared_array(const char *place, const void *tag, size_t size, size_t
 enum class Access { kRead, kWrite, kAdd };  // adding as atomicAdd does, for which threads may meet
 void note_access(const char *place, const SharedArray &array, size_t element, Access access);
 
-// An array of shared memory that notes who touches what.
+// Array of shared memory that records all accesses.
 template <class T>
 class Shared {
 public:
@@ -183,7 +189,7 @@ public:
         return Element(*this, (size_t)i);
     }
 
-    // As atomicAdd does: threads may meet there, but none that reads or writes.
+    // Adds as atomicAdd does: threads may add at the same time, but must not read or write there.
     T add(int64_t i, T x) const
     {
         if (i < 0 || (size_t)i >= array_.count)

@@ -49,7 +49,7 @@ Fiber::~Fiber()
 {
     if (!stack_) return;
 #ifdef YOKE_EMU_ASAN
-    // What was left for good still has its marks around its variables; the next stack may come to lie here.
+    // A stack abandoned for good still has marks around its variables; the next stack may lie here.
     ASAN_UNPOISON_MEMORY_REGION(stack_, kStackBytes + kGuard);
 #endif
     munmap(stack_, kStackBytes + kGuard);

@@ -1,4 +1,4 @@
-// A stack with a function on it that can be left and entered again.
+// Stack for a function that can be left and entered again.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@ namespace yoke::emu {
 
 class Fiber {
 public:
-    Fiber() = default;  // without a stack of its own: whoever runs now, once it switches away
+    Fiber() = default;  // without a stack: stands for the code that runs now, after a switch
     ~Fiber();
     Fiber(const Fiber &) = delete;
     Fiber &operator=(const Fiber &) = delete;
 
     // Makes the next switch to this fiber call `body`, which never returns.
     void start(void (*body)());
-    // Leaves this fiber, which is the running one, for another.
+    // Leaves this fiber, which must be the running fiber, for another.
     void switch_to(Fiber &other);
-    // The same for the last time: start() may follow.
+    // Leaves this fiber for the last time: start() may follow.
     void end_into(Fiber &other);
 
 private:

@@ -1,4 +1,4 @@
-// A launch as the fake runtime sees it: one more piece of work on a stream.
+// A launch from the view of the fake runtime: a piece of work on a stream.
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -15,8 +15,8 @@ namespace yoke::emu {
 
 namespace {
 
-// A test may take the error of a finding for one that it expects, or never ask. Its program fails all the same.
-// The fake runtime does one piece of work at a time, so this needs no lock.
+// Verdict on the program. A test may take a finding's error for an expected error, or never read the error. The
+// program fails in any case. The fake runtime does a single piece of work at a time, so no lock is needed.
 struct Verdict {
     int findings = 0;
     const char *first = "";
@@ -91,7 +91,7 @@ cudaError_t launch(const char *name, const void *function, const yoke_launch *re
                  new Work{name, grid, block, shared_bytes, std::move(kernel), Untouched(record),
                           operands_of(record)},
                  arguments, bytes);
-    return cudaGetLastError();  // as after <<<>>>: of this launch, or what nobody asked for before it
+    return cudaGetLastError();  // as after <<<>>>: this launch's error, or an unread earlier error
 }
 
 int block_size(int usual)

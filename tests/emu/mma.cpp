@@ -51,7 +51,8 @@ void multiply_add(const Factors &own, float (&sum)[4])
         const int row = lane / 4, below = i / 2, column = lane % 4 * 2 + i % 2;
         double total = 0;
         for (int k = 0; k < 16; k++) {
-            // Lane 4 * row has the first two of each eight elements of the row, its neighbours the next ones.
+            // Lane 4 * row has the first two of each eight elements of the row; its neighbours have the next
+            // elements.
             const int pair = k % 8 / 2, later = k / 8, one = k % 2;
             total += (double)of(row * 4 + pair).a[later * 4 + below * 2 + one] *
                      (double)of(column * 4 + pair).b[later * 2 + one];

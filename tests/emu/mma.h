@@ -1,6 +1,6 @@
-// What kernels/cuda/ops/mma.cuh has instead of PTX: copies to shared memory that arrive late, loads of small matrices
-// by a warp, and products of matrices, whose parts lie in its lanes as the PTX ISA draws them for ldmatrix and
-// mma.m16n8k16 ("Matrix Fragments for mma.m16n8k16").
+// Replacement for the PTX in kernels/cuda/ops/mma.cuh: copies to shared memory that arrive late, loads of small
+// matrices by a warp, and products of matrices. Their parts lie in the warp's lanes as the PTX ISA draws them for
+// ldmatrix and mma.m16n8k16 ("Matrix Fragments for mma.m16n8k16").
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ void wait_for_copies();
 void close_copies();
 void wait_for_older_copies();
 
-// The element of shared memory is NaN until the thread has waited; it is written when the copy begins and when it
-// ends, so that who reads it between two barriers that do not enclose both is found.
+// Begins a copy to an element of shared memory. Until the thread has waited, the element is NaN. The copy counts as a
+// write at its beginning and at its end. So a reader between two barriers that do not enclose both is found.
 template <class T>
 void copy_async(const Shared<T> &room, int64_t i, const void *from, bool there)
 {
@@ -37,7 +37,8 @@ void copy_async(const Shared<T> &room, int64_t i, const void *from, bool there)
 
 // ---- matrices -------------------------------------------------------------------------------------------------------
 
-// The elements that the warp's lanes name, each the row of one of four matrices: lane 8 * m + r row r of matrix m.
+// Gathers the elements that the warp's lanes name, each a row of one of four matrices: lane 8 * m + r names row r of
+// matrix m.
 std::array<int64_t, kWarp> gather_rows(int64_t mine);
 
 template <class T>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Would the tests notice a wrong kernel?  mutants.py BUILD [--sanitized BUILD] [--all | --sample N] [--seed S] [FILE…]
+"""Checks whether the tests notice a wrong kernel.  mutants.py BUILD [--sanitized BUILD] [--all | --sample N] [--seed S] [FILE…]
 
 Makes mutants of kernels/cuda/ops/*.cu and *.cuh: a barrier left out, a comparison shifted, two strides exchanged, a "+ 1"
-dropped. All of them are compiled into one emulated module, which is one of them or none at run time; a first run of the
-Python tests tells which test runs which place, and each mutant then meets the tests that run its place until one fails.
-A build with AddressSanitizer makes a second module, on which survivors run again: there an overrun shows.
-What decides while compiling is compiled alone. Mutants that change nothing are listed in equivalent_mutants.txt, each
-with its reason. The exit status is 1 if less than 90 % are caught.
+dropped. All mutants are compiled into one emulated module, which at run time is a single mutant or none. A first run of the
+Python tests finds the tests that run each place. Each mutant then runs the tests of its place until a test fails. A build with
+AddressSanitizer makes a second module for survivors, because there an overrun shows. A mutant that takes effect during
+compilation is compiled alone. Mutants without any effect are listed in equivalent_mutants.txt, each with a reason. The exit
+status is 1 if less than 90 % are caught.
 """
 import argparse
 import collections
@@ -29,8 +29,8 @@ PYTHON = ROOT / "tests/python"
 TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
          *(PYTHON / f"test_{name}.py" for name in
            "autocast grad_scaler graph indexing index_select optim optim_lists".split())]
-# As in CMakeLists.txt: all tests as they are, then with memory of its own for every block, under the sanitizers if
-# there is a module for that, and some of them on other devices.
+# Passes as in CMakeLists.txt: first all tests, then with separate memory for every block, under the sanitizers if
+# there is such a module, and then some tests on other devices.
 WATCHED = dict(YOKE_NO_CACHING="1")
 PASSES = [(None, {}), (None, WATCHED)] + [
     ("apart conv index lengths loss matmul norm pointwise random reduce rows sort values".split(),
@@ -68,7 +68,7 @@ class Bench:
             return lines
 
     def records(self, tests, jobs):
-        """What each test runs; of a test file that did not change since, what was found then."""
+        """Returns the places that each test runs. For an unchanged test file, earlier results are used."""
         helpers = [p for p in sorted(PYTHON.iterdir()) if p.is_file() and not p.name.startswith("test_")]
         shared = digest([self.folder / "libyoke_cuda.so", self.build / "lib/libyoke.so", *helpers])
         kept = {path: self.folder / f"{path.stem}-{digest([path], shared)}.jsonl" for path in tests}
@@ -95,7 +95,9 @@ def digest(paths, begin=""):
 
 
 def sanitized_bench(build, mutants, jobs):
-    """The same module in a build with AddressSanitizer, whose runtime goes first into Python, which knows none."""
+    """Returns a bench for a module built with AddressSanitizer. The sanitizer's runtime must be preloaded into Python, which is
+    built without it.
+    """
     module = Module(build)
     module.build_all(mutants, jobs)
     runtime = " ".join(module.file_of_compiler(name) for name in ("libasan.so", "libstdc++.so"))
@@ -109,7 +111,7 @@ class Judge:
         self.verdicts = {}
 
     def look(self, records):
-        """{place: tests that run it}, {file: tests that run a place of it}, each as [test, seconds]."""
+        """Sets {place: tests that run the place} and {file: tests that run a place of the file}, each test as [test, seconds]."""
         self.of_place, of_file = collections.defaultdict(list), collections.defaultdict(dict)
         for line in records:
             for number in line["ran"]:
@@ -123,8 +125,9 @@ class Judge:
         print(f"{verdict:16} {mutant}" + (f"  [{by}]" if by else ""), flush=True)
 
     def meet(self, jobs, library=None):
-        """Each job's mutant, of a library of its own or of those that hold all, meets its tests: those that survive
-        meet some of them again in the next pass."""
+        """Runs the tests of each job's mutant, in a library of its own or in the common library. Survivors run some of the tests
+        again in the next pass.
+        """
         for files, variables in PASSES:
             if files:
                 names = {f"tests/python/test_{name}.py" for name in ("optim", *(f"ops_{file}" for file in files))}
@@ -144,7 +147,7 @@ class Judge:
             jobs = [job for job in jobs if job["number"] in survivors]
 
     def together(self, mutants):
-        """Mutants of the module that holds all of them."""
+        """Judges mutants of the common module."""
         self.meet([dict(number=m.number, file=m.path.name, tests=self.of_place[m.number]) for m in mutants])
 
     def alone(self, mutant):

@@ -25,7 +25,7 @@ constexpr int kNobody = -1;
 // A page that a block of the launch has written.
 struct Page {
     unsigned char before[kPage];   // the launch
-    unsigned char entered[kPage];  // when the block that runs now wrote to it first
+    unsigned char entered[kPage];  // at the first write of the running block
     unsigned char first[kPage];    // after the first run
     int writers[kPage];            // the last block that changed the byte
     bool has_first = false;
@@ -55,8 +55,8 @@ public:
         std::sort(memory_.begin(), memory_.end(),
                   [](const Span &a, const Span &b) { return a.begin < b.begin; });
     }
-    // The handler's: whether it was the watch that kept a write away. The first write of a block opens the page to it.
-    // It is the kernel's own instruction that was stopped, none of the allocator's: memory may be allocated here.
+    // Returns whether the watch blocked a write; called by the handler. A block's first write opens the page to the
+    // block. The blocked instruction belongs to the kernel, not to the allocator, so memory may be allocated here.
     bool open(char *place)
     {
         if (!span_of(place)) return false;
@@ -77,7 +77,7 @@ public:
         for (const auto &[at, page] : pages_) std::fill_n(page->writers, kPage, kNobody);
         close_all(PROT_READ);
     }
-    // A block has ended: what it has changed.
+    // Notes the changes of a block that has ended.
     void end_block(int block) override
     {
         for (char *at : open_) {
@@ -88,7 +88,7 @@ public:
         }
         open_.clear();
     }
-    // Between the runs: what the first one left is kept, and the memory is as it was.
+    // Keeps the results of the first run, and restores the memory for the second run.
     void end_first_run()
     {
         close_all(PROT_READ | PROT_WRITE);
@@ -176,7 +176,7 @@ private:
     bool failed_ = false;
 };
 
-// The launch that runs now. The fake runtime does one piece of work at a time.
+// Watch of the running launch. The fake runtime does a single piece of work at a time.
 Watch *g_watch = nullptr;
 struct sigaction g_before;
 
@@ -186,11 +186,11 @@ void on_fault(int number, siginfo_t *info, void *context)
     if (g_before.sa_flags & SA_SIGINFO) return g_before.sa_sigaction(number, info, context);
     if (g_before.sa_handler != SIG_DFL && g_before.sa_handler != SIG_IGN)
         return g_before.sa_handler(number);
-    signal(SIGSEGV, SIG_DFL);  // and the instruction faults again
+    signal(SIGSEGV, SIG_DFL);  // the instruction faults again
 }
 
-// While it lives writes to pages that are kept from writing come to the launch's watch. On a stack of its own, for a
-// fiber's is short.
+// Handler that passes writes to protected pages to the launch's watch, for its lifetime. The handler has its own
+// stack, because a fiber's stack is short.
 class Handler {
 public:
     explicit Handler(Watch &watch) : stack_(kBytes)

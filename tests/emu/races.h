@@ -1,15 +1,15 @@
 // Races of a launch's blocks on global memory.
 //
-// With YOKE_EMU_RACES=1 every launch runs twice over the same memory, its blocks in one order and then in the opposite
-// one. Pages are kept from writing, so that the first write of a block to each is seen; what it has changed is known to
-// the byte when the block has ended. Held against a kernel, wherever two blocks of a launch meet without an atomic:
-//  * a byte that both of them change;
-//  * a byte that is another one when the order of blocks is: what one has written another has read, or written over.
+// With YOKE_EMU_RACES=1 every launch runs twice over the same memory, with its blocks in an order and then in the
+// opposite order. Pages are write-protected, so the first write of a block to each page is seen. At the block's end,
+// the changed bytes are known. If two blocks of a launch use a byte without an atomic, there is a finding for:
+//  * a byte that both blocks change;
+//  * a byte whose value depends on the order of blocks: a block has read or overwritten a byte of another block.
 //
-// Not seen: a write that changes nothing (that of one value by two blocks among them), and a read on which nothing
-// depends. Of a launch with atomics on global memory only the first is held against it, bytes of its atomics aside:
-// what it leaves may well depend on who came first (places in a table, links of a list), and be right all the same.
-// It costs a launch its double and some 5 microseconds for each page that a block writes.
+// Two cases are not seen: a write that changes no byte (for example, two blocks write equal values), and a read
+// without effect. For a launch with atomics on global memory, only the first finding counts, without the bytes of the
+// atomics. The result of such a launch may depend on the order (places in a table, links of a list) and still be
+// right. The check doubles the cost of a launch, and adds some 5 microseconds for each page that a block writes.
 #pragma once
 
 #include <vector_types.h>
@@ -20,7 +20,7 @@
 
 namespace yoke::emu {
 
-// Memory that belongs to nobody else down to its last page.
+// Memory up to whole pages that no other block of memory shares.
 struct Span {
     char *begin;
     size_t bytes;
@@ -34,7 +34,7 @@ bool run_watched(const char *name, const std::vector<Span> &memory,
                  const std::vector<Span> &operands, dim3 grid, dim3 block, size_t shared_bytes,
                  const std::function<void()> &kernel);
 
-// Of an atomic of the kernel that runs now.
+// Notes an atomic of the running kernel.
 void note_atomic(const void *place, size_t bytes);
 
 }  // namespace yoke::emu

@@ -20,7 +20,7 @@ FILE *file()
     return opened;
 }
 
-// Where a function lies within the library that it is of.
+// Returns the offset of a function within its library.
 size_t offset_of(const void *function)
 {
     Dl_info info{};

@@ -1,7 +1,7 @@
-// Launches written down instead of run: what benchmarks/roofline follows through a kernel's machine code.
+// Launches recorded instead of run, for benchmarks/roofline, which follows them through a kernel's machine code.
 //
-// With YOKE_EMU_RECORD=<file> each launch becomes a line of JSON there, with its parameters as CUDA lays them out, and
-// nothing runs: the results are whatever stood in their memory.
+// With YOKE_EMU_RECORD=<file> each launch becomes a line of JSON in the file, with the parameters in CUDA's layout.
+// No kernel runs, so results are the former contents of their memory.
 #pragma once
 
 #include <vector_types.h>

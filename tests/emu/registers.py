@@ -1,6 +1,6 @@
-"""What the compiler gave the kernels, for the fake runtime: `registers.py EMULATED MODULE ARCH FILE COMMAND...` writes FILE, of
-what cuobjdump tells of MODULE (libyoke_cuda.so), at the places that the kernels have in EMULATED (the module with its kernels
-emulated), and runs COMMAND with FAKE_CUDA_REGISTERS naming it. A launch that no multiprocessor could hold is then refused.
+"""The compiler's figures for the kernels, for the fake runtime: `registers.py EMULATED MODULE ARCH FILE COMMAND...` writes FILE from
+cuobjdump's output on MODULE (libyoke_cuda.so). Places are the kernels' places in EMULATED (the module with emulated kernels).
+Then COMMAND runs with FAKE_CUDA_REGISTERS naming FILE. A launch that no multiprocessor could hold is then refused.
 """
 import collections
 import os
@@ -17,8 +17,10 @@ SKIPPED = 77  # exit status: a tool is missing
 
 
 def key(name):
-    """What g++ and nvcc call a kernel alike: without the file of an unnamed namespace, and up to a template's arguments, since
-    they spell its parameters in different ways. Kernels that differ in those alone are taken for the neediest of them."""
+    """Returns the common part of the names that g++ and nvcc give a kernel: without the file of an unnamed namespace, and up to a
+    template's arguments, because the compilers spell parameters in different ways. If kernels differ only in the rest, the
+    largest needs count.
+    """
     unnamed = re.search(r"(\d+)(_GLOBAL__N_)", name)
     if unnamed:
         name = name[:unnamed.start()] + "unnamed " + name[unnamed.start(2) + int(unnamed[1]):]

@@ -1,4 +1,4 @@
-// Shared memory of a block, and who touches what of it between barriers.
+// Shared memory of a block, and its accesses between barriers.
 #include "tests/emu/block.h"
 
 namespace yoke::emu {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMostShared = 48 * 1024, kAlignment = 16;
 
-// What the arrays of the block's kernel and the launch take together.
+// Checks the total memory of the arrays in the block's kernel and of the launch.
 void check_room(const char *place)
 {
     size_t bytes = g_block->dynamic_bytes;

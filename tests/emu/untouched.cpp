@@ -10,7 +10,7 @@
 
 namespace yoke::emu {
 
-// Of blocks of device memory (yoke_backend_device_info): nothing else begins before it.
+// Alignment of blocks in device memory (yoke_backend_device_info): the next block begins there at the earliest.
 constexpr uintptr_t kAlignment = 256;
 
 static bool is_written(const yoke_operand &operand)
@@ -31,7 +31,7 @@ Untouched::Untouched(const yoke_launch *launch)
     for (int i = 0; i < launch->operand_count; i++) {
         const yoke_operand &operand = launch->operands[i];
         if (!is_written(operand)) continue;
-        // What lies behind the block itself is the host's heap.
+        // Memory behind the block belongs to the host's heap.
         const uintptr_t begin = (uintptr_t)operand.begin + operand.bytes,
                         block = (uintptr_t)fake_end_of_block(operand.begin),
                         end = std::min(block, (begin + kAlignment - 1) / kAlignment * kAlignment);

@@ -1,4 +1,4 @@
-// Overruns of global memory: the bytes behind what a launch may write, which must be after its kernel what they were.
+// Overruns of global memory: the bytes behind a launch's outputs, which the kernel must not change.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace yoke::emu {
 
 class Untouched {
 public:
-    // From the end of each operand that is written up to where the next block can begin; nothing if that is the end, or
-    // if other operands that are written lie there.
+    // Watches the bytes from the end of each written operand to the earliest place of the next block. If there are no
+    // such bytes, or other written operands lie there, they are not watched.
     explicit Untouched(const yoke_launch *launch);
 
     void keep();

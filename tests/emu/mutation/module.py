@@ -1,4 +1,4 @@
-"""The emulated CUDA module with mutants in it: with all of them at once, or with one that must be compiled alone."""
+"""The emulated CUDA module with mutants: with all mutants at once, or with a single mutant that must be compiled alone."""
 import concurrent.futures
 import json
 import pathlib
@@ -40,13 +40,13 @@ class Module:
         return arguments[arguments.index("-o") + 1]
 
     def users(self, path):
-        """The .cu files that hold a file: itself, or those that include the header."""
+        """Returns the .cu files that contain a file: the file alone, or all files that include the header."""
         if path.suffix == ".cu":
             return [path.name] if path.name in self.objects else []
         return sorted(name for name in self.objects if includes(KERNELS / name, path.name))
 
     def compile(self, name, overlay, into, extra=()):
-        """What the compiler says against a .cu file compiled with the sources in `overlay` before those of the tree."""
+        """Returns the compiler's errors for a .cu file, or None. Sources in `overlay` take precedence over the tree's sources."""
         arguments = list(self.objects[name])
         source = overlay / "kernels/cuda/ops" / name
         arguments[arguments.index("-o") + 1] = str(into / f"{name}.o")
@@ -57,9 +57,11 @@ class Module:
         return done.stderr if done.returncode else None
 
     def link_with(self, folder, own=()):
-        """The module with the objects of `self.folder`, but those of `own` from `folder`, and libyoke beside it."""
+        """Links the module with the objects of `self.folder`, except the objects `own` from `folder`, and copies libyoke beside the
+        module.
+        """
         objects = [f"{folder}/{name}.o" for name in own]
-        # In front: a function that several objects hold is that of the first.
+        # Own objects come first: if several objects hold a function, the linker takes the first object's function.
         objects += [f"{self.folder}/{name}.o" for name in sorted(set(self.objects) - set(own))]
         replaced = {self.object_of(name) for name in self.objects}
         output = self.link.index("-o") + 1
@@ -71,7 +73,7 @@ class Module:
             shutil.copy(library, folder)
 
     def build_all(self, mutants, jobs):
-        """One module with every mutant that can be chosen at run time; those that cannot lose their edit."""
+        """Builds a module with every mutant that can be chosen at run time; all other mutants lose their edit."""
         folder, overlay = self.folder, self.folder / "source"
         (overlay / "kernels/cuda/ops").mkdir(parents=True, exist_ok=True)
         state = [*self.ccache, *self.link[:1], "-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}", "-c",
@@ -87,7 +89,7 @@ class Module:
             broken = {(name, int(line)) for text in said if text
                       for name, line in re.findall(r"kernels/cuda/ops/([\w.]+):(\d+):", text)}
             dropped = [m for m in mutants if m.edit and (m.path.name, m.line_number) in broken]
-            dropped = [m for m in dropped if "exchanged" in m.what] or dropped  # what most often does not fit
+            dropped = [m for m in dropped if "exchanged" in m.what] or dropped  # exchanges fail to compile most often
             if any(said) and not dropped:
                 raise SystemExit("does not compile with mutants in it:\n" + next(text for text in said if text))
             for mutant in dropped:
@@ -96,7 +98,9 @@ class Module:
         self.link_with(folder)
 
     def build_alone(self, mutant, folder):
-        """A module with this mutant only, in two of the files that hold it. False if it does not compile."""
+        """Builds a module with this mutant only, in two of the files that contain the place. Returns False if the mutant does not
+        compile.
+        """
         overlay = folder / "source"
         (overlay / "kernels/cuda/ops").mkdir(parents=True)
         (overlay / "kernels/cuda/ops" / mutant.path.name).write_text(mutant.text())
@@ -108,7 +112,7 @@ class Module:
 
 
 def write_new(path, text):
-    """A file that stays what it was keeps its time, by which ccache knows it."""
+    """Writes a file unless the text is unchanged. An unchanged file keeps its time, which ccache compares."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 

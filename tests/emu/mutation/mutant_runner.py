@@ -1,9 +1,10 @@
-"""A pytest plugin that runs tests on the module with all mutants: which places a test runs, which mutants it notices.
+"""A pytest plugin that runs tests on the module with all mutants: finds the places that a test runs, and the mutants that the tests
+notice.
 
-YOKE_MUTANTS_PLAN names a JSON file: {"state": the file that the module maps, "result": where lines go, "jobs": …,
-"until": when to stop, "seconds": of tests for one mutant}.
-Without jobs, every test runs once: a line tells what it ran and how long. A job {"number", "file", "tests": [[test,
-seconds]…]} is a process of its own, forked with all tests collected, which is that mutant until a test fails.
+YOKE_MUTANTS_PLAN names a JSON file: {"state": file mapped by the module, "result": file for lines, "jobs": …, "until": time to
+stop, "seconds": of tests for a mutant}. Without jobs, every test runs once, and a line has the places and the seconds. A job
+{"number", "file", "tests": [[test, seconds]…]} is a forked process with all tests collected. The process is the mutant until a
+test fails.
 """
 import collections
 import ctypes
@@ -17,11 +18,11 @@ import time
 
 HEADER = 4  # bytes of the state before a byte for each place
 PLACES = 4092  # kMost of mutants.h
-WALL_SECONDS = 1200  # for a process that waits; one that computes is measured by its own clock
+WALL_SECONDS = 1200  # for a process that waits; a computing process has its own clock
 
 
 def fork():
-    """Without the handlers of pthread_atfork: the device stays open, since nothing of it lives in threads."""
+    """Forks without the handlers of pthread_atfork. The device stays open, since no part of the device lives in threads."""
     call = {"x86_64": (57,), "aarch64": (220, signal.SIGCHLD, 0, 0, 0, 0)}[platform.machine()]
     return ctypes.PyDLL(None).syscall(*call)
 
@@ -83,7 +84,7 @@ class Runner:
         self.tell(number=job["number"], verdict=verdict, by=by, tests=len(tests), seconds=round(time.time() - began, 2))
 
     def run_as(self, job, tests):
-        """(verdict, the test that noticed) of a process that is this mutant."""
+        """Runs tests in a process that is this mutant; returns (verdict, the test that noticed)."""
         told = os.memfd_create("the test that runs")  # a pipe would be full one day, and the child wait for ever
         self.choose(job["number"])
         child = fork()
@@ -115,7 +116,7 @@ class Runner:
 
 
 def mixed(tests, seed):
-    """One of each test function, then another of each, and so on: what differs most comes first."""
+    """Returns the tests mixed: a test of each function, then another of each, and so on. So the most different tests come first."""
     of_function = collections.defaultdict(list)
     for test in random.Random(seed).sample(tests, len(tests)):
         of_function[test[0].split("[")[0]].append(test)
@@ -124,7 +125,7 @@ def mixed(tests, seed):
 
 
 def within(seconds, tests):
-    """As many of the tests, in their order, as took so long; at least one."""
+    """Returns the first tests, as many as took so many seconds, and at least one."""
     kept = []
     for test in tests:
         seconds -= test[1]

@@ -1,8 +1,8 @@
-// All mutants of the kernels in one module: every place that mutants.py changes asks here which mutant is to run.
+// All mutants of the kernels in a module: every place that mutants.py changes asks here for the mutant to run.
 //
-// A comparison `a < b` is written `a < compare<Op::kLess>(17) > b` and `a == b` so with `==` twice, which binds as the
-// plain operator does, so that no expression has to be taken apart; where mutant 17 is chosen, it is the neighbouring
-// operator. What is computed while compiling stays as it was.
+// A comparison `a < b` is written `a < compare<Op::kLess>(17) > b`, and `a == b` in this way with `==` twice. This
+// binds as the plain operator does, so no expression has to be taken apart. If mutant 17 is chosen, the comparison is
+// the neighbouring operator. Comparisons during compilation are unchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace yoke::mutants {
 
 constexpr int kMost = 4092;
 
-// Shared with the runner: which mutant to be (0: none), and which places ran since it last looked.
+// State shared with the runner: the mutant to be (0: no mutant), and the places run since the runner's last look.
 struct State {
     int32_t chosen;
     unsigned char ran[kMost];

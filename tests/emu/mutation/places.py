@@ -1,4 +1,4 @@
-"""The mutants of kernels/cuda: which changes a line allows, and the text of a file that holds all of them at once."""
+"""The mutants of kernels/cuda: possible changes of a line, and the text of a file with all mutants at once."""
 import collections
 import pathlib
 import re
@@ -10,7 +10,7 @@ NAMES = {"<": "kLess", ">": "kGreater", "<=": "kLessEqual", ">=": "kGreaterEqual
 
 
 class Mutant:
-    """A change of one line. `edit` is what mutants.h makes of it, (begin, end, text), or None: compiled alone."""
+    """A change of a line. `edit` is the form for mutants.h, (begin, end, text), or None: compiled alone."""
 
     def __init__(self, path, line_number, line, what, changed, edit):
         self.path, self.line_number, self.line, self.what = path, line_number, line, what
@@ -36,7 +36,7 @@ def comparison(found, number):
 
 
 def changes_of(line):
-    """(what, the changed line, edit), of every change that this line allows; edit(number) gives (begin, end, text)."""
+    """Yields (name, changed line, edit) for every change that this line allows; edit(number) returns (begin, end, text)."""
     code = line.split("//")[0]
     for found in re.finditer(r"__sync(threads|warp)\(([^;]*)\);", code):
         yield (f"no {found[0][:-1]}", line[:found.start()] + ";" + line[found.end():],
@@ -63,7 +63,8 @@ def exchange_of(line, code):
     edit = None
     value = re.match(r"(\s*(?:return|.* =) )([^;]*);\s*$", code)
     other = re.match(r"(\s*(?:return|.* =) )([^;]*);\s*$", exchanged)
-    # Of names that are used alike: others seldom compile. Where what is assigned to changes, nothing can be chosen.
+    # Only names with equal uses are exchanged, because other exchanges seldom compile. If the exchange changes the
+    # target of an assignment, there is no choice at run time.
     alike = len({uses_of(step, code) for step in steps}) == 1
     if alike and value and other and value[1] == other[1]:
         def edit(n):
@@ -74,7 +75,7 @@ def exchange_of(line, code):
 def mutants_of(path):
     seen, goes_on = collections.Counter(), False
     for number, line in enumerate(path.read_text().splitlines(keepends=True), 1):
-        is_condition = goes_on or line.lstrip().startswith(("#if", "#elif"))  # of the preprocessor, perhaps of several lines
+        is_condition = goes_on or line.lstrip().startswith(("#if", "#elif"))  # a preprocessor condition, perhaps of several lines
         goes_on = is_condition and line.endswith("\\\n")
         if is_condition or line.lstrip().startswith(("#", "//", "template", "static_assert")):
             continue
@@ -90,7 +91,7 @@ def kernel_files():
 
 
 def with_all(path, mutants):
-    """The text of `path` with those of its mutants that have an edit, for each to be chosen by its number."""
+    """Returns the text of `path` with all mutants that have an edit; each can be chosen by number."""
     lines = path.read_text().splitlines(keepends=True)
     by_line = collections.defaultdict(list)
     for mutant in mutants:

@@ -1,4 +1,4 @@
-// The state of mutants.h: a file that the runner maps too, so that it chooses and looks without a call.
+// The state of mutants.h: a file that the runner maps, too. So the runner chooses and reads without a call.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

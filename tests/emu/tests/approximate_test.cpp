@@ -101,7 +101,7 @@ double unit(double x)
     return std::ldexp(1.0, exponent - (kIsF16 ? 10 : 7));
 }
 
-// What rounding to T adds to is at most a tenth of a unit, and half of that of bfloat16.
+// Compares for all x. The error before rounding to T is at most a tenth of a unit, and half as much for bfloat16.
 template <class T, class F, class Reference>
 void expect_near_everywhere(const F &f, const Reference &reference)
 {

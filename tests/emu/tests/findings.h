@@ -1,4 +1,4 @@
-// Kernels of a test's own, run over several orders of their threads, and what is held against them.
+// Kernels written for a test, run over several orders of their threads, and expected findings.
 #pragma once
 
 #include <gtest/gtest.h>

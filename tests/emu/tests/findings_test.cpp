@@ -1,5 +1,5 @@
-// What the emulation finds in kernels that are wrong, whatever the order in which their threads run, and that it finds
-// nothing in those that are right.
+// Findings of the emulation: wrong kernels must be found in every order of their threads, and right kernels must have
+// no finding.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -229,7 +229,7 @@ TEST(Findings, SharedMemoryBeginsWithoutNumbers)
             YOKE_SHARED(float, first, 32);
             YOKE_DYNAMIC_SHARED(double, second);
             all &= std::isnan((float)first[me()]) && std::isnan((double)second[me()]);
-            first[me()] = 1.f;  // the next block finds nothing of it
+            first[me()] = 1.f;  // the next block must not see this value
         },
         32 * sizeof(double));
     EXPECT_TRUE(all);

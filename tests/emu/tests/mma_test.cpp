@@ -1,4 +1,4 @@
-// Matrices in the lanes of a warp, as the PTX ISA draws them, and copies that arrive late.
+// Matrices in the lanes of a warp, as the PTX ISA draws them, and late copies.
 #include "kernels/cuda/ops/mma.cuh"
 #include "tests/emu/tests/findings.h"
 
@@ -70,7 +70,7 @@ void multiply_parts()
     expect_product(sum);
 }
 
-// Both factors through shared memory; b as its columns, or as its rows and transposed on the way.
+// Multiplies factors from shared memory; b is stored as columns, or as rows and transposed on the way.
 template <class T, bool kTransposed>
 void multiply_loaded()
 {
@@ -154,7 +154,7 @@ TEST(Copies, OfGroupsBeforeTheLastOneArriveAlone)
             cuda::copy_async(row, i, kSource, true);
             if (i < 2) cuda::close_copies();
         }
-        cuda::wait_for_older_copies();  // of two groups, and of what is in none yet
+        cuda::wait_for_older_copies();  // copies of two groups, and a copy in no group yet
         if (!there(0) || there(1) || there(2)) report("row", "not the first one alone");
         cuda::close_copies();
         cuda::wait_for_older_copies();

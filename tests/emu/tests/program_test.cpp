@@ -1,4 +1,4 @@
-// A program in which a launch had findings fails at its end, whatever its tests made of the launch's error.
+// A program in which a launch had findings must fail at its end, even if its tests ignored the launch's error.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 static cudaError_t g_last = cudaSuccess;
 
-// A stream that does its work at once.
+// Stands for a stream, and does the work at once.
 cudaError_t fake_enqueue(const char *, cudaStream_t, int (*work)(void *), void (*drop)(void *),
                          void *context, const void *, size_t)
 {
@@ -17,7 +17,7 @@ cudaError_t fake_enqueue(const char *, cudaStream_t, int (*work)(void *), void (
     return g_last;
 }
 
-// It has no memory, and knows nothing of kernels.
+// Stands for a runtime without memory, and without figures of kernels.
 void fake_blocks(void (*)(void *, void *, size_t), void *) {}
 cudaError_t fake_resources(const void *, size_t)
 {

@@ -1,4 +1,4 @@
-// Races of blocks on global memory: those that are planted are found, whatever the order of blocks, and nothing else.
+// Races of blocks on global memory: planted races must be found in every order of blocks, and no others.
 #include "tests/emu/races.h"
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kBlocks = 5, kThreads = 32, kInts = 4096;
 
-// Some pages of integers that kernels work on, by themselves in what is watched.
+// Returns pages of integers for the kernels; they are the only watched memory.
 int *memory()
 {
     static int *const pages = static_cast<int *>(mmap(
@@ -26,7 +26,8 @@ int block()
     return (int)blockIdx.x;
 }
 
-// What is told of a kernel over memory full of 0, of which the second kilobyte is an operand; of each of several seeds.
+// Expects a text on stderr for a kernel over zeroed memory, under each of several seeds. The second kilobyte is an
+// operand.
 template <class Kernel>
 void expect(const char *text, const Kernel &kernel)
 {
@@ -64,7 +65,7 @@ TEST(Races, OfABlockThatReadsWhatAnotherWrites)
     });
     expect("depends on the order of the blocks", [] {
         if (me() != 0) return;
-        memory()[600] = block() == 2 ? 9 : memory()[600];  // the others write what they have read
+        memory()[600] = block() == 2 ? 9 : memory()[600];  // the others write back the value they read
         if (block() == 3) memory()[0] = memory()[600];
     });
 }
@@ -94,7 +95,7 @@ TEST(Races, AreNoneOfAtomics)
     expect("", [] {
         atomicAdd(&memory()[0], me());
         atomicMax(&memory()[1], block());
-        // Who comes first has the first place: an order of chance, and nobody writes where another does.
+        // The first block gets the first place, so the order is random, but no two blocks write to a common place.
         memory()[1024 + atomicAdd(&memory()[2], 1)] = block();
     });
     EXPECT_EQ(memory()[0], kBlocks * kThreads * (kThreads - 1) / 2) << "twice over the same memory";

@@ -1,4 +1,4 @@
-// Who meets whom in shared memory: additions, barriers of some warp lanes, and how much of it there is.
+// Accesses to shared memory: additions, barriers of some warp lanes, and the memory's size.
 #include "tests/emu/tests/findings.h"
 
 namespace yoke::emu {
@@ -11,11 +11,11 @@ TEST(Findings, ABarrierOfSomeWarpLanesOrdersThoseAlone)
         YOKE_SHARED(int, row, 32);
         row[me()] = me();
         if (me() < 16) __syncwarp(kHalf);
-        volatile int other = row[31 - me()];  // of the other half
+        volatile int other = row[31 - me()];  // from the other half
         (void)other;
     });
     expect_finding("no barrier between", 32,
-                   [] {  // each half by itself, which tells neither of the other
+                   [] {  // each half by itself; this does not order the halves
                        YOKE_SHARED(int, row, 32);
                        row[me()] = me();
                        __syncwarp(me() < 16 ? kHalf : ~kHalf);

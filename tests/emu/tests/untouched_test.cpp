@@ -1,4 +1,4 @@
-// What lies behind the operands of a launch: which bytes are watched, and that a change of one is told.
+// Bytes behind the operands of a launch: the watched bytes, and the finding after a change.
 #include "tests/emu/untouched.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "core/backend/backend.h"
 #include "tests/fakes/cuda/fake.h"
 
-// Of the 512 bytes of the test's own memory.
+// Returns the end of a block in the test's own memory, 512 bytes a block.
 const void *fake_end_of_block(const void *place)
 {
     return (const char *)((uintptr_t)place / 512 * 512 + 512);
@@ -32,7 +32,7 @@ struct Memory {
     }
 };
 
-// Whether a kernel that changes byte `changed` is held to have overrun one of the operands.
+// Tells whether a kernel that changes byte `changed` has the finding of an overrun.
 bool is_overrun(Memory &memory, const std::vector<yoke_operand> &operands, size_t changed)
 {
     yoke_launch launch{};

@@ -1,4 +1,4 @@
-// The module's own header of NCCL against the true one, where there is one: sizes, places, numbers and signatures.
+// The module's own header of NCCL against NCCL's header, if there is one: sizes, places, numbers and signatures.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace ours = cuda::nccl;
 
 namespace {
 
-// Both pass alike: numbers and enumerations of one size, pointers, and structs of one size.
+// True if both types are passed alike: numbers and enumerations of equal size, pointers, and structs of equal size.
 template <class A, class B>
 constexpr bool kAlike =
     sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B> &&std::is_class_v<A> ==

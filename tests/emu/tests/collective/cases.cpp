@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Small numbers, whose sums and products each dtype has.
+// Small numbers; each dtype can represent their sums and products.
 double number(int rank, int64_t i)
 {
     return static_cast<double>((rank + i * (rank + 2)) % 3 + 1);
@@ -32,7 +32,7 @@ int64_t parts_out(int32_t op, int size)
     return has ? size : 1;
 }
 
-// Returns all parts that a rank gives.
+// Returns all parts given by a rank.
 std::vector<double> given(const Case &is, int rank, int size)
 {
     std::vector<double> values(static_cast<size_t>(is.count * parts_in(is.op, size)));
@@ -56,7 +56,7 @@ double reduce(int32_t reduction, double a, double b)
     }
 }
 
-// Returns what a rank is to have, or nothing.
+// Returns the right output of a rank, or an empty vector.
 std::vector<double> wanted(const Case &is, const std::vector<std::vector<double>> &in, int rank)
 {
     const int size = static_cast<int>(in.size());

@@ -1,4 +1,4 @@
-// Cases of collectives with what each rank gives and is to have.
+// Cases of collectives with inputs and right outputs.
 #pragma once
 
 #include "ranks.h"
@@ -14,10 +14,10 @@ struct Case {
     uint32_t flags = 0;
 };
 
-// How input and output lie: apart, at one address, or one as this rank's part of the other.
+// Places of input and output: apart, at the same address, or the smaller as this rank's part of the larger.
 enum class Place { kApart, kSame, kOwnPart };
 
-// Runs one case in one rank; `in` is what all ranks give.
+// Runs a case in a rank; `in` has the inputs of all ranks.
 void run(Rank &rank, const Case &is, const std::vector<std::vector<double>> &in, Place place);
 void run(const Layout &layout, const std::vector<Case> &cases, Place place = Place::kApart);
 

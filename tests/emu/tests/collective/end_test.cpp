@@ -99,7 +99,7 @@ TEST(NcclEnd, AbortAndDestroyReturnAtOnceWhateverHangs)
     struct Case {
         const char *fault;
         bool with_abort;
-        int held;  // of two communicators with a block each
+        int held;  // two communicators with a block each
         const char *told;
     };
     for (const Case &one : {
@@ -134,7 +134,7 @@ TEST(NcclEnd, AbortAndDestroyReturnAtOnceWhateverHangs)
         });
 }
 
-// The thread that is in the call stays there; everybody else goes on.
+// The thread in the call stays there; all other threads go on.
 TEST(NcclEnd, ACallThatHangsKeepsNeitherAbortNorDestroy)
 {
     in_fresh_process([] {

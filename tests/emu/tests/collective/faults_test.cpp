@@ -33,7 +33,7 @@ yoke_status run(Rank &rank, const Call &call)
     return rank.run(call.op, YOKE_F32, 2, in, out, has_root ? 0 : -1, call.reduction);
 }
 
-// Receives and sends in one group, each with a fault of its own.
+// Receives and sends in a group, with a separate fault for each.
 yoke_status exchange(Rank &rank, yoke_comm_fault *faults)
 {
     EXPECT_EQ(engine().group_begin(rank.comm), YOKE_OK);
@@ -105,7 +105,7 @@ TEST(NcclFaults, ResultsBecomeTheStatusThatTellsWhatToDo)
                 engine().abort(rank.comm);
                 rank.sync();
             });
-            expect_none_held();  // and no thread asks for the fault that changes now
+            expect_none_held();  // now no thread reads the fault, which changes next
         }
     });
 }

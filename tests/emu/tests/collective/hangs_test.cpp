@@ -1,4 +1,4 @@
-// Calls of NCCL that fail or never return, one after another, beside what everybody else must still be able to do.
+// Calls of NCCL, in turn, that fail or never return. Other calls must still work meanwhile.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -28,7 +28,7 @@ yoke_status receive(Rank &rank, void *memory)
     return rank.run(YOKE_COMM_RECV, YOKE_F32, 2, nullptr, memory, 1 - rank.rank);
 }
 
-// Calls that stand alone are in no group of NCCL's.
+// A call alone is in no group of NCCL's.
 yoke_status send_twice(Rank &rank, void *memory)
 {
     EXPECT_EQ(engine().group_begin(rank.comm), YOKE_OK);
@@ -95,7 +95,7 @@ TEST(NcclHangs, KeepNeitherAbortNorDestroy)
         });
 }
 
-// The rank in whose call NCCL hangs names itself, and the one that waits for it nobody.
+// If NCCL hangs in a rank's call, this rank is named in the rank's own error. A waiting rank names no rank.
 TEST(NcclHangs, MemoryIsGivenUpAtTheDeadlineAndTheRankNamesItself)
 {
     for (const char *function : {"ncclMemAlloc", "ncclCommWindowRegister", "ncclCommRegister"})
@@ -113,7 +113,7 @@ TEST(NcclHangs, MemoryIsGivenUpAtTheDeadlineAndTheRankNamesItself)
                 const double took = seconds_of(
                     [&] { status = engine().mem_alloc(rank.comm, kBytes, &made, &fault); });
                 EXPECT_LT(took, 1.3);
-                if (status == YOKE_OK && is_old) return;  // a buffer waits for nobody
+                if (status == YOKE_OK && is_old) return;  // a buffer waits for no rank
                 EXPECT_GE(took, 0.3);
                 EXPECT_EQ(fault.kind, YOKE_COMM_FAULT_LATE);
                 if (fault.rank == rank.rank) {
@@ -206,7 +206,7 @@ TEST(NcclHangs, CallsThatFailInsteadAreToldOnce)
         const char *fault;
         Attempt run;
         yoke_status status;
-        const char *told;  // by the call, or where it passes by the log
+        const char *told;  // by the call; if the call succeeds, by the log
         int held;
     };
     const Case cases[] = {

@@ -1,4 +1,4 @@
-// The making of a communicator over the fake NCCL: ranks that do not come, that fail, or that do not fit.
+// The making of a communicator over the fake NCCL: ranks that do not come, fail, or do not fit.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -142,7 +142,7 @@ TEST(NcclInit, TwoRanksOnOneCardAreNamedWhereNeitherIsTheFirst)
     });
 }
 
-// Has a rank of three tell the others a number of its own, at that byte, and holds init to fail with these texts.
+// Lets a rank of three send the others a wrong number at this byte, and expects init to fail with these texts.
 static void expect_refused(uint64_t teller, uint64_t at, int32_t told,
                            std::initializer_list<const char *> texts)
 {

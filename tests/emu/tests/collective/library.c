@@ -1,4 +1,4 @@
-/* A libnccl.so.2 that does not serve: it tells its version, and has nothing else. */
+/* An unusable libnccl.so.2: with a version, and no other function. */
 int ncclGetVersion(int *version);
 int ncclGetVersion(int *version)
 {

@@ -1,4 +1,4 @@
-// Finding NCCL: which copies serve, and what is told of the others.
+// The search for NCCL: usable copies, and messages about unusable copies.
 #include <cstdlib>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-// Memory that NCCL makes: windows, or registered buffers of older versions, and who frees it when.
+// Memory from NCCL: windows, or registered buffers of older versions, and the time of their release.
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -114,7 +114,7 @@ TEST(NcclMemory, ItIsGivenBackWhileNcclDeregistersIt)
             rank.destroy();
             for (void *block : blocks) {
                 EXPECT_EQ(engine().mem_free(nullptr, block, 4096), YOKE_OK) << failure().message;
-                usleep(10000);  // between two that NCCL lets go of, and amid them
+                usleep(10000);  // some pauses fall between two of NCCL's releases, some within a release
             }
         });
         expect_none_held();
@@ -139,7 +139,7 @@ TEST(NcclMemory, ItGoesWithACommunicatorThatWasAborted)
     });
 }
 
-// As it is where one process has several cards.
+// This happens if a process has several cards.
 TEST(NcclMemory, ItStaysUntilKernelsHaveEndedThatAnAbortDidNotWaitFor)
 {
     in_fresh_process([] {
@@ -153,7 +153,7 @@ TEST(NcclMemory, ItStaysUntilKernelsHaveEndedThatAnAbortDidNotWaitFor)
             }
             EXPECT_EQ(engine().abort(rank.comm), YOKE_OK);
             EXPECT_EQ(engine().mem_free(rank.comm, x, 4096), YOKE_OK) << failure().message;
-            if (rank.rank == 0) usleep(50000);  // NCCL has let go before the core does
+            if (rank.rank == 0) usleep(50000);  // NCCL has released the memory before the core does
             rank.destroy();
         });
         expect_none_held();
@@ -202,7 +202,7 @@ TEST(NcclMemory, AThreadMayGiveItBackAmidCallsOfAnother)
     });
 }
 
-// A call that deregisters would fail, and be told in the log.
+// A deregistration would fail, with a line in the log.
 TEST(NcclMemory, ItIsDeregisteredAmidNoKernelOfItsCommunicator)
 {
     in_each_version([] {
@@ -242,7 +242,7 @@ TEST(NcclMemory, ACommunicatorThatGoesKeepsItUntilItsLastWorkIsDone)
             void *x = allocate(rank, 8);
             fill(rank, x, encode(YOKE_F32, {1, 2}));
             rank.wait();
-            if (rank.rank == 1) usleep(100000);  // the other's work waits for it
+            if (rank.rank == 1) usleep(100000);  // the other rank's work waits for this rank
             ASSERT_EQ(rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 2, x, x, -1, YOKE_REDUCE_SUM),
                       YOKE_OK);
             rank.destroy();

@@ -1,4 +1,4 @@
-// The table of kernels of a module that has those of collectives alone, which no op is.
+// The table of kernels in a module with only the kernels for collectives, which are no ops.
 #include "core/backend/ops.inc"
 #include "kernels/cuda/host/entries.h"
 

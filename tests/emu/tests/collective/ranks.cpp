@@ -57,7 +57,7 @@ yoke_status scratch_alloc(void *device, uint64_t bytes, void *, uint32_t, void *
 
 std::atomic<int> g_scratch_given_back{0};
 
-// Work that was started may still use the memory: free_scratch() is for that.
+// Counts only. Pending work may still use the memory, and free_scratch() frees it.
 void scratch_free(void *, void *, void *)
 {
     ++g_scratch_given_back;
@@ -109,7 +109,7 @@ int scratch_given_back()
     return g_scratch_given_back;
 }
 
-// Frees the scratch memory of a device, whose streams are idle.
+// Frees the scratch memory of a device with idle streams.
 static void free_scratch(const void *device)
 {
     const std::lock_guard lock(g_lock);
@@ -121,7 +121,7 @@ static void free_scratch(const void *device)
     });
 }
 
-// The one that the module has opened, or null.
+// Returns the library opened by the module, or null.
 static void *fake_nccl()
 {
     void *library = nullptr;

@@ -25,12 +25,12 @@ void set_devices();
 // Opens the module at the first call, over the libraries in `folders` (":" between them).
 const yoke_backend &open_module(const char *folders = DRIVER_FOLDER);
 const yoke_backend_comm &engine();
-// Lines that the module has logged so far.
+// Returns the module's log lines so far.
 std::string logged();
 // How often the module has given scratch memory back.
 int scratch_given_back();
-// Counts what the fake NCCL still holds: communicators, windows, memory. Waits until it holds none, for so long at
-// most.
+// Counts the resources that the fake NCCL still holds: communicators, windows, memory. Waits for a count of 0, at
+// most this long.
 int held_after_a_while(int milliseconds = 5000);
 void expect_none_held();
 // Has the fake NCCL count the calls anew that a fault names by number.
@@ -53,10 +53,10 @@ private:
 struct Layout {
     int size = 2;
     double timeout_s = 20;
-    std::vector<int> devices = {};  // by rank; none: that of the rank's number
+    std::vector<int> devices = {};  // by rank; empty: devices with the ranks' numbers
 };
 
-// Side of one rank.
+// State of a rank.
 class Rank {
 public:
     Rank(const Layout &layout, Board &board, int rank, const std::string &id);
@@ -80,7 +80,7 @@ public:
     double timeout_s;
     std::function<void(void *all, uint64_t bytes)> change_gathered;
     std::function<bool()> is_over;
-    bool gathers = true;  // at init, what ranks tell of themselves
+    bool gathers = true;  // at init: gathers the ranks' infos
 
 private:
     const Layout &layout_;
@@ -95,7 +95,7 @@ using Body = std::function<void(Rank &)>;
 void with_ranks(const Layout &layout, const Body &body, bool with_comm = true);
 
 double seconds_of(const std::function<void()> &run);
-// Expects a failure with that status, whose message has each of the texts.
+// Expects a failure with this status and all texts in the message.
 void expect_fails(yoke_status expected, yoke_status status, const std::vector<const char *> &texts);
 
 // ---- elements -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ bool has_root(int32_t op)
     return kernels::has_peer(op) && !kernels::is_message(op);
 }
 
-// Each op, dtype and reduction, with each root where there is one.
+// Each op, dtype and reduction, with each root if the op has a root.
 std::vector<Case> all_cases(int64_t count, int size)
 {
     std::vector<Case> cases;
@@ -196,7 +196,7 @@ TEST(NcclValues, MessagesPassBothWaysInOneGroup)
     });
 }
 
-// A process with several cards: its one thread calls for all ranks.
+// In a process with several cards, a single thread calls for all ranks.
 TEST(NcclValues, GroupsOfSeveralCommunicatorsOfOneThreadAreIssuedTogether)
 {
     in_fresh_process([] {

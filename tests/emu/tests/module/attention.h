@@ -14,7 +14,7 @@ namespace yoke::test {
 struct AttentionCase {
     int64_t batch, heads, sharers, queries, keys, width, value_width;
     bool causal = false;
-    bool packed = false;  // query, key and value of a row side by side, as one product gives them
+    bool packed = false;  // query, key and value of a row are adjacent, as from one product
     bool masked = false;
     double dropout = 0;
     uint32_t flags = 0;
@@ -40,7 +40,7 @@ template <class T>
 struct AttentionTensor {
     std::vector<int64_t> shape, strides;
     T *data = nullptr;
-    size_t count = 0;  // elements of its block; 0: it is in another's
+    size_t count = 0;  // elements of the block; 0: another tensor owns the block
 };
 
 template <class T>
@@ -167,7 +167,7 @@ private:
         if (!tensor.data) tensor.data = room(tensor.count);
         write(tensor, seed);
     }
-    // Element by element of its own, so that what lies between stays.
+    // Writes each element by itself, so the memory between elements stays.
     void write(const AttentionTensor<T> &tensor, double seed)
     {
         const int64_t reach = reach_of(tensor);

@@ -1,4 +1,4 @@
-// Calls of cuDNN, and those that are made for attention's sake, fail once each; see faults.h.
+// Calls of cuDNN, and calls for attention, fail once each; see faults.h.
 #include "faults.h"
 #include "tests/backend/launch.h"
 
@@ -6,7 +6,7 @@ namespace yoke::test {
 
 namespace {
 
-constexpr uint16_t kOne = 0x3c00;  // of half precision
+constexpr uint16_t kOne = 0x3c00;  // 1 in half precision
 
 const std::vector<int64_t> kHeads = {1, 2, 2, 8}, kShared = {16, 0, 8, 1}, kRows = {1, 2, 2};
 
@@ -22,8 +22,8 @@ yoke_status finish(Record &record, const Scenario &s)
 
 }  // namespace
 
-// Two heads that share one of keys, of which the gradient makes two. Where cuDNN fails before it runs, the own kernels
-// give the same.
+// Two query heads share a head of keys, so the gradient has two. If cuDNN fails before its work, Yoke's own kernels
+// must give equal results.
 TEST(Faults, OfAttention)
 {
     expect_every_call_may_fail(

@@ -1,4 +1,4 @@
-// When attention goes through cuDNN, and what it gives there.
+// Attention through cuDNN: conditions and results.
 #include "attention.h"
 #include "cudnn_runs.h"
 #include "tests/core/fresh_process.h"
@@ -43,7 +43,7 @@ int graphs_of(void *device, const AttentionCase &asked,
     return std::max(cudnn_runs(false), 0) - before;
 }
 
-// The same, where it has the values of the own kernels.
+// Returns the number of graphs, and compares the values with Yoke's own kernels.
 int right_graphs_of(void *device, const AttentionCase &asked)
 {
     const auto wanted = run_both<float>(device, asked);
@@ -106,7 +106,7 @@ TEST(Attention, IsForTheOwnKernelsWithoutAWordWhereThereIsNoEngine)
     });
 }
 
-// The gradient's workspace is 2 bytes a score and 4096 bytes, or nothing beside them by the last engine.
+// The gradient's workspace is 2 bytes a score and 4096 bytes more. The last engine does not need the 4096 bytes.
 TEST(Attention, GoesInPartsThatTheWorkspaceHolds)
 {
     with_cudnn([](const Module &, void *device) {
@@ -145,7 +145,7 @@ TEST(Attention, NeedsNoPartsWhereAnyOrderWillDo)
     });
 }
 
-// Its first launch is captured, its plans are made meanwhile; replays take what lies there then.
+// The first launch is captured, and its plans are made meanwhile. Replays use the memory's current contents.
 TEST(Attention, MayBeCapturedAndReplayed)
 {
     with_cudnn([](const Module &module, void *device) {

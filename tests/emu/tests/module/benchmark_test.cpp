@@ -1,4 +1,4 @@
-// Measuring cuDNN's plans, on a clock of the fakes': which wins, where it is kept, and when none is measured.
+// Measuring of cuDNN's plans, on a clock of the fakes: the winner, its storage, and cases without a measurement.
 #include <fstream>
 #include <sstream>
 
@@ -18,7 +18,7 @@ int last_engine()
     return ask_cudnn("fake_cudnn_last", 0);
 }
 
-// A convolution of ones by ones, 3 x 3, of `height` rows; the value in the middle.
+// Convolves ones by ones, 3 x 3, with `height` rows; returns the value in the middle.
 float convolve(const Module &module, void *device, int64_t height = 4, uint32_t flags = kBenchmark)
 {
     const auto count = static_cast<size_t>(height * 8);
@@ -50,7 +50,7 @@ float convolve(const Module &module, void *device, int64_t height = 4, uint32_t 
     return result[10];
 }
 
-// The gradient by data of ones, onto a bias of `bias`: it adds to what the bias was put into.
+// Computes the gradient by data of ones, added to an output filled with `bias`.
 float convolve_back(const Module &module, void *device, float bias)
 {
     std::vector<float> ones(36, 1.0f), biases(2, bias), result(32);
@@ -138,7 +138,7 @@ TEST(Benchmark, LeavesWhatAPlanAddsToAsItIs)
     });
 }
 
-// By the quickest engine, with nothing that tries have left in the sums of query's gradient.
+// Expects the quickest engine, and no trace of the trials in the sums of query's gradient.
 static void expect_attention(uint32_t flags, int engine)
 {
     in_benchmark("60,1,90,40,70", nullptr, [&](const Module &, void *device) {
@@ -180,14 +180,14 @@ TEST(Benchmark, KeepsWinnersInAFile)
     const std::string line = read(file);
     EXPECT_EQ(line.find("cudnn 9"), 0u) << line;
     EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
-    // What won before serves at once, whatever is quick now.
+    // An earlier winner is used at once, even if another plan is quicker now.
     in_benchmark("1,1,10,10,99", file.c_str(), [](const Module &module, void *device) {
         EXPECT_EQ(convolve(module, device), 18);
         EXPECT_EQ(last_engine(), 4);
         EXPECT_EQ(cudnn_runs(false), 1);
     });
     EXPECT_EQ(read(file), line);
-    // Of another version, of another GPU, cut, of an engine or a knob that is none.
+    // Wrong lines: another version, another GPU, a cut line, an invalid engine, an invalid knob.
     const size_t version = line.find(' ') + 1, gpu = line.find(' ', version) + 1,
                  winner = line.rfind(' ') + 1;
     const auto with = [&](size_t at, const char *text) {
@@ -241,7 +241,7 @@ TEST(Benchmark, WaitsForTheEndOfACapture)
                  [&](const Module &module, void *device) { capture(module, device, 2); });
     EXPECT_NE(read(file), "");
     in_benchmark("1,1,10,10,99", file.c_str(), [&](const Module &module, void *device) {
-        capture(module, device, 4);  // what won before serves a capture, too
+        capture(module, device, 4);  // an earlier winner is used in a capture, too
     });
     remove(file.c_str());
 }

@@ -1,4 +1,5 @@
-// What CUDA forbids while a stream is captured costs the capture: the fakes hold the module, and the core, to that.
+// Calls that CUDA forbids during a capture spoil the capture. The fakes check that the module and the core make no
+// such call.
 #include <thread>
 
 #include "module.h"
@@ -148,7 +149,7 @@ TEST(Captures, MayHoldTheFirstProductOfAProcess)
             EXPECT_EQ(m->graph_launch(capture.device, graph, capture.stream), YOKE_OK);
             EXPECT_EQ(m->stream_synchronize(capture.device, capture.stream), YOKE_OK);
             const auto *x =
-                static_cast<float *>(capture.block);  // that the capture fills with bytes of 1
+                static_cast<float *>(capture.block);  // filled by the capture with bytes of 1
             EXPECT_GT(x[0], 0);
             EXPECT_EQ(x[4], 2 * x[0] * x[0]);
         })) << tuning;
@@ -157,7 +158,7 @@ TEST(Captures, MayHoldTheFirstProductOfAProcess)
 TEST(Captures, NeedNoLibraryWhereTheyHoldNoProduct)
 {
     in_fresh_process([] {
-        setenv("FAKE_CUBLASLT_VERSION", "10000", 1);  // of no use to the module
+        setenv("FAKE_CUBLASLT_VERSION", "10000", 1);  // too old for the module
         Capture capture;
         void *graph = nullptr;
         EXPECT_EQ(capture.add(), YOKE_OK);
@@ -166,13 +167,13 @@ TEST(Captures, NeedNoLibraryWhereTheyHoldNoProduct)
     });
 }
 
-// ---- of another library in the process ------------------------------------------------------------------------------
+// ---- captures of another library in the process ---------------------------------------------------------------------
 
 namespace {
 
-// Every entry that does what such a capture forbids, or has it done: the first product of a shape among them. The
-// stand-in begins as a capture of ours does, so that cuBLASLt's handle is there: whose first product makes it waits for
-// the device.
+// Calls every entry that makes a call forbidden in such a capture, such as the first product of a shape. The stand-in
+// begins like a capture of Yoke's, so cuBLASLt's handle exists: a handle whose first product creates it waits for the
+// device.
 void do_all_that_is_unsafe(Capture &c, void *other, void *event)
 {
     void *more = nullptr, *pinned = nullptr, *made = nullptr, *range = nullptr;
@@ -220,7 +221,7 @@ TEST(Captures, OfOthersAreNotLostByAnyCallFromAnyThread)
                     void *device = Module::open(), *other = nullptr, *event = nullptr;
                     EXPECT_EQ(module->stream_create(device, 0, &other), YOKE_OK);
                     EXPECT_EQ(module->event_create(device, 0, &event), YOKE_OK);
-                    Capture capture(0);  // which stands for one of PyTorch's
+                    Capture capture(0);  // stands for a capture by PyTorch
                     const auto all = [&] { do_all_that_is_unsafe(capture, other, event); };
                     if (same_thread)
                         all();

@@ -34,7 +34,7 @@ struct Alone {
     }
     const yoke_backend_comm &engine() const { return *Module::table()->comm; }
 
-    // Reduces in place what only this rank gives, so that it has the same afterwards.
+    // Reduces in place a value of this rank alone, so the value must not change.
     void reduce(yoke_dtype dtype, int64_t count, int32_t reduction, uint32_t flags, char *bytes,
                 uint64_t size)
     {
@@ -61,7 +61,7 @@ struct Alone {
     }
 };
 
-// Elements of a dtype whose bits are those of numbers alone, with one NaN at the end.
+// Returns elements of a dtype: bit patterns of numbers, and a NaN at the end.
 template <class K>
 std::vector<K> patterns(K most, K nan)
 {

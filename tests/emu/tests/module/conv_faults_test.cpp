@@ -1,11 +1,11 @@
-// Calls of cuDNN, and those that are made for a convolution's sake, fail once each; see faults.h.
+// Calls of cuDNN, and calls for a convolution, fail once each; see faults.h.
 #include "faults.h"
 #include "tests/backend/launch.h"
 
 namespace yoke::test {
 
-// Forward, with a bias, by a plan that is made and one that is found, on a stream of its own; by data and by weight.
-// Where cuDNN fails before it runs, the own kernels give the same.
+// Forward, with a bias, by a new plan and by a found plan, on a new stream; then by data and by weight. If cuDNN
+// fails before its work, Yoke's own kernels must give equal results.
 TEST(Faults, OfConvolutions)
 {
     expect_every_call_may_fail(
@@ -65,7 +65,7 @@ TEST(Faults, OfConvolutions)
         kMostOfMany);
 }
 
-// The gradient by data onto a bias, by the quickest plan: what was tried before it has left nothing there.
+// The gradient by data onto a bias, by the quickest plan. Earlier trials must leave no values there.
 TEST(Faults, OfABenchmark)
 {
     setenv("FAKE_CUDA_TICKS", "1", 1);  // so that as many calls are made each time

@@ -1,4 +1,4 @@
-// When convolutions go through cuDNN, and what is said where they do not.
+// Convolutions through cuDNN: conditions, and messages if cuDNN is not used.
 #include <fstream>
 #include <sstream>
 
@@ -10,7 +10,7 @@ namespace yoke::test {
 
 namespace {
 
-// A convolution of ones by ones, 3 x 3, on the default stream; the value in the middle.
+// Convolves ones by ones, 3 x 3, on the default stream; returns the value in the middle.
 template <class T>
 double convolve(const Module &module, void *device, uint32_t flags = 0,
                 uint64_t workspace_limit = 256 << 20)
@@ -92,7 +92,7 @@ TEST(Convolutions, LeaveCudnnUnmappedWhereLaunchesForbidIt)
     });
 }
 
-// The fake's engines, in its order: 0 is not deterministic, 2 and 3 want 4096 and 8192 bytes, 4 nothing; 3 and 4 do
+// The fake's engines, in order: 0 is not deterministic; 2 and 3 need 4096 and 8192 bytes, 4 needs none; 3 and 4 work
 // without tensor cores.
 TEST(Convolutions, TakeThePlansThatTheirLaunchesAllow)
 {
@@ -101,7 +101,7 @@ TEST(Convolutions, TakeThePlansThatTheirLaunchesAllow)
         void *device = Module::open();
         const auto expect_engine = [&](int engine, uint32_t flags, uint64_t limit) {
             for (int time = 1; time <= 2;
-                 ++time) {  // by a plan that is made, and one that is found
+                 ++time) {  // first by a new plan, then by a found plan
                 const int before = cudnn_runs_of(engine);
                 EXPECT_EQ(convolve<float>(module, device, flags, limit), 18);
                 EXPECT_EQ(cudnn_runs_of(engine), std::max(before, 0) + 1) << engine;
@@ -168,7 +168,7 @@ TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoEngine)
     });
 }
 
-// Of several plans one that fails as it is made is passed over for the next.
+// If a plan fails during its creation, the next plan is used.
 TEST(Convolutions, TellWhatServesWhereACallFails)
 {
     const auto expect_told = [](int n, bool has_next) {
@@ -207,8 +207,8 @@ TEST(Convolutions, AreDoneByTheOwnKernelsWhereThereIsNoMemoryForCudnns)
             EXPECT_EQ(Module::held(), "");
         });
     };
-    expect_own("cudaMalloc@3=2");  // behind x and out: the weight in cuDNN's order
-    expect_own("cudaMalloc@4=2");  // the workspace of the one plan that serves
+    expect_own("cudaMalloc@3=2");  // after x and out: the weight in cuDNN's order
+    expect_own("cudaMalloc@4=2");  // the workspace of the only usable plan
 }
 
 TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoCudnn)

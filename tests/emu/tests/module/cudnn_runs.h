@@ -1,18 +1,18 @@
-// What the fake cuDNN ran in this process.
+// Runs of the fake cuDNN in this process.
 #pragma once
 
 #include "module.h"
 
 namespace yoke::test {
 
-// What the fake tells; -1 where no cuDNN is mapped.
+// Returns the fake's answer, or -1 if no cuDNN is mapped.
 inline int ask_cudnn(const char *function, int argument)
 {
     void *library = dlopen(DRIVER_FOLDER "/libcudnn_graph.so.9", RTLD_NOW | RTLD_NOLOAD);
     if (!library) return -1;
     return reinterpret_cast<int (*)(int)>(dlsym(library, function))(argument);
 }
-// Graphs that it ran, in TF32 or not.
+// Returns the number of graphs run in TF32, or otherwise.
 inline int cudnn_runs(bool tf32)
 {
     return ask_cudnn("fake_cudnn_runs", tf32);

@@ -1,11 +1,12 @@
-// Fails every call that the module makes of CUDA's libraries, each in its turn.
+// Fails every call of the module to CUDA's libraries, one after another.
 //
-// A part is a piece of a device's life: steps, each an entry of the table. It is played once without faults, which
-// counts the calls of every name; then once for each call, in a process of its own, in which that call fails. Either
-// the step it belongs to fails with the right status, the call's name, and nothing held that was not held before, and
-// works when it is taken again, unless the device is lost by then: nothing works on it until the process ends, and the
-// part ends there; or the module can go on without that call, and the log has its name. In the end nothing is held but
-// what CUDA itself refused to take back.
+// A part is a piece of a device's life: steps, each an entry of the table. First the part runs without faults, and
+// the calls of every name are counted. Then, for each call, the part runs in a fresh process in which this call
+// fails. There are two right outcomes. In the first, the call's step fails with the right status and the call's name.
+// No new resource is held, and the step works when it is repeated. If the device is lost by then, no call on the
+// device works until the process ends, and the part ends there. In the second outcome, the module goes on without the
+// call, and the log has the call's name. At the end no resource is held, except a resource that CUDA itself refused
+// to take back.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +42,8 @@ public:
         for (const Failure &one : std::exchange(Module::scratch_failures(), {}))
             failures.push_back(one);
     }
-    // A device and its context, which the first call makes and which stays while the device is open, even if that call
-    // then fails.
+    // Opens a device. The first call makes a context, which stays while the device is open, even if that call fails
+    // later.
     void open(int32_t index, void **opened)
     {
         step([&] { return table().device_open(index, opened); });
@@ -54,7 +55,7 @@ public:
     // A step that fails is noted and taken once more.
     void step(const std::function<yoke_status()> &call)
     {
-        // Without handles of libraries: those stay until the device closes, whatever becomes of the first product.
+        // Handles of libraries do not count: they stay until the device closes, even if the first product fails.
         const std::string before = Module::held(FAKE_HANDLES);
         if (call() == YOKE_OK) return;
         failures.push_back(failure());
@@ -99,7 +100,7 @@ public:
         });
         return static_cast<T *>(block);
     }
-    // What a block that was written on the default stream holds; it is given back.
+    // Returns the contents of a block written on the default stream, and frees the block.
     template <class T>
     std::vector<T> download(T *block, size_t count)
     {
@@ -135,11 +136,11 @@ struct Fault {
     }
 };
 
-// A call that the module can do without: what the log then says, and what CUDA keeps.
+// Call that the module can do without: text in the log, and resources that CUDA keeps.
 struct Optional {
     const char *call, *logged, *held;
 };
-// Of several for one call, that which the log has.
+// Finds the entry for a call; of several entries, the entry whose text is in the log.
 inline const Optional *find_optional(const std::string &call)
 {
     static constexpr Optional kAll[] = {
@@ -188,7 +189,7 @@ inline const Optional *find_optional(const std::string &call)
     return found;
 }
 
-// What a driver that fails while it is examined has said is settled for the process.
+// Tells whether a call belongs to the examination of the driver. A failure there is final for the process.
 inline bool is_of_examination(const std::string &call)
 {
     for (const char *one : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet",
@@ -197,7 +198,7 @@ inline bool is_of_examination(const std::string &call)
     return false;
 }
 
-// What the message calls it.
+// Returns the call's name in messages.
 inline std::string name_in_messages(const std::string &call)
 {
     if (call == "cudaLaunchKernel") return "refused a launch";
@@ -208,7 +209,7 @@ inline std::string name_in_messages(const std::string &call)
 
 inline void expect_told(const Failure &told, const std::string &call, const Fault &fault)
 {
-    const bool is_cubs = call == "cudaLaunchKernel" &&  // of a kernel that CUB launches
+    const bool is_cubs = call == "cudaLaunchKernel" &&  // CUB launches the kernel
                          told.message.find("cub::DeviceRadixSort::SortPairs") != std::string::npos;
     if (call == "cudaLaunchKernel" && fault.cuda_status == YOKE_E_DEVICE_LOST) {
         EXPECT_NE(told.message.find("caused by earlier work"), std::string::npos) << told.message;
@@ -217,7 +218,7 @@ inline void expect_told(const Failure &told, const std::string &call, const Faul
         EXPECT_TRUE(is_cubs || told.message.find(name_in_messages(call)) != std::string::npos)
             << told.message;
     }
-    // Of a launch cuBLASLt tells that it failed, not how; the context tells whether it is lost.
+    // For a failed launch, cuBLASLt gives no reason; the context shows whether the device is lost.
     const bool is_launch = call.ends_with("'s kernel");
     const yoke_status of_launch =
         fault.cuda_status == YOKE_E_DEVICE_LOST ? YOKE_E_DEVICE_LOST : YOKE_E_INTERNAL;
@@ -229,7 +230,7 @@ inline void expect_told(const Failure &told, const std::string &call, const Faul
     EXPECT_EQ(told.status, expected) << told.message;
 }
 
-// Of a fault that no step has told: it is one that the module can do without, and the log tells it.
+// Expects a log line for a fault that failed no step, because the module can do without the call.
 inline void expect_logged(const std::string &call)
 {
     const Optional *optional = find_optional(call);
@@ -241,7 +242,7 @@ inline void expect_logged(const std::string &call)
     }
 }
 
-// Plays a part in which one call fails, then again without faults. To be called in a process of its own.
+// Plays a part with a failing call, then again without faults. The caller must run this in a fresh process.
 inline void play_with(const Scenario::Part &part, const std::string &call, int n,
                       const Fault &fault)
 {
@@ -299,9 +300,9 @@ inline std::map<std::string, int> count_calls(const Scenario::Part &part)
 
 }  // namespace detail
 
-// Every call of a part fails once, in each of two ways: memory has run out, and the device or the library is broken.
-// `needed` are calls that the part must make, so that it cannot lose them unseen. Of a name's calls at most `most`,
-// from the first to the last of them, where a part makes many that are of a kind.
+// Fails every call of a part once, in each of two ways: no memory, and a broken device or library. `needed` are calls
+// that the part must make; otherwise the part could lose them unnoticed. If a part makes many calls of a name, at
+// most `most` of them fail, spread from the first to the last.
 inline void expect_every_call_may_fail(const Scenario::Part &part,
                                        const std::vector<const char *> &needed, int most = INT_MAX)
 {
@@ -325,7 +326,7 @@ inline void expect_every_call_may_fail(const Scenario::Part &part,
     EXPECT_EQ(wrong, "");
 }
 
-// Each call costs a process, which sanitizers make a slow one.
+// Each call needs a process, and processes are slow under sanitizers.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kMostOfMany = 6;
 #else

@@ -123,8 +123,8 @@ TEST(Faults, OfStreamsAndEvents)
 
 namespace {
 
-// Captures what `work` starts. As the core does: whatever fails, the capture is ended, and no graph is kept of one that
-// lacks a part.
+// Captures the work of `work`. Like the core, ends the capture after any failure, and keeps no graph with a missing
+// part.
 yoke_status capture(Scenario &s, void *stream, const std::function<yoke_status()> &work,
                     void **graph)
 {

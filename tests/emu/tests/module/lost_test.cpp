@@ -1,4 +1,4 @@
-// A device that is lost by a kernel's failure: who is told, and what becomes of all that lives there.
+// A device lost by a kernel's failure: the callers that get the error, and the fate of the device's resources.
 #include <algorithm>
 
 #include "module.h"
@@ -17,8 +17,8 @@ struct Lost {
          *event = nullptr, *graph = nullptr, *range = nullptr;
     uint64_t chunk = 0, page = 0;
 
-    // With one of each kind of what a program must give back. The order of queued work begins anew: else chance may do
-    // a launch at once, and which one depends on the tests before.
+    // Holds a resource of each kind that a program must give back. The order of queued work is reset. Otherwise a
+    // launch may run at once by chance, depending on earlier tests.
     Lost()
     {
         setenv("FAKE_CUDA_SEED", "20", 1);
@@ -45,7 +45,7 @@ struct Lost {
             .out(x + 32, {4, 4})
             .run(*Module::table());
     }
-    // Starts work that meets a wrong address, until it has been done; nobody is told of it.
+    // Starts work that meets a wrong address, and goes on until the work is done. No call reports the error.
     void lose(const char *error)
     {
         setenv("FAKE_CUDA_WORK_FAIL", error, 1);
@@ -107,7 +107,7 @@ TEST(Lost, WhatALaunchItselfIsRefusedForIsStillToldAsThat)
     });
 }
 
-// cudaGetLastError() behind a launch also tells what a call before it left, which is no loss.
+// cudaGetLastError() after a launch also returns the error of an earlier call; such an error is no loss.
 TEST(Lost, WhatAnEarlierCallLeftIsNotTheLaunchesFault)
 {
     in_fresh_process([] {

@@ -57,7 +57,7 @@ public:
         void *driver = dlopen(DRIVER_FOLDER "/libcuda.so.1", RTLD_NOW);
         return reinterpret_cast<Call>(dlsym(driver, name));
     }
-    // What is held of all that must be given back: "blocks=1 events=2". Of the first `kinds` kinds of fake.h alone.
+    // Returns the held resources, "blocks=1 events=2", of the first `kinds` kinds in fake.h.
     static std::string held(int kinds = FAKE_KINDS)
     {
         static constexpr const char *kNames[FAKE_KINDS] = {
@@ -97,7 +97,8 @@ public:
         static std::vector<Failure> all;
         return all;
     }
-    // While a stream is captured, scratch stays: what is captured uses it at every launch. Then it is given back.
+    // During a capture, scratch memory stays, because the graph uses the memory at every launch. Afterwards the
+    // memory is given back.
     static void keep_scratch() { is_keeping() = true; }
     static void give_scratch_back()
     {
@@ -127,14 +128,14 @@ private:
         if (status == YOKE_OK) scratch()[*out] = bytes;
         return status;
     }
-    // Without a cache: what was started may still use the block, so it is waited for. A call that fails is made again.
+    // There is no cache, and pending work may still use the block, so this call waits. A failed call is repeated.
     static void scratch_free(void *device, void *pointer, void *stream)
     {
         if (is_keeping()) return kept_scratch().push_back({device, pointer, stream});
         const Failure told = failure();
         const auto twice = [](const auto &call) {
             if (call() == YOKE_OK) return;
-            if (is_lost()) return;  // what was lost with its device cannot be given back
+            if (is_lost()) return;  // resources of a lost device cannot be given back
             scratch_failures().push_back(failure());
             EXPECT_EQ(call(), YOKE_OK) << failure().message;
         };

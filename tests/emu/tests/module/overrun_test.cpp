@@ -1,12 +1,12 @@
-// A kernel that writes beyond its operands is found: each block of the fake device is one of the host's, and so is each
-// tensor where caching is off, as it is under sanitizers.
+// A kernel that writes beyond its operands must be found. Each block of the fake device is a block of the host's
+// heap. Without caching, as under sanitizers, so is each tensor.
 #include "module.h"
 #include "tests/backend/launch.h"
 
 namespace yoke::test {
 
 #if defined(__SANITIZE_ADDRESS__)
-// Its last element ends one byte behind its block.
+// Runs a kernel whose last element ends a byte behind the block.
 static void overrun()
 {
     const Module module;

@@ -1,4 +1,4 @@
-// Every call of cuBLASLt, and those that are made for a product's sake, fails once; see faults.h.
+// Every call of cuBLASLt, and calls for a product, fail once; see faults.h.
 #include "faults.h"
 #include "tests/backend/launch.h"
 
@@ -26,7 +26,7 @@ const std::vector<const char *> kEveryProduct = {
     "cublasLtMatmulAlgoGetHeuristic",
     "cublasLtMatmul",
     "cublasLt's kernel",
-    "cudaMalloc",  // of its workspace
+    "cudaMalloc",  // for the workspace
 };
 
 std::vector<const char *> and_also(std::vector<const char *> names,
@@ -38,7 +38,7 @@ std::vector<const char *> and_also(std::vector<const char *> names,
 
 }  // namespace
 
-// A plan that is made, one that is found, and one for a batch.
+// First a new plan, then a found plan, then a plan for a batch.
 TEST(Faults, OfMatrixProducts)
 {
     expect_every_call_may_fail(
@@ -61,7 +61,7 @@ TEST(Faults, OfMatrixProducts)
         and_also(kEveryProduct, {"cublasLtMatrixLayoutSetAttribute"}));
 }
 
-// With its bias alone, and with gelu in cuBLASLt's pass, whose argument is kept.
+// First with a bias alone, then with gelu in cuBLASLt's pass and a stored argument of gelu.
 TEST(Faults, OfLinear)
 {
     expect_every_call_may_fail(
@@ -104,8 +104,8 @@ TEST(Faults, OfTuning)
 {
     setenv("FAKE_CUBLASLT_ALGORITHMS", "2", 1);
     setenv("FAKE_CUDA_TICKS", "1",
-           1);  // so that the same one wins each time, and the calls are the same
-    setenv("FAKE_CUBLASLT_MICROSECONDS", "30000", 1);  // so that they are few
+           1);  // an equal winner and the same calls each time
+    setenv("FAKE_CUBLASLT_MICROSECONDS", "30000", 1);  // keeps the number of calls small
     expect_every_call_may_fail(
         [](Scenario &s) {
             const struct Removed : std::string {
@@ -161,7 +161,7 @@ TEST(Faults, AProductForWhichThereIsNoAlgorithmIsRefused)
         })) << tuning;
 }
 
-// What was timed in part has no winner: nothing is kept of it for later runs.
+// A partly timed product has no winner, so no line is stored for later runs.
 TEST(Faults, AProductThatCouldNotBeTimedKeepsNoWinner)
 {
     const std::string file = testing::TempDir() + "yoke_no_winner_" + std::to_string(getpid());
