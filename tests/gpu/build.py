@@ -1,8 +1,8 @@
-"""The build that tests and benchmarks stand on: made in build/cuda, or taken over from the call that made it.
+"""The build for tests and benchmarks: made in build/cuda, or taken over from the call that made it.
 
-On the same machine the folder is there still. To another one it travels as build-<arch>.tar.xz, which a call with `--only build`
-leaves among its results and which is unpacked into build/carried. Its mark says what it is good for. Where the Python is of another
-version, the Python extension alone is built anew, over the library that was carried.
+On the same machine the folder is still there. Another machine gets build-<arch>.tar.xz, which a call with `--only build` leaves
+among the results. The archive is unpacked into build/carried. A mark in the build says which card and tree it serves. If Python
+has another version, only the Python extension is built anew, over the carried library.
 """
 
 import hashlib
@@ -27,18 +27,18 @@ OPTIONAL = [("test_backend_all", "contract suite", "there is no GoogleTest"),
             ("emu_cuda_module", "emulated kernels", "CMake left them out: see the log of configure"),
             ("yoke_lua", "Lua binding", "there is no lua.h"),
             ("yoke_command", "command yoke", "there is no CLI11 or no nlohmann-json")]
-# What tests and benchmarks take of a build.
+# Parts of a build that tests and benchmarks use.
 PACKED = ("env", "CMakeCache.txt", "bin/yoke", "lib", "python", "lua", "benchmarks", "tests/test_backend_all", "tests/emu/lib",
           "tests/fakes/cuda/driver")
 SOURCES = ("capi", "core", "kernels", "bindings", "cmake", "tests/backend", "tests/emu", "tests/fakes/cuda", "benchmarks/workers")
 COMPILED = {".c", ".cpp", ".cu", ".h", ".inc", ".def", ".map", ".cmake", ".in"}
-# Libraries that come with the C library or the compiler: each machine keeps its own.
+# Libraries of the C library or the compiler: each machine keeps its own.
 TOOLCHAIN = re.compile(r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|libgomp|ld-linux-[\w-]+)\.so")
 RELIABLE = 15 << 20  # bytes of a file that gets from machine to machine whole
 
 
 def sources_digest():
-    """Of what is compiled: twelve digits that change with it."""
+    """Returns twelve digits that change with the compiled sources."""
     digest = hashlib.sha256()
     for folder in SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -79,7 +79,7 @@ def misfit(mark, where, capability, sources):
 
 
 class Builds:
-    """What there is of builds under a folder, for a card and this tree."""
+    """Builds under a folder, for a card and this tree."""
 
     def __init__(self, folder, capability, sources):
         self.made, self.carried, self.capability, self.sources = folder / "cuda", folder / "carried", capability, sources
@@ -98,7 +98,7 @@ class Builds:
                 or any(path for folder in folders for path in pathlib.Path(folder).glob("build-*.tar.xz*")))
 
     def find(self, folders):
-        """The build to use: that of this machine, else one that was carried here in one of the folders; or None."""
+        """Returns the build to use: this machine's build, else a build carried here in a folder; or None."""
         for build in (self.made, self.carried):
             if (build / MARK).exists() and self._fits((build / MARK).read_text(encoding="utf-8"), str(build)):
                 return build
@@ -132,7 +132,7 @@ class Builds:
         return self.carried
 
     def _settle(self, new):
-        """Puts what was unpacked in its place, and that place into the script that knows it."""
+        """Moves an unpacked build to its place, and writes this place into the script `env`."""
         mark = read_mark((new / MARK).read_text(encoding="utf-8"))
         env = new / "env"
         env.write_text(env.read_text(encoding="utf-8").replace(mark["folder"], str(self.carried)), encoding="utf-8")
@@ -143,7 +143,7 @@ class Builds:
         new.replace(self.carried)
 
     def mark(self, nvcc):
-        """Says that what was made is whole."""
+        """Marks a finished build as whole."""
         record.replace_file(self.made / MARK, json.dumps({
             "compute capability": self.capability, "sources": self.sources, "python": python_tag(), "nvcc": nvcc,
             "folder": str(self.made)}) + "\n")
@@ -152,12 +152,12 @@ class Builds:
 
     @staticmethod
     def other_python(build):
-        """Returns the Python that a build was made for, if it is not this one, else ""."""
+        """Returns the Python of a build if it differs from this Python, else ""."""
         made_for = read_mark((build / MARK).read_text(encoding="utf-8"))["python"]
         return made_for if made_for != python_tag() else ""
 
     def take_extension(self, build):
-        """Puts the extension that was built for this Python in the place of the carried one."""
+        """Puts the extension built for this Python in the place of the carried extension."""
         folder = build / "python" / "yoke"
         for old in folder.glob("_yoke*.so"):
             old.unlink()
@@ -169,7 +169,7 @@ class Builds:
     # ---- packing -----------------------------------------------------------------------------------------------------
 
     def pack(self, folder):
-        """Leaves the build in a folder as one file, or as pieces that travel; says what it left."""
+        """Packs the build into a folder, as a single file or as pieces small enough to travel; returns a description."""
         scratch = self.made.with_name(".packing")
         shutil.rmtree(scratch, ignore_errors=True)
         links = {}
@@ -184,7 +184,7 @@ class Builds:
             old.unlink()
         new = file.with_name(f".{file.name}.new")
         with tarfile.open(new, "w:xz", preset=1) as archive:
-            archive.add(scratch / MARK, MARK)  # first, so that it is read without the rest
+            archive.add(scratch / MARK, MARK)  # first, readable without the rest
             for path in sorted(scratch.rglob("*")):
                 if path.name != MARK and (path.is_symlink() or path.is_file()):
                     archive.add(path, path.relative_to(scratch))
@@ -212,7 +212,7 @@ class Builds:
             subprocess.run(["strip", "--strip-debug", target], capture_output=True)
 
     def _copy_libraries(self, scratch):
-        """Copies the libraries that libyoke was linked with and that another machine may lack."""
+        """Copies the libraries linked with libyoke that may be missing on another machine."""
         said = subprocess.run(["ldd", self.made / "lib" / "libyoke.so"], capture_output=True, text=True).stdout
         for place in re.findall(r"=> (\S+) \(", said):
             if not TOOLCHAIN.match(pathlib.Path(place).name):
@@ -221,7 +221,7 @@ class Builds:
 
 
 def split(new, file):
-    """Names a finished archive; one that is too large for one file that travels becomes pieces: .00, .01, …"""
+    """Names a finished archive. An archive too large to travel becomes pieces: .00, .01, …"""
     size = new.stat().st_size
     if size <= RELIABLE:
         new.replace(file)
@@ -246,7 +246,9 @@ def cmake_options(found):
 
 
 def options(capability, elsewhere, python, pybind11, packages):
-    """Returns CMake's options, so that only what this machine can build is built; elsewhere: for the processor of another machine."""
+    """Returns CMake's options, with only the targets possible on this machine. `elsewhere`: the build is for another machine's
+    processor.
+    """
     return cmake_options({
         "YOKE_CUDA": "ON", "YOKE_CUDA_ARCHS": capability.replace(".", ""), "YOKE_CPU_ISAS": "base;v3;v4" if elsewhere else "native",
         "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO", "YOKE_GTEST": "AUTO", "YOKE_LUA": "AUTO",

@@ -1,5 +1,5 @@
-"""What a machine with a GPU may lack, carried to it as Debian packages: `./dev gpu --pack [FOLDER]` fills build/carry with them
-where there is a network, `./dev gpu` unpacks and takes them where there is none. Nothing is installed.
+"""Debian packages that a machine with a GPU may need: `./dev gpu --pack [FOLDER]` downloads them into build/carry where there is a
+network. `./dev gpu` unpacks and uses them where there is none. No package is installed.
 """
 
 import argparse
@@ -17,7 +17,7 @@ FOLDER = pathlib.Path(os.environ.get("YOKE_GPU_FOLDER", ROOT / "build"))
 CARRY = FOLDER / "carry"
 MOST = 64 << 20  # bytes that may be carried, the tree included
 
-# The one list: (package, what it is for). Python's headers serve a Python of the very version alone.
+# The only list: (package, purpose). Python's headers serve only a Python of exactly this version.
 PACKAGES = [
     ("libgtest-dev", "the contract suite"),
     ("lua5.4", "the examples in Lua"), ("libreadline8", "the same"), ("libtinfo6", "the same"),
@@ -35,13 +35,13 @@ PACKAGES = [
 
 
 def tree_bytes():
-    """What travels of the tree itself: all files that git does not ignore."""
+    """Returns the bytes of the tree's files that travel: all files that git does not ignore."""
     said = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True)
     return sum((ROOT / name).lstat().st_size for name in set(said.stdout.decode().split("\0")) if name and (ROOT / name).is_file())
 
 
 def pack(folder, python):
-    """Downloads what the list names; whether all of it came."""
+    """Downloads the packages of the list; returns whether all downloads succeeded."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -80,7 +80,7 @@ def pack(folder, python):
 
 
 def unpack(folder, target):
-    """(the folder with what the packages hold or None, what went wrong or "")."""
+    """Returns (folder of the unpacked packages or None, problem or "")."""
     packages = sorted(folder.glob("*.deb")) if folder.is_dir() else []
     if not packages:
         return None, ""
@@ -97,7 +97,7 @@ def unpack(folder, target):
         if done.returncode != 0:
             shutil.rmtree(target, ignore_errors=True)
             return None, f"{path} cannot be unpacked: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'dpkg failed'}"
-    for path in target.rglob("*"):  # a link to /lib/… means what the packages hold there, where they hold it
+    for path in target.rglob("*"):  # a link to /lib/… means the packages' file there, if they have the file
         place = os.readlink(path) if path.is_symlink() else ""
         if place.startswith("/") and (target / place[1:]).exists():
             path.unlink()
@@ -112,7 +112,7 @@ def libraries(target):
 
 
 def variables(target, known):
-    """What finds the packages' headers, libraries and programs first, beside the environment that is known."""
+    """Returns variables with which the packages' headers, libraries and programs are found first, based on the known environment."""
     def before(name, *folders):
         return os.pathsep.join([*map(str, folders), *filter(None, [known.get(name)])])
 
@@ -123,7 +123,7 @@ def variables(target, known):
 
 
 def python_options(target):
-    """CMake's options where this Python has no headers of its own and the packages have those of its version."""
+    """Returns CMake's options if this Python has no headers and the packages have headers of its version."""
     if (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists() or target is None:
         return {}
     headers = target / "usr/include" / f"python{sysconfig.get_python_version()}"

@@ -2,9 +2,9 @@
 
     compare.py --folder FOLDER [--others cpu,emulated] [--jobs 8] [--seconds 90] [--ops NAMES] [--device cuda]
 
-Results and gradients are recorded by processes of their own (`--record`), which differ in the device alone, and compared
-here. Integers, and ops that only move or select, agree bit for bit; sums and functions within the error that the case
-grants each side. Random numbers are the same bits everywhere.
+Separate processes record results and gradients (`--record`), with the device as the only difference. This process compares them.
+Integers, and ops that only move or select, must agree bit for bit. Sums and functions must agree within the error that the case
+grants each side. Random numbers have equal bits everywhere.
 """
 
 import argparse
@@ -27,8 +27,8 @@ EXACT_OPS = ("neg relu abs sign floor ceil round clamp maximum minimum where eq 
              "argsort topk all any").split()
 SUMS = ("scatter_add",)  # add, though their family only moves
 LARGE_WHEN_EMULATED = ("float32", "bfloat16", "int32")
-PARTS = 8  # of the ops, each a process
-INCOMPLETE = 3  # exit status of a record in which something failed or was not reached
+PARTS = 8  # parts of the ops, each for a process
+INCOMPLETE = 3  # exit status of a record with failed or missing samples
 
 
 # ---- recording -------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def record_call(yoke, op, call, dtype, name, found):
 
 
 def random_draws(yoke):
-    """{name: function} of everything that is drawn; each begins at the same seed."""
+    """Returns {name: function} of all random draws; each draw begins at the same seed."""
     wide = lambda x: x.cpu().to(dtype=yoke.float64)  # noqa: E731
     draws = {"randint|1000|int64": lambda: yoke.randint(-5, 1000, (1000,)), "randperm|1000|int64": lambda: yoke.randperm(1000),
              "dropout|1000|float32": lambda: yoke.dropout(yoke.ones(1000), 0.3)}
@@ -84,9 +84,10 @@ def record_draw(yoke, name, draw, found):
 
 
 def record(device, ops, path, small, until):
-    """Runs the samples of ops and keeps what came out; what went wrong is kept beside it. "random" is one of the ops.
+    """Runs the samples of ops and stores the results, with failures in a file beside. "random" is an op, too.
 
-    Where time runs out it keeps what it has, and says which ops it did not reach. Whether all went well."""
+    If the time runs out, the results so far are stored, with the names of the missing ops. Returns whether all samples succeeded.
+    """
     yoke = start_yoke(device)
     import numpy as np
     from op_cases import CASES
@@ -141,7 +142,7 @@ def environment(device):
 
 
 def record_elsewhere(device, part, options, until):
-    """The file of one part, why there is none, or None where there is nothing to do."""
+    """Records a part in another process. Returns the part's file, the reason for its absence, or None if there was no work."""
     path = pathlib.Path(options.folder) / f"{device}-{part}.npz"
     for old in (path, pathlib.Path(f"{path}.json")):
         old.unlink(missing_ok=True)
@@ -161,7 +162,7 @@ def record_elsewhere(device, part, options, until):
 
 
 def load(outcomes):
-    """(results, errors by name, processes that failed, ops that were not reached) of one device."""
+    """Returns (results, errors by name, failed processes, missing ops) of a device."""
     import numpy as np
 
     found, wrong, broken, left = {}, {}, [], []
@@ -201,7 +202,7 @@ def allowed(name, want, case, exact):
 
 
 def differs(name, got, want, case, exact):
-    """(same bits, what is wrong or None) of one result."""
+    """Returns (same bits, problem or None) of a result."""
     import numpy as np
 
     if got.shape != want.shape or got.dtype != want.dtype:
@@ -255,7 +256,7 @@ def main():
                        time.monotonic() + options.seconds)
         return 0 if whole else INCOMPLETE
     pathlib.Path(options.folder).mkdir(parents=True, exist_ok=True)
-    os.environ["YOKE_DEVICE"] = "cpu"  # of this process, which only reads
+    os.environ["YOKE_DEVICE"] = "cpu"  # for this process, which only reads
     from op_cases import CASES
 
     known = ["random", *sorted(CASES)]

@@ -1,4 +1,4 @@
-"""What run.py runs on a GPU: tests, side by side, and benchmarks, one after another; what each needs, its command and its time."""
+"""Jobs of run.py on a GPU: parallel tests, and benchmarks one after another; with requirements, commands and times."""
 
 import dataclasses
 import gzip
@@ -15,19 +15,19 @@ import machine
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")
-LIMIT = "@LIMIT@"  # in a command: the seconds after which the part is ended, less what its own end takes
+LIMIT = "@LIMIT@"  # in a command: seconds until the part's end, less the time for its shutdown
 
-# Beside test_ops_*.py, the files of tests/python whose tests are about what a device computes.
+# Files of tests/python, besides test_ops_*.py, with tests of a device's results.
 MORE_TESTS = ("autocast", "grad_scaler", "grad_scaler_ends", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
               "graph", "streams", "float8", "state_device")
 # Few calls of each family, of the small samples: what a sanitizer sees.
 SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cumsum,sort,where,index_select"
-# Groups of benchmarks/gpu.py, the most important first: (name, most seconds, fewest in which it says something).
+# Groups of benchmarks/gpu.py, the most important first: (name, most seconds, fewest seconds for a useful result).
 BENCHMARKS = (("memory", 110, 40), ("calls", 40, 15), ("gemm", 90, 30), ("attention", 70, 25), ("main", 70, 30),
               ("steps", 110, 40), ("graphs", 60, 20), ("mixed", 60, 25))
-BY_TORCH = ("attention", "main", "steps")  # which have no other peer than PyTorch
+BY_TORCH = ("attention", "main", "steps")  # PyTorch is the only peer here
 PREPARED = "main"  # before this group torch.compile has compiled once
-GROUPS = ("contract", "nccl", "sanitizer", "jobs", "compare", "ops")  # of tests, which are all of them
+GROUPS = ("contract", "nccl", "sanitizer", "jobs", "compare", "ops")  # all groups of tests
 
 
 @dataclasses.dataclass
@@ -39,35 +39,35 @@ class Job:
     note: Optional[Callable[[str], str]] = None
     variables: dict = dataclasses.field(default_factory=dict)
     lacking: str = ""  # why it cannot run here
-    check: Optional[Callable[[str], str]] = None  # what is wrong with an output, though the program ended well
-    least: float = 3  # seconds with less of which it is not begun
-    figures: Optional[pathlib.Path] = None  # where it leaves measurements, as they come
-    skipped: Optional[Callable[[str], str]] = None  # why a program that ended well did nothing; "" where it did something
+    check: Optional[Callable[[str], str]] = None  # finds problems in the output of a successful program
+    least: float = 3  # with fewer seconds the job does not begin
+    figures: Optional[pathlib.Path] = None  # file for measurements, as they come
+    skipped: Optional[Callable[[str], str]] = None  # why a successful program did no work, else ""
 
     def limited(self, seconds):
-        """Its command where it has so many seconds."""
+        """Returns the command for so many seconds."""
         return [str(part).replace(LIMIT, f"{max(1.0, seconds - 15):.0f}") for part in self.command]
 
 
 @dataclasses.dataclass
 class Setting:
-    """What jobs stand on."""
+    """Common inputs of jobs."""
 
     build: pathlib.Path
     logs: pathlib.Path
     python: str
     variables: dict
-    packages: Optional[pathlib.Path] = None  # those that were carried, unpacked
+    packages: Optional[pathlib.Path] = None  # carried packages, unpacked
     card: str = ""
     capability: str = ""
     small: bool = False  # tiny sizes, for a rehearsal
 
 
-# ---- what is recorded of an output -----------------------------------------------------------------------------------
+# ---- notes on an output ----------------------------------------------------------------------------------------------
 
 
 def left_out(output):
-    """What the build goes without, as CMake said it."""
+    """Returns the missing parts of the build, from CMake's output."""
     return "; ".join(line.removeprefix("-- ") for line in output.splitlines() if line.startswith("-- building without"))
 
 
@@ -77,7 +77,7 @@ def last_line(output):
 
 
 def pytest_note(output):
-    """pytest's last count, or how far it came, and the first tests that failed."""
+    """Returns pytest's last count, or the progress so far, and the first failed tests."""
     counts = re.findall(r"^=* ?((?:\d+ \w+,? ?)+ in [\d.]+s)", output, re.MULTILINE)
     marks = "".join(re.findall(r"^([.FEsxX]+)(?: *\[.*)?$", output, re.MULTILINE))
     failed = [line.split(" - ")[0].removeprefix("FAILED ").split("::", 1)[-1] for line in output.splitlines()
@@ -110,7 +110,7 @@ def learned(output):
 
 
 def sanitizer_note(output):
-    """The tool's verdict, and what ran under it."""
+    """Returns the tool's verdict, and the samples that ran under the tool."""
     found = re.findall(r"========= (ERROR SUMMARY.*|RACECHECK SUMMARY.*)", output)
     ran = re.findall(r"^recorded: .*", output, re.MULTILINE)
     return "; ".join([*found[-1:], *ran[-1:]]) or last_line(output)
@@ -120,7 +120,7 @@ def sanitizer_note(output):
 
 
 def make_pictures(folder, train=12800, test=1000):
-    """A set like Fashion-MNIST that can be learned: ten patterns under noise. Its files are not compressed."""
+    """Makes a learnable set like Fashion-MNIST: ten patterns under noise. The files are not compressed."""
     draw = random.Random(1)
     patterns = [bytes(draw.choice((40, 215)) for _ in range(784)) for _ in range(10)]
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def make_pictures(folder, train=12800, test=1000):
 
 
 def pictures_folder(build, logs, small):
-    """The real set where it is and this build inflates it."""
+    """Returns the folder of the real set if there is one, decompressed if this build cannot decompress."""
     real = PICTURES / "train-images-idx3-ubyte.gz"
     cache = build / "CMakeCache.txt"
     without = cache.exists() and re.search(r"ZLIB_INCLUDE_DIR:\w+=.*NOTFOUND", cache.read_text())
@@ -160,7 +160,7 @@ def contract_job(setting):
 
 
 def nccl_job(setting):
-    """One rank through the true NCCL: all that one card can prove of groups."""
+    """Tests a single rank through the real NCCL: the most that a single card can prove about groups."""
     files = [ROOT / "tests" / "python" / "test_nccl_one_rank.py"]
     if (setting.build / "bin" / "yoke").exists():
         files.append(ROOT / "tests" / "cli" / "test_bench_nccl.py")
@@ -181,7 +181,7 @@ def sanitizer_jobs(setting, check):
 
 
 def training_jobs(setting, lua):
-    """The main job and the GPT, in Python or in Lua; tiny ones have no time to learn anything."""
+    """Yields the main job and the GPT, in Python or in Lua. Tiny trainings are too short to learn."""
     text = TEXT if TEXT.exists() else ROOT / "docs" / "design.md"
     pictures = ["--epochs", "1", "--data", pictures_folder(setting.build, setting.logs, setting.small)]
     steps = ["--steps", "100", "--text", text]
@@ -204,7 +204,7 @@ def training_jobs(setting, lua):
 
 
 def op_test_jobs(setting):
-    """One file of tests a job, those that take longest first; with pytest-xdist four processes share it."""
+    """Yields a job for each file of tests, the longest first; with pytest-xdist four processes share a file."""
     folder = ROOT / "tests" / "python"
     longest = [folder / f"test_ops_{name}.py" for name in ("grad", "table", "autograd")]
     files = longest + [file for file in sorted(folder.glob("test_ops_*.py")) if file not in longest]
@@ -225,7 +225,7 @@ def compare_job(setting):
 
 
 def tests(setting):
-    """All of them, first what tells most about a device that was never seen: the suite, memcheck, the trainings."""
+    """Returns all tests. First come the tests that show most about a new device: the suite, memcheck, the trainings."""
     return [contract_job(setting), nccl_job(setting), *sanitizer_jobs(setting, "memcheck"), *training_jobs(setting, lua=False), compare_job(setting),
             *op_test_jobs(setting), *training_jobs(setting, lua=True), *sanitizer_jobs(setting, "racecheck")]
 
@@ -241,7 +241,7 @@ def prepare_job(setting):
 
 
 def benchmarks(setting):
-    """Each group a process, so that one that hangs or dies takes no other with it."""
+    """Yields a process for each group, so a hang or crash in a group does not affect the other groups."""
     for name, seconds, least in BENCHMARKS:
         file = setting.logs / f"bench-{name}.json"
         yield Job(f"bench {name}", "bench", [setting.build / "env", setting.python, "benchmarks/gpu.py", "--only", name,

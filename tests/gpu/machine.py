@@ -1,4 +1,4 @@
-"""What stands in this machine for a run on its GPU: the card, the toolkit, libraries that wheels bring, and how all is found."""
+"""Equipment of this machine for a run on its GPU: the card, the toolkit, libraries from wheels, and the search for them."""
 
 import datetime
 import importlib.metadata
@@ -11,7 +11,7 @@ import sys
 
 import carry
 
-REACTION = 60  # seconds for a tool that only tells something
+REACTION = 60  # seconds for a tool that only reports
 
 
 def ask(*command, variables=None):
@@ -41,7 +41,7 @@ def nvcc_version(nvcc):
 
 
 def wheel_folders(kind, name):
-    """Folders of NVIDIA's wheels for this Python that have a file of that name in their include or lib."""
+    """Returns folders of NVIDIA's wheels for this Python whose include or lib has a file with this name."""
     found = [path.parent for folder in sys.path for path in sorted(pathlib.Path(folder).glob(f"nvidia/*/{kind}/{name}"))]
     return list(dict.fromkeys(map(str, found)))
 
@@ -65,7 +65,7 @@ def make_variables(nvcc, logs, packages):
 
 
 def find_lua(variables, packages):
-    """(interpreter or None, what else its environment needs)."""
+    """Returns (interpreter or None, further variables for its environment)."""
     lua = next(filter(None, (shutil.which(name, path=variables["PATH"]) for name in ("lua5.4", "lua-5.4", "lua54", "lua"))), None)
     carried = lua and packages and pathlib.Path(lua).is_relative_to(packages)
     more = {"LD_LIBRARY_PATH": os.pathsep.join(carry.libraries(packages))} if carried else {}

@@ -1,4 +1,4 @@
-"""The options of `./dev gpu`: which parts, how long, where to; and what of them is refused, before anything is begun."""
+"""The options of `./dev gpu`: parts, time, folders; and the options refused before any part begins."""
 
 import argparse
 import difflib
@@ -11,7 +11,7 @@ import jobs
 
 ABOUT = ("Builds, tests and measures on this machine's GPU within a time, without a network (docs/gpu.md). Without a GPU and without "
          "options: builds, and tests what needs none.")
-BUILD_LEAST, BUILT_LEAST, TESTS_LEAST = 60, 15, 30  # seconds: of a build, of one that is there already, of the shortest test
+BUILD_LEAST, BUILT_LEAST, TESTS_LEAST = 60, 15, 30  # seconds: for a build, an existing build, the shortest test
 MINUTES, CARDLESS_MINUTES = 9.5, 90
 BENCHES = [name for name, _, _ in jobs.BENCHMARKS]
 PARTS = ["build", "tests", *jobs.GROUPS, "bench", *BENCHES]
@@ -24,7 +24,7 @@ def refuse(text):
 
 
 def wants(only, group, name=""):
-    """Whether a part is among those that were asked for."""
+    """Tells whether a part is among the wanted parts."""
     return (not only or group in only or (group in jobs.GROUPS and "tests" in only)
             or (group == "bench" and name.removeprefix("bench ") in only) or (group == "bench" and not name and set(only) & set(BENCHES)))
 
@@ -76,7 +76,7 @@ def read(folder, logs):
 
 
 def least_seconds(options, built):
-    """{what is wanted: seconds without which nothing of it is begun}, of the build and of the shortest of the rest."""
+    """Returns {wanted part: seconds without which it does not begin}, for the build and for the shortest other part."""
     found = {}
     if wants(options.only, "build") or not built:
         found["the build"] = BUILT_LEAST if built else BUILD_LEAST
@@ -89,7 +89,7 @@ def least_seconds(options, built):
 
 
 def too_short(options, built, ending):
-    """What is wrong with the time that was given, or ""."""
+    """Returns why the given time is too short, or ""."""
     least = least_seconds(options, built)
     needed = ending + sum(least.values())
     if 60 * options.minutes >= needed:

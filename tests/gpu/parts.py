@@ -1,6 +1,6 @@
-"""One part of a run on a GPU: a process with all that it starts, a log, a deadline, and the end of it.
+"""Part of a run on a GPU: a process with all its children, a log, a deadline, and an end.
 
-YOKE_GPU_CLOCK=60 lets a minute pass in a second, for rehearsals (tests/gpu/rehearsal): deadlines and waits are of that clock.
+YOKE_GPU_CLOCK=60 lets a minute pass in a second, for rehearsals (tests/gpu/rehearsal): deadlines and waits use this clock.
 """
 
 import os
@@ -10,10 +10,10 @@ import subprocess
 import time
 
 SPEED = float(os.environ.get("YOKE_GPU_CLOCK", "1"))
-GRACE = 5.0  # seconds between asking a part to end and ending it, and for its death
-ENDING = 2 * GRACE + 2  # what a run keeps for the end of its last part
+GRACE = 5.0  # seconds between asking a part to end and killing it, and for its death
+ENDING = 2 * GRACE + 2  # time kept for the end of the last part
 POLL = 1.0  # between two looks at the figures of a part
-MARK = "YOKE_GPU_PART"  # in the environment of a part and of all that it starts: "RUN:NAME"
+MARK = "YOKE_GPU_PART"  # in the environment of a part and of all its children: "RUN:NAME"
 
 
 def now():
@@ -31,19 +31,19 @@ def wait(process, seconds):
 
 
 def marked(mark):
-    """The processes of a part, also those that left its session."""
+    """Returns the processes of a part, including processes outside the part's session."""
     wanted, found = f"{MARK}={mark}".encode(), []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
         except OSError:
-            pass  # it has ended, or is another's
+            pass  # ended, or another user's
     return found
 
 
 def signal_all(process, mark, number):
-    """Sends a signal to a part's session and to what left it."""
+    """Sends a signal to a part's session and to processes that left the session."""
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):
@@ -56,14 +56,18 @@ def signal_all(process, mark, number):
 
 
 def stop(process, mark):
-    """Ends a part and what it started: first politely, so that ninja ends its compilers. Whether all of it is gone."""
+    """Ends a part and its children. The first signal is polite, so that ninja ends its compilers. Returns whether all of them are
+    gone.
+    """
     signal_all(process, mark, signal.SIGTERM)
     wait(process, GRACE)
     return clear(process, mark)
 
 
 def clear(process, mark):
-    """Ends what a part left behind. What hangs in the driver may stay: nothing ends that, and nobody waits for it."""
+    """Kills the rest of a part. A process that hangs in the driver may stay: no signal ends such a process, and this call does not
+    wait for it.
+    """
     until = now() + GRACE
     while marked(mark) or process.poll() is None:
         signal_all(process, mark, signal.SIGKILL)
@@ -74,7 +78,7 @@ def clear(process, mark):
 
 
 class Running:
-    """The parts that run now, so that a signal to the run ends them too."""
+    """The running parts, so that a signal to the run ends them, too."""
 
     def __init__(self):
         self.processes, self.halted = {}, ""

@@ -1,7 +1,7 @@
-"""What is known of a card so far: the parts that ran, figures and gaps, on disk after each change, over several calls.
+"""Results for a card so far: the parts that ran, figures and gaps, on disk after each change, over several calls.
 
 RESULTS-<gpu>.json beside the page RESULTS-<gpu>.md holds the data of benchmarks/bench/gpu_report.py. Each part, figure and gap
-carries when it was written: of two calls' entries of one name the later stands, and nothing else is dropped.
+has a time. If two calls have entries of a common name, the later entry stays. No other entry is dropped.
 """
 
 import datetime
@@ -12,7 +12,7 @@ import threading
 
 
 def replace_file(path, text):
-    """Writes a file so that a reader, or a kill, finds the old text or the new one, never a part."""
+    """Writes a file atomically: a reader, or a kill, finds the old text or the new text, never a part."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
@@ -46,7 +46,7 @@ class Record:
         self.seen, self.complained = {}, False
 
     def take(self, folder):
-        """Adds what an earlier call left in a folder; what is wrong with that file, or ""."""
+        """Adds the results of an earlier call from a folder; returns the problem with the file, or ""."""
         file = pathlib.Path(folder) / f"RESULTS-{self.name}.json"
         if not file.exists():
             return ""
@@ -55,7 +55,7 @@ class Record:
         except (OSError, ValueError) as error:
             data = error
         if not well_formed(data):
-            if file in self.files:  # which will be written anew
+            if file in self.files:  # this call writes the file anew
                 os.replace(file, file.with_name(f"{file.name}.unreadable"))
             return f"{file} is no report of an earlier call: {data if isinstance(data, Exception) else 'entries are missing'}"
         with self.lock:
@@ -83,7 +83,7 @@ class Record:
             self.write()
 
     def drop(self, name):
-        """Takes out a part that an earlier call had and that has come to something else."""
+        """Removes a part of an earlier call whose outcome has changed."""
         with self.lock:
             self.data["parts"] = [one for one in self.data["parts"] if one["name"] != name]
 
@@ -98,13 +98,13 @@ class Record:
                         continue
                     self.seen[kind, key(kind, one)], changed = dict(one), True
                     self._put(kind, {**one, "when": stamp()})
-                    if kind == "results":  # what a case lacked in an earlier call it has now
+                    if kind == "results":  # gaps of an earlier call that have results now
                         self.data["missing"] = [old for old in self.data["missing"] if old["name"] != one.get("case")]
             if changed:
                 self.write()
 
     def write(self):
-        """A disk that is full ends no run; it is told once, and tried again with the next entry."""
+        """Writes the files. A full disk ends no run: the failure is reported once, and the next entry tries again."""
         with self.lock:
             text = json.dumps(self.data, indent=1) + "\n"
             for path, content in [*((file, text) for file in self.files), (self.page, self.render(self.data))]:
@@ -117,7 +117,7 @@ class Record:
 
 
 def unwritable(folder):
-    """Why nothing can be written to a folder, which is made where it is missing, or ""."""
+    """Makes a folder if it is missing; returns why the folder cannot be written, or ""."""
     trial = pathlib.Path(folder) / f".trial-{os.getpid()}"
     try:
         trial.parent.mkdir(parents=True, exist_ok=True)

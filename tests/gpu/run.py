@@ -1,11 +1,11 @@
-"""What `./dev gpu` does where there is a GPU: builds, tests and measures within a time, without a network; in one call or several.
+"""Run of `./dev gpu` on a machine with a GPU: builds, tests and measures within a time, without a network; in one call or several.
 
     ./dev gpu [--minutes 9.5] [--only build,tests,bench] [--results FOLDER] [--from FOLDER] [--small]
-    ./dev gpu --only build --card 9.0    # where there is no GPU: the card's machine takes the build over
+    ./dev gpu --only build --card 9.0    # on a machine without a GPU: the card's machine takes the build over
 
-Every part has its own deadline and may fail without ending the rest; each result is on disk as soon as it is known, so that a
-run that is cut short leaves what it has. Logs of the parts stand in build/gpu. The exit status is 1 where a part failed, 2
-where nothing was begun. YOKE_GPU_FOLDER stands in for build, in rehearsals.
+Every part has a deadline and may fail without ending the other parts. Each result is written to disk at once, so a run that is
+cut short keeps its results. Logs of the parts are in build/gpu. The exit status is 1 if a part failed, 2 if no part began.
+YOKE_GPU_FOLDER replaces build, in rehearsals.
 """
 
 import concurrent.futures
@@ -34,7 +34,7 @@ from bench import gpu_report  # noqa: E402
 LOGS = carry.FOLDER / "gpu"
 BENCH_SECONDS = 170  # kept free for the benchmarks
 BUILD_SECONDS = 330
-EXTENSION_SECONDS = 120  # of the Python extension alone
+EXTENSION_SECONDS = 120  # for the Python extension alone
 PACK_SECONDS = 60  # kept free after a build that travels
 AT_ONCE = 6  # tests side by side; most are processes of several
 
@@ -80,7 +80,7 @@ class Run:
         return status == "passed"
 
     def run(self, job, seconds=None):
-        """Runs one part to its end or its time's. Whether it passed."""
+        """Runs a part until it ends or its time is over. Returns whether the part passed."""
         lacking = job.lacking or (self.without_python if sys.executable in job.command and job.group != "build" else "")
         if lacking:
             return self.add_part(job.name, "skipped", 0.0, lacking)
@@ -100,7 +100,7 @@ class Run:
         return self.add_part(job.name, outcome, parts.now() - begun, "; ".join(filter(None, [*remarks, text])))
 
     def take_figures(self, job):
-        """Keeps what a part has measured so far; what is wrong with it, or ""."""
+        """Stores the measurements of a part so far; returns the problem with the file, or ""."""
         if job.figures is None or not job.figures.exists():
             return ""
         try:
@@ -120,7 +120,7 @@ class Run:
         if found:
             other = self.builds.other_python(found)
             if other and not self.make_extension(found, other):
-                self.without_python = "the Python extension was not built"  # what needs none of it runs all the same
+                self.without_python = "the Python extension was not built"  # parts without need of Python still run
             return found
         if not self.make_build():
             return None
@@ -129,7 +129,7 @@ class Run:
         return self.builds.made
 
     def make_build(self):
-        """Whether what tests need was built. What else cannot be built is a part that failed."""
+        """Builds; returns whether the targets for tests were built. Any other target that cannot be built is a failed part."""
         made = self.builds.made
         (made / build.MARK).unlink(missing_ok=True)
         command = ["cmake", "--preset", "cuda", "-B", made, *build.options(self.gpu[1], bool(self.options.card), *self.python())]
@@ -155,7 +155,9 @@ class Run:
         return sys.executable, machine.ask(sys.executable, "-m", "pybind11", "--cmakedir"), self.packages
 
     def make_extension(self, carried, other):
-        """Builds the Python extension alone, since a carried build has the one of another Python. Returns whether it did."""
+        """Builds only the Python extension, because a carried build has the extension of another Python. Returns whether this
+        succeeded.
+        """
         folder, library = self.builds.extension, carried / "lib" / "libyoke.so"
         command = ["cmake", "-S", ROOT, "-G", "Ninja", "-B", folder, *build.extension_options(library, *self.python())]
         ninja = ["ninja", "-C", folder, "-j", os.cpu_count() or 1, "_yoke"]
@@ -167,7 +169,7 @@ class Run:
         return True
 
     def pack(self):
-        """Leaves what was built where the next call finds it, also on another machine."""
+        """Packs the build for the next call, also on another machine."""
         begun = parts.now()
         try:
             left, status = self.builds.pack(self.options.results), "passed"
@@ -194,15 +196,15 @@ class Run:
 
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             running = [pool.submit(one, job) for job in chosen]
-            # Python runs handlers in this thread alone, and the system may hand a signal to another, which wakes
-            # nobody.
+            # Python runs signal handlers only in this thread, and the system may give a signal to another thread
+            # without waking this thread.
             while concurrent.futures.wait(running, parts.POLL).not_done:
                 pass
             for future in running:
                 future.result()
 
     def bench(self, setting):
-        """One group after another, alone on the device; each leaves the later ones the least that they take."""
+        """Runs the groups one after another, alone on the device; each leaves enough time for the shortest run of later groups."""
         chosen = [job for job in jobs.benchmarks(setting) if self.wants(job)]
         if chosen and not (setting.build / "benchmarks" / "gpu_floor").exists():
             self.record.figures({"head": {}, "results": [], "missing": [
@@ -238,12 +240,12 @@ class Run:
 
 
 def judge(job, status, output):
-    """(outcome, what to say of it) of a part that ended with a status, or whose time did."""
+    """Returns (outcome, note) of a part that ended with a status, or ran out of time."""
     outcome = "passed" if status == 0 else "out of time" if status is None else "failed"
     try:
         text = job.note(output) if job.note else ""
         problem = job.check(output) if job.check and outcome == "passed" else ""
-    except Exception as error:  # a part that died half way may have left anything
+    except Exception as error:  # a part that died may have left any output
         text, problem = "", f"its output cannot be read: {error!r}"
     if problem:
         outcome, text = "failed" if outcome == "passed" else outcome, "; ".join(filter(None, [problem, text]))

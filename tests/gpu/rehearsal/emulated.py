@@ -1,9 +1,9 @@
 """`./dev gpu` end to end on the emulated device, in three calls on three machines: `emulated.py [--minutes 60] [--fast 10]`.
 
-The build is the true one, by cmake, ninja and nvcc, made as on a machine without a card. What cannot run without a card is exchanged
-in what it leaves: the module for the emulated one, gpu_floor and compute-sanitizer for stand-ins. The build is marked as that of another
-Python, so that the machine that takes it over builds the Python extension. Then everything runs again with a fast clock, in which most of it
-has no time: that run must end in its own, with every part told.
+The build is real, by cmake, ninja and nvcc, as on a machine without a card. Results that cannot run without a card are exchanged:
+the module for the emulated module, gpu_floor and compute-sanitizer for stand-ins. The build is marked as a build of another
+Python, so the next machine must build the Python extension. Then all parts run again with a fast clock, too fast for most parts.
+This run must end in time, and must report every part.
 """
 
 import argparse

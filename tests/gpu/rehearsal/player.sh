@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands in for `env CMD ARG…` of a build: prints what the part's tools print on a device, and leaves what they
-# leave. What goes wrong is "REHEARSAL_FAULT=hang|fail|crash|half|skip:PART", with a pattern for the name of the part.
+# Stands in for `env CMD ARG…` of a build: prints the output of the part's tools on a device, and leaves their files.
+# A failure is chosen by "REHEARSAL_FAULT=hang|fail|crash|half|skip:PART", with a pattern for the name of the part.
 part=${YOKE_GPU_PART#*:}
 
 # To be played before the part is; half: leaves half of its results.

@@ -38,8 +38,7 @@ def op(name, choose, compute, **options):
     OPS[name] = Op(name, choose, compute, **options)
 
 
-# ---- choice of tensors
-# ----------------------------------------------------------------------------------------------
+# ---- choice of tensors -----------------------------------------------------------------------------------------------
 
 
 def pick(rng, env, fits):

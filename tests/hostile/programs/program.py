@@ -74,8 +74,7 @@ def apply(step, env, array, dtype):
         env[step.out] = Ref(array, dtype)
 
 
-# ---- making a program
-# ------------------------------------------------------------------------------------------------------
+# ---- making a program ------------------------------------------------------------------------------------------------
 
 
 def make_input(rng, dtype, shape, mode="plain"):
@@ -131,8 +130,7 @@ def add_step(rng, program, env, name):
     program.steps.append(step)
 
 
-# ---- checking a program
-# ----------------------------------------------------------------------------------------------------
+# ---- checking a program ----------------------------------------------------------------------------------------------
 
 
 def check_result(step, got, array, dtype, scale, ulps):

@@ -1,1 +1,1 @@
-"""Stands in for PyTorch: it is only asked whether it is there."""
+"""Stands in for PyTorch: run.py only checks whether the package exists."""
