@@ -34,7 +34,7 @@ struct Result {
     std::vector<double> out, lse, dq, dk, dv;
 };
 
-// The definition and its derivative, one head after the other, one query after the other.
+// Computes the definition and its derivative, for each head and each query by itself.
 Result attend(const Problem &p, const std::vector<double> &q, const std::vector<double> &k,
               const std::vector<double> &v, const std::vector<double> &g, double scale)
 {

@@ -1,4 +1,5 @@
-// How convolutions are cut for the team: parts write everything once and read what they need, and large ones are many.
+// The division of convolutions for the team: parts write each element once and read all necessary elements. Large
+// convolutions have many parts.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -12,7 +13,7 @@ using yoke::kernels::ConvKind;
 namespace {
 
 char *const kBase =
-    reinterpret_cast<char *>(uintptr_t{1} << 32);  // of operands that nobody looks at
+    reinterpret_cast<char *>(uintptr_t{1} << 32);  // address of unread operands
 
 Conv square(ConvKind kind, int64_t n, int64_t channels, int64_t side, int64_t kernel,
             int64_t stride, int64_t padding, int64_t dilation)
@@ -44,7 +45,8 @@ int64_t row_at(const void *address, int64_t width, int64_t channels)
     return (static_cast<const char *>(address) - kBase) / (width * channels * 4);
 }
 
-// Of each row of what a sweep writes: how many parts write it, and that these read what the whole would.
+// Checks each row of a sweep's output: a single part writes the row, and reads the input that the whole convolution
+// reads.
 void expect_rows_once(const Conv &whole)
 {
     const ConvCut cut(whole);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr ConvKind kKinds[] = {ConvKind::kForward, ConvKind::kData, ConvKind::kWeight};
 
-// Of 32 channels in groups of `each`, 32 x 32, whose window of 3 x 3 keeps the size.
+// Returns a convolution of 32 channels in groups of `each`, 32 x 32, with a window of 3 x 3 that keeps the size.
 Conv same(ConvKind kind, yoke_dtype dtype, int64_t each, int64_t dilation_y, int64_t dilation_x)
 {
     return {kind,

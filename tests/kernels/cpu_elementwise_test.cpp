@@ -7,7 +7,7 @@ using namespace cpu_test;
 
 namespace {
 
-// The same 3 x 4 x 5 values in layouts that take different paths.
+// Returns 3 x 4 x 5 values in several layouts, which take different code paths.
 std::vector<Array> layouts(yoke_dtype dtype, const std::vector<double> &values)
 {
     std::vector<Array> list;

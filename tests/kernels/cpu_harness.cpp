@@ -124,7 +124,7 @@ Array::Array(yoke_dtype type, std::vector<int64_t> sizes)
         strides[i] = count;
         count *= shape[i];
     }
-    // Filled with a pattern, so that what a kernel forgets to write does not look like a zero.
+    // The memory has a pattern, so that an element forgotten by a kernel is not a zero.
     storage = std::make_shared<std::vector<char>>(count * kSizes[type] + 64, (char)0x01);
 }
 

@@ -1,5 +1,5 @@
-// Runs kernels of the CPU backend by themselves: a host of its own, arrays of any layout, launches by op number.
-// Every check runs at each instruction set that this CPU has.
+// Harness for kernels of the CPU backend by themselves: a host, arrays of any layout, launches by op number. Every
+// check runs at each instruction set of this CPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,14 +19,15 @@ struct Level {
     const yoke_kernel_fn *kernels;
 };
 
-// The levels of this CPU, the table of the last one, and what this thread last told the host: a failure, and the log.
+// Return the levels of this CPU, the table of the last level, and this thread's last report to the host: a failure,
+// and the log.
 const std::vector<Level> &levels();
 const yoke_backend &backend();
 std::string take_error();
 std::string take_log();
 void set_threads(int threads);
 
-// A strided array that remembers its storage, filled from and read as doubles in row-major order.
+// Strided array with its storage, filled and read as doubles in row-major order.
 class Array {
 public:
     Array(yoke_dtype dtype, std::vector<int64_t> shape);
@@ -55,7 +56,7 @@ public:
     bool present = true;
 };
 
-// Values that every dtype holds exactly, none of them equal to its neighbours.
+// Returns values that are exact in every dtype and differ from their neighbours.
 std::vector<double> ramp(int64_t n, double from = -3, double step = 0.5, int period = 13);
 std::vector<yoke_dtype> all_dtypes();
 std::vector<yoke_dtype> float_dtypes();
@@ -66,7 +67,8 @@ yoke_arg number(double value);
 yoke_arg text(const char *value);
 yoke_arg integers(const std::vector<int64_t> &values);
 
-// Operands in the op's order; the results are those at and behind `first_written`, or the muts that `written` marks.
+// Launches an op. Operands are in the op's order. Results begin at `first_written`, or are the operands marked in
+// `written`.
 yoke_status launch(const Level &level, int op, const std::vector<Array> &operands,
                    size_t first_written, const std::vector<yoke_arg> &params = {},
                    const std::vector<bool> &written = {});

@@ -14,7 +14,7 @@ struct Sizes {
     int64_t m, n, k;
 };
 
-// Small ones take our own loops, the others oneDNN; odd ones leave remainders everywhere.
+// Small sizes take Yoke's own loops, the others take oneDNN; odd sizes leave remainders everywhere.
 const Sizes kSizes[] = {{1, 1, 1},   {8, 8, 8},    {3, 5, 2},     {1, 70, 33},
                         {65, 1, 40}, {33, 47, 29}, {130, 70, 300}};
 

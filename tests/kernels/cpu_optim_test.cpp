@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<std::vector<int64_t>> kShapes = {{7}, {}, {300, 300}, {3, 5}, {0}, {2, 600}};
 
-// One list of tensors; every second one lies transposed or spread out.
+// Returns a list of tensors; every second tensor is transposed or spread out.
 std::vector<Array> make_list(yoke_dtype dtype, double from, double step, int period, int layout)
 {
     std::vector<Array> list;
@@ -82,7 +82,7 @@ struct Step {
         for (size_t i = 0; i < kShapes.size(); i++) steps.push_back(scalar(0));
         if (kind.has_masters) masters = make_list(YOKE_F32, -1, 0.25, 13, layout + 1);
     }
-    // What the step works on.
+    // Returns the tensors that the step changes.
     const std::vector<Array> &weights() const { return masters.empty() ? params : masters; }
 };
 

@@ -1,5 +1,5 @@
-// The thread team: that every part runs once whatever the threads do, and what it makes of a process that forks, that
-// may have no threads, or that computes in a small stack.
+// The thread team: every part runs once whatever the threads do. Also a process that forks, a process without
+// permission for threads, and a process with a small stack.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@
 #include "tests/core/no_threads.h"
 #include "tests/kernels/cpu_harness.h"
 
-// Of whatever OpenMP oneDNN brings into the process; null in a build without oneDNN.
+// Functions of oneDNN's OpenMP, whichever it is; null in a build without oneDNN.
 extern "C" {
 __attribute__((weak)) int omp_get_max_threads(void);
 __attribute__((weak)) void omp_set_num_threads(int);
@@ -38,7 +38,7 @@ using yoke::test::passes_in_child;
 struct Counts {
     std::vector<std::atomic<int>> parts, slots;
     std::atomic<bool> alone{true};
-    int units = 0;  // of work in a part
+    int units = 0;  // units of work in a part
 
     Counts(size_t count, size_t most_slots) : parts(count), slots(most_slots) {}
 };
@@ -83,7 +83,8 @@ protected:
     void TearDown() override { set_threads(2); }
 };
 
-// A product that is cut, beside what it must give: any child and any thread can tell whether it computes.
+// Compares a divided product with the right result. Any child and any thread can call this to check that the kernels
+// work.
 bool computes()
 {
     using cpu_test::Array;
@@ -165,7 +166,7 @@ TEST_F(CpuTeam, ServesSeveralThreadsThatComeAndGoWhileItsSizeChanges)
                 for (int job = 0; job < 50; job++) expect_each_once(1 + (size_t)job % 9, job % 3);
                 EXPECT_TRUE(computes());
             });
-        for (std::thread &host : hosts) host.join();  // the one that made the team ends too
+        for (std::thread &host : hosts) host.join();  // the thread that made the team ends, too
     }
     stop = true;
     changes.join();
@@ -200,7 +201,7 @@ TEST_F(CpuTeam, UsesNoProcessorWhileNothingIsToBeDone)
 {
     set_threads(4);
     for (int i = 0; i < 100; i++) expect_each_once(4, 2);
-    // On a busy machine a worker may come to its last poll late; one that goes on polling is seen in every window.
+    // On a busy machine a worker may make its last poll late. A worker that goes on polling is seen in every window.
     double used = 1;
     for (int window = 0; window < 10 && used >= 0.003; window++) {
         const double before = cpu_seconds();
@@ -350,7 +351,7 @@ TEST_F(CpuTeam, ComputesForAThreadWithAStackOf64KiB)
     pthread_join(thread, nullptr);
     pthread_attr_destroy(&attributes);
     EXPECT_TRUE(right);
-    EXPECT_TRUE(computes());  // the workers were made by that thread, under that limit
+    EXPECT_TRUE(computes());  // the thread made the workers under the limit
     setrlimit(RLIMIT_STACK, &before);
 }
 

@@ -67,7 +67,7 @@ TEST(Elementwise, FloatArithmeticIsThatOfTheLanguage)
     EXPECT_EQ(Div()(1.0f, 0.0f), kInf);
     EXPECT_EQ(Div()(1.0, 4.0), 0.25);
     EXPECT_TRUE(std::signbit(Neg()(0.0f)));
-    // What load and store round trips: one rounding, to f16.
+    // A round trip of load and store rounds once, to f16.
     EXPECT_EQ(store<f16>(Add()(load(f16{0x3c00}), load(f16{0x1000}))).bits, 0x3c00);
 }
 

@@ -1,4 +1,4 @@
-// Where indices stand, what masks replace and what triangles keep.
+// Places of indices, replacements by masks, and elements kept by triangles.
 #include "kernels/common/index.h"
 
 #include <cmath>

@@ -71,7 +71,7 @@ void expect_within(const char *name, Worst found, double bound)
     printf("    %-12s %.3f units, at %a\n", name, found.error, (double)found.at);
 }
 
-// The quarter is taken away first, exactly: near a zero, 2 pi u itself would have lost the digits that matter.
+// The quarter is subtracted first, exactly. Near a zero, 2 pi u itself would have lost the significant digits.
 std::pair<long double, long double> sincos_reference(double u)
 {
     int quarter = (int)std::rint(4 * u);
@@ -123,8 +123,7 @@ TEST(Math, FloatFunctionsStayWithinTheirStatedErrors)
         2.1);
 }
 
-// What a stride may miss: the arguments nearest to multiples of pi/2 and the borders of every
-// reduction.
+// Arguments that a stride may skip: the arguments nearest to multiples of pi/2 and the borders of every reduction.
 TEST(Math, SineAndCosineHoldWhereReductionIsHardest)
 {
     for (float x :

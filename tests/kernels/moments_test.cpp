@@ -179,7 +179,8 @@ TEST(SortKey, OrdersSignsAndInfinitiesOfEveryType)
 
 namespace {
 
-// 1, 2, 4, … times `scale`, of which the deviation about the mean is a multiple of it.
+// Returns the deviation of 1, 2, 4, … times `scale`, divided by `scale`. The deviation about the mean scales with the
+// numbers.
 template <class T>
 double deviation_at(double scale, int64_t n)
 {

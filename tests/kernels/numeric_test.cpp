@@ -32,7 +32,7 @@ double decode(uint32_t bits, int exponent, int mantissa)
 struct Format {
     int exponent;
     int mantissa;
-    std::vector<double> values;  // of patterns 0, 1, …, infinity: ascending
+    std::vector<double> values;  // values of patterns 0, 1, … to infinity, ascending
 
     Format(int e, int m) : exponent(e), mantissa(m)
     {
@@ -166,7 +166,7 @@ TEST(Numeric, IntegersBecomeTheNearestHalf)
             ASSERT_EQ(convert<bf16>((int32_t)y).bits, kBf16.nearest_even((double)(int32_t)y));
         }
     }
-    // 2^62 + 2^54 is a tie, which one unit more breaks; a double cannot hold that unit.
+    // 2^62 + 2^54 is a tie, and 1 more breaks the tie; a double cannot hold the 1.
     EXPECT_EQ(convert<bf16>((1ll << 62) + (1ll << 54)).bits, convert<bf16>(1ll << 62).bits);
     EXPECT_EQ(convert<bf16>((1ll << 62) + (1ll << 54) + 1).bits, convert<bf16>(1ll << 62).bits + 1);
     EXPECT_EQ(convert<f16>((int64_t)65519).bits, 0x7bff);

@@ -1,5 +1,4 @@
-// Philox against its published vectors, and its transforms: range, moments, independence of how a
-// draw is cut.
+// Philox against published vectors, and the transforms: range, moments, independence of the cuts of a draw.
 #include "kernels/common/philox.h"
 
 #include <algorithm>
@@ -63,7 +62,7 @@ void expect_cut_independent(const Distribution &distribution)
             return memcmp(&a, &b, sizeof(T)) == 0;
         })) << width;
     }
-    // A draw that begins one counter later begins kDraws elements later.
+    // A draw with a start 1 counter later gives elements kDraws later.
     std::vector<T> later((size_t)(kCount - Distribution::kDraws));
     random_fill(distribution, 42, 1, 0, (int64_t)later.size(), later.data());
     EXPECT_EQ(memcmp(later.data(), whole.data() + Distribution::kDraws, later.size() * sizeof(T)),

@@ -91,7 +91,7 @@ TEST(Reduce, TenMillionTenthsSumToAMillionWithinAMillionth)
     EXPECT_NEAR(reduce_span(Sum<float>(), x.data(), 1, (int64_t)x.size()), exact, exact * 1e-6);
     float plain = 0;
     for (float v : x) plain += v;
-    EXPECT_GT(std::fabs((double)plain - exact), exact * 1e-3);  // what a plain loop would give
+    EXPECT_GT(std::fabs((double)plain - exact), exact * 1e-3);  // result of a plain loop
 }
 
 TEST(Reduce, NanWinsWhereverItStands)
