@@ -1,5 +1,5 @@
-// The same bits on every rank, in every run and by every way: additions in the order of ranks, then of nodes. And
-// memory that peers share.
+// Equal bits on every rank, in every run and by every path: additions in the order of ranks, then of nodes. Also
+// memory shared by peers.
 #include "ranks.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ YOKE_ON_EVERY_BACKEND(Bits);
 
 namespace {
 
-// Of several magnitudes, so that the order of additions shows.
+// Returns numbers of several magnitudes, so that the order of additions shows.
 std::vector<double> random_elements(int rank, int64_t count)
 {
     uint64_t state = static_cast<uint64_t>(rank) * 977 + 1;
@@ -26,7 +26,7 @@ std::vector<double> random_elements(int rank, int64_t count)
     return values;
 }
 
-// In the order that the contract gives, one rounding at the end.
+// Returns the sum in the contract's order, rounded once at the end.
 template <class T, class Sum>
 std::string expected_sum(const std::vector<std::vector<int>> &nodes, yoke_dtype dtype,
                          int64_t count)
@@ -140,7 +140,7 @@ TEST_P(Bits, MemoryThatRanksShareIsReducedWhereItLies)
                     ASSERT_DONE(r.engine.mem_alloc(r.comm, bytes + 64, &first, nullptr));
                     ASSERT_DONE(r.engine.mem_alloc(r.comm, bytes + 64, &second, nullptr));
                     const std::string own = encode(dtype, random_elements(r.rank, kCount));
-                    // At one place; at places of their own; in memory of which one rank has none.
+                    // Offsets: a common place; a separate place for each rank; memory of which a rank has none.
                     for (uint64_t offset : {0, r.rank * 8, r.rank ? 64 : 0}) {
                         char *data = static_cast<char *>(second) + offset;
                         memcpy(data, own.data(), bytes);

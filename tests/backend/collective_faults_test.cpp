@@ -1,4 +1,4 @@
-// How a call fails: with the rank that is to blame and what that rank called.
+// Failures of calls: the rank to blame and the call of this rank.
 #include "ranks.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ YOKE_ON_EVERY_BACKEND(Faults);
 
 namespace {
 
-constexpr int64_t kCount = 50'000;  // more than what goes in one message
+constexpr int64_t kCount = 50'000;  // too many for one message
 
 struct Sum {
     std::vector<float> in = std::vector<float>(kCount, 1), out = std::vector<float>(kCount, -7);
@@ -69,7 +69,7 @@ TEST_P(Faults, RanksThatCallDifferentlyAreToldWhatTheOtherCalled)
             });
 }
 
-// The last rank names itself as the root, the others rank 0: some only give then, and some only take.
+// The last rank names itself as the root, the others name rank 0. So some ranks only give, and some only take.
 TEST_P(Faults, EveryRankIsToldInTheCallThatRootsDiffer)
 {
     for (Ranks ranks : ways())
@@ -193,7 +193,7 @@ TEST_P(Faults, TheLowestRankThatDoesNotComeInTimeIsNamed)
     }
 }
 
-// The last rank says what the others say, and then gives and takes no elements.
+// The last rank announces a count like the others, but gives and takes no elements.
 TEST_P(Faults, NobodyIsNamedWhereOneOfSeveralStopsAmidACall)
 {
     if (!kEngineKnowsDeaths) GTEST_SKIP() << "what this engine's library does is undefined then";
@@ -221,7 +221,7 @@ TEST_P(Faults, ARankThatDoesNotConnectIsNamed)
 {
     if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
     with_uninitialised_ranks(*table_->comm, device_, {2}, [&](Rank &r) {
-        if (r.rank == 1) {  // tells nothing of itself, and comes not
+        if (r.rank == 1) {  // sends no rank info, and does not come
             r.meet();
             r.meet();
             return;
@@ -287,7 +287,7 @@ yoke_status barrier(const yoke_backend_comm &engine, void *comm, yoke_comm_fault
     return engine.call(comm, &record);
 }
 
-// Rank 1 in a process of its own, which does `then` behind a barrier, and waits to be killed.
+// Forks rank 1, which does `then` after a barrier, and waits to be killed.
 template <class Then>
 pid_t fork_peer(const yoke_backend_comm &engine, int socket, const char *id, const Then &then)
 {

@@ -1,4 +1,5 @@
-// Ranks that have gone, of an engine that does not see it by itself: it asks the host, and knows whom it waits for.
+// Ranks that have gone, in an engine without own means to see deaths: the engine asks the host, and names the ranks
+// it waits for.
 #include "ranks.h"
 
 #include <utility>
@@ -17,7 +18,7 @@ YOKE_ON_EVERY_BACKEND(AskingEngines);
 
 namespace {
 
-constexpr int64_t kGoneCount = 50'000;  // more than what goes in one message
+constexpr int64_t kGoneCount = 50'000;  // too many for one message
 
 }  // namespace
 
@@ -43,7 +44,7 @@ TEST_P(AskingEngines, ARankThatHasGoneIsNotMissedByWhoDoesNotWaitForIt)
     });
 }
 
-// One that has let the group go had sent its elements.
+// A rank that had left the group in order would have sent its elements, so this rank must have died.
 TEST_P(AskingEngines, ARankThatDiesAmidElementsIsNamed)
 {
     run({}, [&](Rank &r) {

@@ -1,4 +1,4 @@
-// How a group begins, among strangers too, and what it leaves behind: nothing.
+// The beginning of a group, also among strangers. Afterwards no resources may be left.
 #include "ranks.h"
 
 #include <dirent.h>
@@ -31,7 +31,8 @@ void expect_sum_of_ones(Rank &r)
     EXPECT_EQ(sum, static_cast<float>(r.size));
 }
 
-// Those who come to every door of this process: one says nothing, one leaves at once, others send what is no proof.
+// Strangers at every listening socket of this process: the first sends no byte, the second leaves at once, the others
+// send an invalid proof.
 class Strangers {
 public:
     ~Strangers()
@@ -90,7 +91,7 @@ size_t shared_mappings()
     return count;
 }
 
-// Descriptors on their way in a socket, more of them than one process may have.
+// Descriptors in flight in a socket, more than a process may have.
 class OnTheirWay {
 public:
     explicit OnTheirWay(int count)
@@ -125,7 +126,7 @@ private:
     bool is_full_ = false;
 };
 
-// Of the memory that the ranks of this process share.
+// Returns the bytes of the memory shared by this process's ranks.
 int64_t shared_bytes()
 {
     int64_t bytes = 0;
@@ -199,7 +200,7 @@ TEST_P(Start, RanksWaitWhileTheUsersDescriptorsOnTheirWayAreTooMany)
     EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// One of two ranks has no descriptors left when they go to each other: the one that listens, or the one that connects.
+// A rank of two has no descriptors left when the ranks connect: either the listening rank, or the connecting rank.
 TEST_P(Start, WhoHasNoDescriptorsLeftSaysSoAtOnce)
 {
     for (const int victim : {0, 1}) {
@@ -234,7 +235,7 @@ TEST_P(Start, WhoHasNoDescriptorsLeftSaysSoAtOnce)
     }
 }
 
-// Rank 1 stops when rank 0 has met it, and before it shares its memory.
+// Rank 1 stops after it has met rank 0, and before it shares its memory.
 TEST_P(Start, ARankThatWaitsForAnothersMemoryHearsThatItIsOver)
 {
     std::atomic<bool> has_ended{false};  // rank 0
@@ -242,7 +243,7 @@ TEST_P(Start, ARankThatWaitsForAnothersMemoryHearsThatItIsOver)
         int gathers = 0, asked = 0;
         r.after_gather = [&] {
             if (++gathers != 2) return;
-            if (r.rank == 2) usleep(100'000);  // so that the others ask while they wait for it
+            if (r.rank == 2) usleep(100'000);  // the others ask while they wait for this rank
         };
         r.is_over = [&] {
             if (r.rank == 1 && ++asked == 1) r.meet();  // until rank 0 and rank 2 have given up
@@ -285,7 +286,7 @@ TEST_P(Start, StrangersAtTheDoorsAreDroppedAndLogged)
         ranks.shares_memory = shares_memory;
         with_uninitialised_ranks(*table_->comm, device_, ranks, [&](Rank &r) {
             int gathers = 0;
-            // The doors are open when the second round begins, and the ranks go to them when it has ended.
+            // The sockets listen when the second round begins, and the ranks connect after the round.
             r.after_gather = [&] {
                 if (++gathers == 2 && r.rank == 0) strangers.come();
                 if (gathers == 2) r.meet();
@@ -367,7 +368,7 @@ TEST_P(Start, AForkedChildKeepsNothingOpen)
             if (child == 0) {
                 r.engine.after_fork();
                 const bool is_clean = open_descriptors() == before && shared_mappings() == 0;
-                // What it inherited it may let go, which takes nothing from it.
+                // The child releases its inherited communicator. This must not close a reused descriptor.
                 const int reused = open("/dev/null", O_RDONLY | O_CLOEXEC);
                 r.engine.destroy(r.comm);
                 _exit(is_clean && fcntl(reused, F_GETFD) >= 0 ? 0 : 1);

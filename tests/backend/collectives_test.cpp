@@ -1,4 +1,4 @@
-// What each collective gives, for every dtype and reduction, beside what it should give.
+// Results of each collective, for every dtype and reduction, compared with the right results.
 #include "ranks.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ YOKE_ON_EVERY_BACKEND(Values);
 
 namespace {
 
-// Small whole numbers: sums and products of a few are exact in every dtype that has them.
+// Returns small whole numbers: sums and products of a few are exact in every dtype with such numbers.
 double element(yoke_dtype dtype, int rank, int64_t i)
 {
     const int64_t number = (i * 7 + rank * 3) % 5;

@@ -11,7 +11,7 @@ extern "C" yoke_status yoke_cpu_backend_get(const yoke_host *host, const yoke_ba
 
 namespace yoke::test {
 
-// The CUDA module has its tests where the environment names its file: a fake one, or the true one on a GPU.
+// Opens the CUDA module named by the environment: a fake module, or the real module on a GPU.
 static yoke_status cuda_backend_get(const yoke_host *host, const yoke_backend **out)
 {
     void *module = dlopen(getenv("YOKE_TEST_CUDA_MODULE"), RTLD_NOW | RTLD_LOCAL);
@@ -64,7 +64,7 @@ yoke_status scratch_alloc(void *device, uint64_t bytes, void *, uint32_t, void *
     return YOKE_OK;
 }
 
-// Blocks that kernels gave back: work that was started may still use them until the test ends.
+// Blocks freed by kernels: pending work may still use the blocks until the test ends.
 std::map<void *, uint64_t> &freed_scratch()
 {
     static std::map<void *, uint64_t> sizes;

@@ -1,7 +1,8 @@
-// contract.h: the suite that every backend passes, run over each of contract_backends.
+// contract.h: the suite that every backend must pass, run over each of contract_backends.
 //
-// It speaks to a backend's table as the core does and knows nothing of what stands behind it: memory is reached by
-// copies alone, work is waited for, groups that a backend lacks are skipped. A new backend is one line in contract.cpp.
+// The suite uses a backend's table as the core does, and knows no details behind the table. Memory is reached by
+// copies alone, work is waited for, and groups missing in a backend are skipped. A new backend is a line in
+// contract.cpp.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -18,14 +19,14 @@ namespace yoke::test {
 struct BackendUnderTest {
     const char *kind;
     yoke_backend_get_fn get;
-    bool complete;  // has a kernel for every op that can have one
+    bool complete;  // has a kernel for every op with kernels
 
     friend void PrintTo(const BackendUnderTest &one, std::ostream *out) { *out << one.kind; }
 };
 
 std::vector<BackendUnderTest> contract_backends();
 
-// What the host was told by the calling thread since the last forget().
+// Reports of the backend to the host, in the calling thread, since the last forget().
 struct Told {
     int errors = 0;
     yoke_status status = YOKE_OK;
@@ -33,26 +34,26 @@ struct Told {
 };
 Told &told();
 
-// What host->config tells the calling thread.
+// Values of host->config for the calling thread.
 std::map<std::string, std::string> &settings();
 
 // Lines that backends have logged.
 int log_lines();
 
-// A host that keeps all of that, and has no scratch.
+// Returns a host that stores reports and settings, and has no scratch memory.
 yoke_host plain_host();
 
-// One device of a backend, opened once for all tests.
+// Device of a backend, opened once for all tests.
 class Contract : public testing::TestWithParam<BackendUnderTest> {
 protected:
     void SetUp() override;
 
     // Holds a failing call to the contract: this status, told once, with a message of some substance.
     void expect_failure(yoke_status expected, yoke_status status, const char *what);
-    // The same where several statuses are right.
+    // Expects a failure when several statuses are right.
     void expect_failure(yoke_status status, const char *what);
 
-    // Device memory that a test gives back at its end.
+    // Returns device memory, which the test frees at its end.
     void *block(uint64_t bytes);
     template <class T>
     T *upload(const std::vector<T> &values);

@@ -1,4 +1,4 @@
-// What a table must have, and groups of entries that are all there or all null.
+// Required entries of a table, and groups of entries that must be either all there or all null.
 #include "contract.h"
 
 #include "core/backend/registry.h"

@@ -1,4 +1,4 @@
-// What every suite gives to a backend as its host.
+// Host that every suite gives to a backend.
 #include "contract.h"
 
 #include <atomic>

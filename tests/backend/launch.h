@@ -37,7 +37,7 @@ inline std::vector<int64_t> row_major(const std::vector<int64_t> &shape)
     return strides;
 }
 
-// The tensors and parameters of one launch; lists keep their addresses while it is put together.
+// Tensors and parameters of a launch. While a record is built, lists keep their addresses.
 class Record {
 public:
     Record(int32_t op, void *device, void *stream = nullptr)
@@ -65,7 +65,7 @@ public:
         return add(data, dtype_of<T>(), std::move(shape), std::move(strides),
                    YOKE_OPERAND_READ | YOKE_OPERAND_WRITE);
     }
-    // The operand that was added last has a dtype that no type of C++ stands for.
+    // Sets the dtype of the last operand, for dtypes without a C++ type.
     Record &as(yoke_dtype dtype)
     {
         operands_.back().dtype = dtype;

@@ -72,7 +72,7 @@ TEST_P(Launches, NegativeAndTransposedStridesAreFollowedOnBothSides)
 {
     const float *x = upload(ramp<float>(6));  // [[0 1 2] [3 4 5]]
     float *out = room<float>(12, -1);
-    // x backwards along both axes, written into every second place of a column-major result.
+    // x is reversed along both axes, and written into every second place of a column-major result.
     ASSERT_DONE(
         record(YOKE_OP_NEG).in(x + 5, {2, 3}, {{-3, -1}}).out(out, {2, 3}, {{2, 4}}).run(*table_));
     EXPECT_EQ(download(out, 12),
@@ -142,7 +142,7 @@ TEST_P(Launches, SumReducesAnyAxesOfAnyStrides)
                     .param(int64_t{0})
                     .run(*table_));
     EXPECT_EQ(download(out, 3), (std::vector<int64_t>{60, 92, 124}));
-    // The same memory as [4, 3, 2]: its axes 0 and 2 are the others' 2 and 0.
+    // An equal view as [4, 3, 2]: axes 0 and 2 are axes 2 and 0 of the view before.
     ASSERT_DONE(record(YOKE_OP_SUM)
                     .in(x, {4, 3, 2}, {{1, 4, 12}})
                     .out(out, {1, 3, 1})
@@ -231,7 +231,7 @@ TEST_P(Launches, AnIndexThatIsNoClassFailsAndIsNamed)
     expect_failure(YOKE_E_INDEX, status, "cross_entropy");
 }
 
-// What the in-place form of an op launches.
+// An op's in-place form makes such launches.
 TEST_P(Launches, AResultMayLieInTheMemoryOfItsArgumentWhateverTheStrides)
 {
     float *x = upload(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
@@ -302,7 +302,7 @@ TEST_P(Launches, RandomNumbersDependOnSeedAndOffsetAlone)
     EXPECT_NE(download(again, kCount), first);
 }
 
-// A matrix in a field of memory: where it begins, and its strides.
+// A matrix in a field of memory: beginning and strides.
 struct Placed {
     int64_t begin;
     std::vector<int64_t> strides;

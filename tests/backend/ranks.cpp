@@ -135,7 +135,7 @@ void with_ranks(const yoke_backend_comm &engine, void *device, const Ranks &rank
     with_uninitialised_ranks(engine, device, ranks, [&](Rank &rank) {
         ASSERT_DONE(rank.init());
         body(rank);
-        rank.meet();  // nobody leaves while another is at work
+        rank.meet();  // no rank leaves while another works
     });
 }
 

@@ -1,8 +1,8 @@
-// ranks.h: several ranks of a group over an engine's table: each a thread of one process (threads.cpp), or each a
+// ranks.h: several ranks of a group over an engine's table: each a thread of a process (threads.cpp), or each a
 // process (mpi/processes.cpp).
 //
-// The tables are spoken to as the core does: ids and addresses go round by an all_gather of ours, calls carry a
-// signature that is counted here. What a rank's body expects fails the test with the rank's number.
+// The tables are used as the core uses them. Ids and addresses are exchanged by an all_gather of the suite's own.
+// Calls carry a signature that this suite counts. A failed expectation in a rank's body has the rank's number.
 #pragma once
 
 #include "contract.h"
@@ -23,7 +23,7 @@ public:
     void meet(int rank) { gather(rank, nullptr, 0, nullptr); }
 };
 
-// Of ranks that are threads of this process.
+// Rendezvous of ranks in threads of this process.
 class ThreadRendezvous final : public Rendezvous {
 public:
     explicit ThreadRendezvous(int size) : size_(size), board_(static_cast<size_t>(size)) {}
@@ -40,12 +40,12 @@ private:
 struct Ranks {
     int size = 2;
     bool shares_memory = true;
-    std::vector<const char *> nodes = {};  // by rank; none: all on this one
+    std::vector<const char *> nodes = {};  // by rank; empty: all on this node
     double timeout_s = 20;
     const char *address = "127.0.0.1";
 };
 
-// One rank's side of a group.
+// State of a rank in a group.
 class Rank {
 public:
     Rank(const yoke_backend_comm &engine, void *device, int rank, const Ranks &ranks,
@@ -53,7 +53,7 @@ public:
     ~Rank();
 
     yoke_status init();
-    // Makes `child`, which has the same numbers, a part of this one's group.
+    // Makes `child`, with the same rank numbers, a subgroup of this rank's group.
     yoke_status split(const void *id, Rank &child);
     yoke_status call(yoke_collective &record);
     yoke_status run(int32_t op, yoke_dtype dtype, int64_t count, const void *in, void *out,
@@ -67,15 +67,15 @@ public:
     void *comm = nullptr;
     yoke_comm_fault fault = {};
     double timeout_s;
-    // Put in place of what the next call would say of itself.
+    // Replaces the next call's signature.
     std::function<void(yoke_comm_signature &)> lie;
     // Runs when an all_gather of init has ended.
     std::function<void()> after_gather;
     // Changes what an all_gather of init has gathered.
     std::function<void(void *all)> change_gathered;
-    // What init asks.
+    // Answer to init's question whether to stop.
     std::function<bool()> is_over;
-    // What calls ask: of these ranks one that has gone, or only one that has died; or -1.
+    // Answer to a call's question: the number of a gone rank among these ranks, or with `died` of a dead rank; or -1.
     std::function<int32_t(std::span<const int32_t> ranks, bool died)> find_gone;
 
 private:
@@ -102,7 +102,7 @@ void with_ranks(const yoke_backend_comm &engine, void *device, const Ranks &rank
 void with_uninitialised_ranks(const yoke_backend_comm &engine, void *device, const Ranks &ranks,
                               const Body &body);
 
-// A backend whose table has an engine that is done when a call returns, so that ranks can be threads over host memory.
+// A backend whose engine is done when a call returns, so that ranks can be threads over host memory.
 class Collectives : public Contract {
 protected:
     void SetUp() override;

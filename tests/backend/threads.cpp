@@ -20,7 +20,7 @@ yoke_status ThreadRendezvous::gather(int rank, const void *mine, uint64_t bytes,
     }
     changed_.wait(lock, [&] { return left_ > 0; });
     for (size_t i = 0; bytes && i < board_.size(); ++i) {
-        board_[i].resize(bytes);  // of a rank that said less: zeros
+        board_[i].resize(bytes);  // a rank that gave fewer bytes gets zeros
         memcpy(static_cast<char *>(all) + i * bytes, board_[i].data(), bytes);
     }
     if (--left_ == 0) changed_.notify_all();

@@ -1,6 +1,6 @@
 /*
- * engine.c: a module that is an engine of collectives and nothing else, with one thing wrong with it, chosen by
- * WRONG_<thing>; with none, a whole one. It can do nothing: the registry looks at its table alone.
+ * engine.c: a module that is only an engine of collectives, with a single defect chosen by WRONG_<thing>; without the
+ * macro, a whole engine. The engine cannot do any work, because the registry only reads the table.
  */
 #include "core/backend/comm.h"
 

@@ -1,4 +1,4 @@
-// The same of modules that are an engine of collectives and nothing else.
+// The registry's refusals of modules that are only an engine of collectives.
 #include "core/backend/comm.h"
 #include "core/backend/registry.h"
 #include "core/base/error.h"

@@ -1,6 +1,6 @@
 /*
- * module.c: a backend module with one thing wrong with it, chosen by WRONG_<thing>; with none, a whole one.
- * It has no devices and can do nothing: the registry looks at its table alone.
+ * module.c: a backend module with a single defect chosen by WRONG_<thing>; without the macro, a whole module. The
+ * module has no devices and cannot do any work, because the registry only reads the table.
  */
 #include "core/backend/backend.h"
 #include "core/backend/ops.inc"

@@ -1,4 +1,4 @@
-// A module that does not fit is refused by name, with what does not fit and what to do.
+// Refusals of unfit modules: the message has the module's name, the reason and advice.
 #include "core/backend/registry.h"
 
 #include "core/backend/ops.inc"

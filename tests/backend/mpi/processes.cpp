@@ -1,5 +1,5 @@
-// Ranks that are processes of one MPI job, which mpirun has started. They meet on a board in a file, whose name the
-// environment has: what the suite tells the ranks must not go over the engine that it tests.
+// Ranks that are processes of an MPI job, started by mpirun. The ranks exchange data on a board in a file named by
+// the environment. The suite's data must not go through the engine under test.
 #include "tests/backend/ranks.h"
 
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ struct Board {
         while (generation.load() == now) usleep(50);
     }
 };
-// One for all processes, and one for groups of each size.
+// A board for all processes, and a board for groups of each size.
 struct Boards {
     Board all, of_size[kMostRanks];
 };
@@ -110,7 +110,7 @@ void Contract::SetUp()
     ASSERT_NE(get, nullptr) << dlerror();
     ASSERT_DONE(get(&host, &table().comm));
     EXPECT_STREQ(table_->comm->name, "mpi");
-    // MPI begins when all processes of the job begin it: smaller groups come after that.
+    // MPI's initialisation needs all processes of the job, so smaller groups come afterwards.
     Ranks everyone;
     everyone.size = number_of("OMPI_COMM_WORLD_SIZE");
     with_ranks(*table_->comm, nullptr, everyone, [](Rank &r) { ASSERT_DONE(r.barrier()); });

@@ -15,7 +15,7 @@ fi
 YOKE_TEST_BOARD=$(mktemp)
 export YOKE_TEST_BOARD
 trap 'rm -f "$YOKE_TEST_BOARD"' EXIT
-# Of Open MPI alone: the tests may run as root, on fewer processors than ranks, and reach nothing but this machine.
+# Settings for Open MPI only: the tests may run as root, on fewer processors than ranks, and use this machine only.
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
     timeout 300 mpirun -n "$ranks" --oversubscribe --mca btl "${YOKE_TEST_BTL:-self,vader}" --mca btl_tcp_if_include lo \
     --mca oob_tcp_if_include lo "$@"
