@@ -1,6 +1,6 @@
 /*
- * check.h: what the C tests share. A test is a void function whose name is a sentence; main() lists
- * them with RUN() and returns report(). A failed check prints its place and goes on.
+ * check.h: macros for the C tests. A test is a void function with a sentence as its name; main() lists the tests with
+ * RUN() and returns report(). A failed check prints its place and goes on.
  */
 #ifndef YOKE_TESTS_CHECK_H
 #define YOKE_TESTS_CHECK_H

@@ -1,4 +1,4 @@
-/* Checkpoint scopes from C: what they keep, whom they ask, and every wrong way to close one. */
+/* Checkpoint scopes from C: kept tensors, policies, and every wrong way to close a scope. */
 #include "check.h"
 
 #include <pthread.h>
@@ -227,8 +227,9 @@ static void backward_asks_no_scope_that_another_thread_has_open(void)
     yoke_tensor_release(x);
 }
 
-/* Hosts with coroutines open one within another and set it aside. `is_given_up`: the outer one's last handle goes, and
- * it is closed behind the inner one; else it is refused until then. */
+/* Nests two scopes and sets the inner scope aside, as host programs with coroutines do. `is_given_up`: the outer
+ * scope's last handle is released, and the scope is closed after the inner scope. Else closing the outer scope is
+ * refused until then. */
 static void close_around_one_set_aside(int is_given_up)
 {
     yoke_tensor *x = floats(numbers, square, 2), *y = NULL, *z = NULL;
@@ -291,7 +292,7 @@ static void what_changed_since_is_named(void)
     yoke_checkpoint *scope = NULL;
     OK(yoke_tensor_set_requires_grad(x, 1));
     OK(yoke_checkpoint_begin(NULL, &scope));
-    OK(yoke_add(x, w, &product)); /* saves nothing, so that without a scope w may change */
+    OK(yoke_add(x, w, &product)); /* saves no tensor, so without a scope w may change */
     OK(yoke_exp(product, &y));
     OK(yoke_checkpoint_end(scope));
     yoke_tensor_release(product);

@@ -1,5 +1,5 @@
-/* Memory budgets from C: gradients are what they are without one, its figures are those of its steps, and who may not
- * have it is told so. */
+/* Memory budgets from C: gradients are equal to gradients without a budget, and a budget's figures belong to its
+ * steps. A thread that may not use a budget gets an error. */
 #include "check.h"
 
 #include <pthread.h>
@@ -110,10 +110,10 @@ static void a_budget_has_one_forward_at_a_time(void)
     pthread_create(&thread, NULL, leave_open, budget);
     pthread_join(thread, &left);
     begin_elsewhere(budget);
-    yoke_checkpoint_release(left); /* the last that holds what its thread has left open */
+    yoke_checkpoint_release(left); /* last handle of the scope left open by its thread */
     run(&options, NULL, got);
     OK(yoke_checkpoint_begin(&options, &scope));
-    yoke_checkpoint_release(scope); /* which closes it */
+    yoke_checkpoint_release(scope); /* closes the scope */
     run(&options, NULL, got);
     CHECK(figures_of(budget).steps == 2);
     OK(yoke_checkpoint_begin(&options, &scope));

@@ -1,4 +1,4 @@
-/* Managers of checkpoints from C: what they keep, load and refuse, and kill -9 at random points of saving. */
+/* Managers of checkpoints from C: kept, loaded and refused checkpoints, and kill -9 at random points of a save. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 
@@ -68,7 +68,7 @@ static int is_filled(yoke_state *state, const char *path, int64_t count, float v
     return 1;
 }
 
-/* -1 where its parts are not of one version. */
+/* Returns the version, or -1 if the parts have different versions. */
 static int64_t version_of(yoke_state *state)
 {
     int64_t version = -1;
@@ -214,7 +214,7 @@ static void what_cannot_be_is_told(void)
     remove_folder();
 }
 
-/* ---- Kills ------------------------------------------------------------------------------------------------- */
+/* ---- Kills ------------------------------------------------------------------------------------------------------- */
 
 /* Goes on from the newest state, and says to the pipe which version is saved. */
 static int run(int64_t keep, int32_t blocking, int pipe, int64_t most)
@@ -233,7 +233,7 @@ static int run(int64_t keep, int32_t blocking, int pipe, int64_t most)
     return checks_failed ? 1 : 0;
 }
 
-/* A run in a process of its own, which has used nothing of the library before; the end of its pipe. */
+/* Begins a run in a fresh process without earlier use of the library. Returns the reading end of its pipe. */
 static int begin_run(int64_t keep, int32_t blocking, int64_t most, pid_t *child)
 {
     int ends[2];
@@ -253,7 +253,7 @@ static int begin_run(int64_t keep, int32_t blocking, int64_t most, pid_t *child)
     return ends[0];
 }
 
-/* The last version that a run has told of, which is killed at some point after that. */
+/* Kills a run at a random point after a report. Returns the last reported version. */
 static int64_t run_and_kill(int64_t keep, int32_t blocking, unsigned *seed)
 {
     int64_t version = 0;

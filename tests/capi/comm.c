@@ -19,7 +19,7 @@ static yoke_tensor *ones(int64_t count)
     return made;
 }
 
-/* One that ends within a pointer would give half of it. */
+/* A size that ends within a pointer would give half of the pointer. */
 static void options_of_any_size_are_read_or_refused(void)
 {
     for (uint32_t size = 0; size < sizeof(yoke_comm_options); ++size) {
@@ -77,7 +77,7 @@ static void calls_are_kept_and_issued_together(void)
     yoke_group_release(group);
 }
 
-/* The outer pair stays open behind it, so that what is called there is not done at once, and is dropped too. */
+/* The outer pair stays open after the drop, so a call there is not done at once, and is dropped, too. */
 static void an_inner_pair_that_is_dropped_takes_the_outer_one_along(void)
 {
     yoke_group *group = alone();
@@ -107,7 +107,7 @@ static void an_inner_pair_that_is_dropped_takes_the_outer_one_along(void)
     yoke_group_release(group);
 }
 
-/* ---- Lines of scripts, and dumps ---------------------------------------------------------------------------- */
+/* ---- Lines of scripts, and dumps --------------------------------------------------------------------------------- */
 
 enum { kHosts = 100 };
 static int32_t dropped[kHosts], over;
@@ -177,7 +177,7 @@ static void a_dump_has_the_lines_and_is_reported(void)
     yoke_group_release(group);
 }
 
-/* What tests/python/test_comm.py has the ranks of all languages do. */
+/* Runs the calls that tests/python/test_comm.py expects from the ranks of all languages. */
 static int be_a_rank(void)
 {
     yoke_group *group = NULL;

@@ -1,11 +1,11 @@
-/* A rank that does what it is told: comm_rank serve. Without arguments it tries itself, in a group of one.
+/* A rank under orders: comm_rank serve. Without arguments the program tests itself, in a group of one rank.
  *
- * RANK and WORLD_SIZE say who it is. It reads commands from its input, a line each, and answers each with a line
- * "STATUS SECONDS MESSAGE", such as "comm 0.013 all_reduce: rank 1 (host a, process 17) died: …":
+ * RANK and WORLD_SIZE give the rank. The program reads commands from its input, a line each, and answers each with a
+ * line "STATUS SECONDS MESSAGE", such as "comm 0.013 all_reduce: rank 1 (host a, process 17) died: …":
  *
- *   init URL TIMEOUT INIT_TIMEOUT     "env" for a URL: what the environment says
- *   call OP COUNT DTYPE REDUCTION ROOT, async …, loop …: once, by a work, again and again until it fails
- *   ragged OP                         a call whose tensors do not fit by their sizes
+ *   init URL TIMEOUT INIT_TIMEOUT     "env" for a URL: settings from the environment
+ *   call OP COUNT DTYPE REDUCTION ROOT, async …, loop …: once, by a work, again and again until a failure
+ *   ragged OP                         a call with tensors of wrong sizes
  *   monitored SECONDS, split COLOR, shrink SECONDS, abort REASON, leave, exit CODE
  *   hog                               the next command gets no further memory
  *   count                             answers "THREADS FDS KIB LIVE"
@@ -37,7 +37,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 static long pages(int which)
 {
@@ -57,9 +57,9 @@ static void limit_memory(int is_limited)
     setrlimit(RLIMIT_AS, &limit);
 }
 
-/* ---- What a call takes and gives ----------------------------------------------------------------------------- */
+/* ---- Inputs and results of calls --------------------------------------------------------------------------------- */
 
-/* Of element i where each rank gives `count` in a part. */
+/* Returns element i of a rank's input; each rank gives `count` elements in a part. */
 static double given(const call *what, int rank, long long i)
 {
     return rank + 1 + 10.0 * (double)(i / what->count);
@@ -82,7 +82,7 @@ static double reduced(const call *what, long long i, int size)
     return strcmp(what->reduction, "avg") ? all : all / size;
 }
 
-/* What element i of the result is; parts are counted by `count`. */
+/* Returns the right element i of the result; parts are counted by `count`. */
 static double wanted(const call *what, int rank, int size, long long i)
 {
     const int part = (int)(i / what->count);
@@ -126,7 +126,7 @@ static yoke_tensor *filled(const call *what, int parts, int rank)
     return made;
 }
 
-/* Whether all elements are what they are to be. */
+/* Tells whether all elements are right. */
 static int is_right(const call *what, yoke_tensor *out, int rank, int size)
 {
     const int64_t count = yoke_tensor_numel(out);
@@ -141,7 +141,7 @@ static int is_right(const call *what, yoke_tensor *out, int rank, int size)
     return right;
 }
 
-/* ---- Calls ----------------------------------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 static int reduction_of(const char *name)
 {
@@ -151,7 +151,7 @@ static int reduction_of(const char *name)
     return atoi(name);
 }
 
-/* The root sends to each of the others, or all send to the next one at once. */
+/* Sends from the root to each other rank, or from all ranks to the next rank at once. */
 static yoke_status pass_on(const call *what, yoke_tensor *in, yoke_tensor *out, int rank, int size)
 {
     yoke_status status = YOKE_OK;
@@ -167,7 +167,7 @@ static yoke_status pass_on(const call *what, yoke_tensor *in, yoke_tensor *out, 
     return status;
 }
 
-/* Which of its tensors a call has: parts of them, 0 for none. */
+/* Gets the number of parts in a call's tensors, 0 for no tensor. */
 static void parts_of(const call *what, int rank, int size, int *in, int *out)
 {
     const char *op = what->op;
@@ -204,7 +204,8 @@ static yoke_status finish(yoke_status status, yoke_work *work)
     return status;
 }
 
-/* `seconds`: what the call itself took. NULL where its result is right, or it has failed. */
+/* Runs a call. `seconds` gets the time of the call itself. `problem` is set only after a wrong result, not after a
+ * failure. */
 static yoke_status run(const call *what, int is_async, const char **problem, double *seconds)
 {
     const int rank = yoke_group_rank(group), size = yoke_group_size(group);
@@ -229,7 +230,7 @@ static yoke_status run(const call *what, int is_async, const char **problem, dou
     return status;
 }
 
-/* ---- Commands -------------------------------------------------------------------------------------------------- */
+/* ---- Commands ---------------------------------------------------------------------------------------------------- */
 
 static void answer(const char *status, double seconds, const char *message)
 {
@@ -295,7 +296,7 @@ static yoke_status join(const char *words)
 static long entries(const char *folder)
 {
     DIR *const open = opendir(folder);
-    long found = -3; /* ".", "..", and the folder itself where it is that of descriptors */
+    long found = -3; /* ".", "..", and for the folder of descriptors its own entry */
     while (open && readdir(open)) ++found;
     if (open) closedir(open);
     return found;
@@ -315,7 +316,7 @@ static yoke_status leave(void)
     return yoke_comm_finalize();
 }
 
-/* What is no call of calls: whether there is such a command, and how it ended. */
+/* Does a command other than a call. Returns whether there is such a command; `status` gets the outcome. */
 static int do_other(const char *name, const char *words, yoke_status *status)
 {
     yoke_group *made = NULL;
@@ -362,7 +363,7 @@ static int serve(void)
 {
     char line[512], name[32];
     OK(yoke_set_num_threads(1));
-    mallopt(M_MMAP_THRESHOLD, 1 << 16); /* what was freed is the system's again */
+    mallopt(M_MMAP_THRESHOLD, 1 << 16); /* freed memory returns to the system */
     while (fgets(line, sizeof line, stdin)) {
         int length = 0;
         line[strcspn(line, "\n")] = 0;

@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A store for two: what the one sets the other reads. */
+/* Store for two ranks: a rank reads the other rank's values. */
 typedef struct Pipe {
     int read, write;
-    yoke_status status; /* of every call, if it is none */
-    int64_t bytes;      /* of the value, if not 0 */
+    yoke_status status; /* if not YOKE_OK, status of every call */
+    int64_t bytes;      /* if not 0, size of the value */
     int is_mute;
 } Pipe;
 

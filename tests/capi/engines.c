@@ -1,4 +1,4 @@
-/* What cuDNN may do, from C: settings of the process, which say why they are refused; and why it is not there. */
+/* Settings of cuDNN from C: settings of the process with reasons for refusals, and the reason for a missing cuDNN. */
 #include "check.h"
 
 static int64_t get(int32_t setting)
@@ -32,7 +32,7 @@ static void what_is_none_is_refused(void)
     CHECK(value == 3);
 }
 
-/* These tests have no CUDA module beside the library, or no device. */
+/* This case concerns machines without a CUDA module beside the library, or without a device. */
 static void where_it_is_not_there_it_says_why(void)
 {
     if (yoke_is_available("cuda") == 1) return;

@@ -1,4 +1,4 @@
-/* Failures: what the last error says, whose it is, and that success leaves it alone. */
+/* Failures: the text of the last error, its thread, and its survival of later successes. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
@@ -123,7 +123,7 @@ static void release_and_retain_take_null(void)
     OK(yoke_free(NULL));
 }
 
-/* A handle is NULL after a failure, also beside an output that was missing; a number is what it was. */
+/* After a failure a handle is NULL, even beside a missing output; a number is unchanged. */
 static void outputs_of_a_failed_call_are_null_or_as_they_were(void)
 {
     const float values[] = {2, 1};

@@ -1,4 +1,4 @@
-/* The checking mode: handles that are none are errors which name the call that released them. */
+/* The checking mode: an invalid handle is an error with the name of the call that released the handle. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void an_address_that_serves_again_does_not_revive_a_handle(void)
         yoke_tensor_release(next);
     }
 #if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) /* which keep freed memory to themselves */
+    !defined(__SANITIZE_THREAD__) /* sanitizers do not reuse freed memory */
     CHECK(again);
 #endif
     yoke_tensor_release(out);

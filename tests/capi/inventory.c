@@ -1,6 +1,6 @@
 /*
- * inventory.c: the inventory through the C API: whatever this machine has, calls that are right work and calls that
- * are wrong are refused by name.
+ * inventory.c: the inventory through the C API, on any machine: right calls work, and wrong calls are refused by
+ * name.
  */
 #include "check.h"
 
@@ -105,7 +105,7 @@ static void the_cpu_is_sampled_like_a_card(void)
     OK(yoke_device_sample(cpu, &card));
     CHECK(card.present == 1 && card.memory_total > 0 && card.memory_free <= card.memory_total);
     CHECK(card.index == -1 && isnan(card.power));
-    /* Utilization is what happened since the last sample: some work, so that there is any. */
+    /* Utilization counts work since the last sample, so the test does some work. */
     volatile double sum = 0;
     for (int i = 0; i < 60000000; ++i) sum += i;
     OK(yoke_device_sample(cpu, &card));

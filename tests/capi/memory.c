@@ -9,7 +9,7 @@ typedef struct Asked {
     int32_t answer;
     yoke_device *device;
     int64_t bytes;
-    void *held; /* that it lets go of */
+    void *held; /* block that the callback frees */
 } Asked;
 
 static int32_t answer(void *user, yoke_device *device, int64_t bytes)
@@ -23,7 +23,7 @@ static int32_t answer(void *user, yoke_device *device, int64_t bytes)
     return asked->answer;
 }
 
-/* Asks for memory itself, and takes itself away. */
+/* Asks for memory, and removes the callback. */
 static int32_t leave(void *user, yoke_device *device, int64_t bytes)
 {
     void *block = NULL;

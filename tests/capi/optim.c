@@ -109,7 +109,7 @@ static void the_scaler_skips_steps_on_overflow_and_follows_its_rule(void)
     scaled_backward(scaler, x, 1);
     OK(yoke_grad_scaler_step(scaler, sgd));
     OK(yoke_grad_scaler_set_state(scaler, &state));
-    OK(yoke_grad_scaler_unscale(scaler, sgd)); /* of another iteration */
+    OK(yoke_grad_scaler_unscale(scaler, sgd)); /* belongs to another iteration */
     yoke_tensor_release(x);
     yoke_optimizer_release(sgd);
     yoke_grad_scaler_release(scaler);
@@ -202,7 +202,7 @@ static void averages_follow_their_parameters(void)
     yoke_tensor_release(x);
 }
 
-/* What is kept of a parameter has memory of its own, however the parameter lies in its own: also from its end. */
+/* The copy of a parameter has dense memory, however the parameter lies in memory, even if reversed. */
 static void what_is_kept_of_a_reversed_parameter_lies_in_its_own_memory(void)
 {
     const float values[] = {1, 2, 3};

@@ -37,7 +37,7 @@ static float gradient(yoke_tensor *p)
     return values[COUNT - 1];
 }
 
-/* ---- Ranks that are threads -------------------------------------------------------------------------------- */
+/* ---- Ranks that are threads -------------------------------------------------------------------------------------- */
 
 typedef struct Rank {
     yoke_group *group;
@@ -98,7 +98,7 @@ static void reduce(Rank *own)
     yoke_tensor_release(p);
 }
 
-/* Rank 0 uses the parameter, the others hand on what they got. */
+/* Ties outputs: rank 0 uses the parameter, the others pass on their inputs. */
 static void tie(Rank *own)
 {
     yoke_tensor *p = parameter(COUNT), *given = parameter(COUNT), *tied[2] = {NULL, NULL};
@@ -116,7 +116,7 @@ static void tie(Rank *own)
     yoke_tensor_release(p);
 }
 
-/* What a forward made is tied itself, whatever other forwards have begun since; what was made before is not. */
+/* Tensors made within a forward are tied, even if other forwards have begun since; earlier tensors are not. */
 static void tie_made(Rank *own)
 {
     yoke_tensor *p = parameter(COUNT), *made = NULL, *tied = NULL;
@@ -205,7 +205,7 @@ static void regroup(Rank *own)
         OK(yoke_tensor_copy_to_host(p, values, sizeof values));
         CHECK(values[0] == 7);
         OK(go_back(p, own->rank));
-        CHECK(gradient(p) == 1); /* of 0 and 2 */
+        CHECK(gradient(p) == 1); /* the mean of 0 and 2 */
         yoke_state_release(mine);
         yoke_state_release(told);
         mine = told;
@@ -223,7 +223,7 @@ static void those_that_live_go_on_from_the_one_that_is_furthest(void)
     on_ranks(regroup);
 }
 
-/* ---- Hooks ------------------------------------------------------------------------------------------------------ */
+/* ---- Hooks ------------------------------------------------------------------------------------------------------- */
 
 typedef struct Counts {
     int ran, dropped;
@@ -272,12 +272,12 @@ static void hook(Rank *own)
     const yoke_bucket_hook fails = {sizeof fails, 0, NULL, give_up, why, NULL};
     const yoke_reducer_options failing = {.struct_size = sizeof failing, .hook = &fails};
     reducer = reducer_of(own->group, p, &failing);
-    OK(yoke_group_monitored_barrier(own->group, 30)); /* nobody fails before all have made theirs */
+    OK(yoke_group_monitored_barrier(own->group, 30)); /* all ranks have made their reducer before a rank fails */
     CHECK(go_back(p, 1) != YOKE_OK);
     CHECK(strstr(yoke_last_error()->message, "it does not like this bucket") != NULL);
     FAILS(yoke_reducer_check(reducer, NULL), YOKE_E_CANCELLED, "its backward failed");
     yoke_reducer_release(reducer);
-    OK(go_back(p, 2)); /* of this rank alone */
+    OK(go_back(p, 2)); /* affects this rank alone */
     yoke_tensor_release(p);
 }
 
@@ -286,7 +286,7 @@ static void a_hook_does_what_it_likes_with_a_bucket(void)
     on_ranks(hook);
 }
 
-/* ---- A state ---------------------------------------------------------------------------------------------------- */
+/* ---- A state ----------------------------------------------------------------------------------------------------- */
 
 static void compress(Rank *own)
 {

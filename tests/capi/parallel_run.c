@@ -30,7 +30,7 @@ typedef struct Run {
     FILE *out;
 } Run;
 
-/* ---- The training -------------------------------------------------------------------------------------------- */
+/* ---- The training ------------------------------------------------------------------------------------------------ */
 
 /* Makes a tensor of numbers that each language has to the last bit: C's sin of doubles. */
 static yoke_tensor *wave(const int64_t *shape, int64_t ndim, double scale, double pitch,
@@ -76,7 +76,7 @@ static yoke_tensor *loss_of(const Run *run, int step)
     return loss;
 }
 
-/* Returns what the group has failed with, if it has. */
+/* Runs a backward; returns the group's failure if the group has failed. */
 static yoke_status go_back(const Run *run, int step)
 {
     yoke_status status = yoke_reducer_check(run->reducer, NULL);
@@ -130,7 +130,7 @@ static void finish(Run *run, const char *name)
     for (int i = 0; i < PARAMS; ++i) yoke_tensor_release(run->params[i]);
 }
 
-/* ---- The ways ------------------------------------------------------------------------------------------------ */
+/* ---- The ways ---------------------------------------------------------------------------------------------------- */
 
 static void compressed(yoke_group *group, FILE *out, const char *name)
 {
@@ -239,7 +239,7 @@ static void go(const char *name, yoke_group *group, FILE *out)
         if (!strcmp(kWays[i].name, name)) kWays[i].go(group, out, name);
 }
 
-/* ---- A rank that is a process -------------------------------------------------------------------------------- */
+/* ---- A rank that is a process ------------------------------------------------------------------------------------ */
 
 static void take_device(const char *name, yoke_group *group)
 {
@@ -265,7 +265,7 @@ static int be_a_rank(int count, char **words)
     return checks_failed != 0;
 }
 
-/* ---- Ranks that are threads ---------------------------------------------------------------------------------- */
+/* ---- Ranks that are threads -------------------------------------------------------------------------------------- */
 
 typedef struct Rank {
     yoke_group *group;

@@ -1,10 +1,10 @@
-/* Watched signals from C: who is told, and what answers do. */
+/* Watched signals from C: the watches that get a signal, and the effects of answers. */
 #define _GNU_SOURCE
 #include "preempt.h"
 
 #include <errno.h>
 
-/* ---- One watch ------------------------------------------------------------------------------------------- */
+/* ---- A single watch ---------------------------------------------------------------------------------------------- */
 
 static void wait_and_resume(void)
 {
@@ -51,7 +51,7 @@ static void clear_it(void)
     CHECK(yoke_preempted() == SIGTERM);
     OK(yoke_preempt_clear(0));
     CHECK(yoke_preempted() == 0);
-    OK(yoke_preempt_resume(0)); /* nothing to answer */
+    OK(yoke_preempt_resume(0)); /* no signal to answer */
     OK(yoke_preempt_unwatch(0));
     CHECK(now(SIGTERM).sa_handler == SIG_DFL);
 }
@@ -115,7 +115,7 @@ static void watch_several(void)
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
     OK(yoke_preempt_watch(signals, 2));
-    watch("TERM"); /* one more */
+    watch("TERM"); /* adds a signal */
     raise(SIGUSR2);
     CHECK(yoke_preempted() == SIGUSR2);
     raise(SIGUSR1);
@@ -133,7 +133,7 @@ static void several_signals_are_told_one_by_one(void)
     passes(watch_several);
 }
 
-/* ---- Several watches ------------------------------------------------------------------------------------- */
+/* ---- Several watches --------------------------------------------------------------------------------------------- */
 
 static void answer_in_turn(void)
 {
@@ -147,12 +147,12 @@ static void answer_in_turn(void)
     CHECK(yoke_preempted() == SIGTERM && yoke_preempt_signal(first) == SIGTERM);
     OK(yoke_preempt_resume(0));
     CHECK(yoke_preempted() == 0);
-    raise(SIGTERM); /* the same one, which others have yet to answer */
+    raise(SIGTERM); /* again, before the other watches have answered */
     CHECK(yoke_preempted() == 0 && yoke_preempt_signal(first) == SIGTERM);
     OK(yoke_preempt_clear(first));
     CHECK(heard == 0 && yoke_preempt_signal(second) == SIGTERM);
     OK(yoke_preempt_clear(second));
-    CHECK(heard == 1); /* one of three has resumed it */
+    CHECK(heard == 1); /* resumed by a single watch of three */
 
     raise(SIGTERM);
     CHECK(yoke_preempted() && yoke_preempt_signal(first) && yoke_preempt_signal(second));
@@ -177,7 +177,7 @@ static void end_one_of_two(void)
     OK(yoke_preempt_unwatch(id));
     CHECK(heard == 0 && yoke_preempt_signal(id) == 0 && yoke_preempted() == SIGTERM);
     OK(yoke_preempt_clear(0));
-    CHECK(heard == 1); /* the one that ended has not answered */
+    CHECK(heard == 1); /* the ended watch has not answered */
     FAILS(yoke_preempt_resume(id), YOKE_E_VALUE, "preempt_resume: argument 'id' is");
     OK(yoke_preempt_add(NULL, 0, &id));
     OK(yoke_preempt_unwatch(0));
@@ -190,7 +190,7 @@ static void a_watch_that_ends_leaves_the_others(void)
     passes(end_one_of_two);
 }
 
-/* ---- Names ----------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 static void give_bad_names(void)
 {

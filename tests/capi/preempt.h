@@ -1,7 +1,4 @@
-/*
- * preempt.h: what the tests of watched signals share. Each test runs in a child of its own, which starts as a process
- * that watches nothing.
- */
+/* preempt.h: helpers for the tests of watched signals. Each test runs in a child process without watches. */
 #ifndef YOKE_TESTS_PREEMPT_H
 #define YOKE_TESTS_PREEMPT_H
 
@@ -15,14 +12,14 @@
 
 enum { kWentOn = 9 };
 
-/* Runs a body in a child, which exits with 1 where a check failed; its wait status. */
+/* Runs a body in a child and returns the wait status; the child exits with 1 if a check failed. */
 static inline int in_child(void (*body)(void))
 {
     int status = 0;
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(60); /* one that hangs fails */
+        alarm(60); /* ends a child that hangs */
         body();
         fflush(stdout);
         _exit(checks_failed ? 1 : 0);
@@ -62,7 +59,7 @@ static inline struct sigaction now(int signal)
     return found;
 }
 
-/* A handler of the host's, which notes that it was called with what belongs to it. */
+/* Records of the host program's handler: its calls, the sender's process, and blocked signals. */
 static volatile sig_atomic_t heard, heard_pid, heard_blocked;
 
 static inline void on_info(int signal, siginfo_t *info, void *context)

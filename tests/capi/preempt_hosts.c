@@ -1,8 +1,8 @@
-/* Watched signals in a host's surroundings: its own handlers, its threads, and the children that it forks. */
+/* Watched signals in the surroundings of a host program: handlers, threads, and forked children. */
 #define _GNU_SOURCE
 #include "preempt.h"
 
-/* ---- Handlers of its own ------------------------------------------------------------------------------ */
+/* ---- Handlers of its own ----------------------------------------------------------------------------------------- */
 
 static void give_to_a_handler(void)
 {
@@ -51,7 +51,7 @@ static void what_the_handler_leaves_behind_is_who_gets_the_next_one(void)
     dies_of(SIGTERM, give_to_a_handler_that_goes);
 }
 
-static struct sigaction below; /* what on_above found */
+static struct sigaction below; /* earlier action, from install_above */
 static volatile sig_atomic_t above;
 
 static void on_above(int signal)
@@ -75,7 +75,7 @@ static void stand_below_a_handler(void)
     raise(SIGTERM);
     CHECK(above == 1 && yoke_preempted() == SIGTERM);
     OK(yoke_preempt_resume(0));
-    CHECK(above == 1 && heard == 1); /* it has had the signal */
+    CHECK(above == 1 && heard == 1); /* the handler has got the signal */
     CHECK(now(SIGTERM).sa_handler == on_above);
     OK(yoke_preempt_unwatch(0));
     CHECK(now(SIGTERM).sa_handler == on_above);
@@ -93,7 +93,7 @@ static void stand_above_and_below(void)
     watch("TERM");
     install_above();
     OK(yoke_preempt_unwatch(0));
-    watch("TERM"); /* its former one now calls it */
+    watch("TERM"); /* the former handler now calls Yoke's */
     raise(SIGTERM);
     CHECK(above == 0 && yoke_preempted() == SIGTERM);
     OK(yoke_preempt_resume(0));
@@ -105,7 +105,7 @@ static void a_handler_that_calls_the_one_it_found_makes_no_circle(void)
     passes(stand_above_and_below);
 }
 
-/* ---- Threads and forks ----------------------------------------------------------------------------------- */
+/* ---- Threads and forks ------------------------------------------------------------------------------------------- */
 
 static void *watch_in_thread(void *unused)
 {
@@ -165,7 +165,7 @@ static void fork_children(void)
     OK(yoke_preempt_add(NULL, 0, &parents_id));
     dies_of(SIGTERM, raise_in_the_child);
     raise(SIGTERM);
-    passes(look_in_the_child); /* nobody has asked in the parent yet */
+    passes(look_in_the_child); /* before any query in the parent */
     CHECK(yoke_preempted() == SIGTERM);
     passes(look_in_the_child);
     CHECK(yoke_preempted() == SIGTERM && yoke_preempt_signal(parents_id) == SIGTERM);

@@ -1,4 +1,4 @@
-/* What each rank takes of a data set, from C. */
+/* Shares of a data set for each rank, from C. */
 #include "check.h"
 
 static int64_t taken(yoke_sampler *sampler, int64_t most)

@@ -1,4 +1,4 @@
-/* States from C: trees by path and by entry, files of them, and what is refused. state_run.c has the objects. */
+/* States from C: trees by path and by entry, files of states, and refusals. state_run.c has the objects. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 
 #include "check.h"
@@ -16,7 +16,7 @@ static yoke_state *node(void)
     return made;
 }
 
-/* What `state` is after it was saved and loaded. */
+/* Saves a state and returns the state loaded from the file. */
 static yoke_state *again(yoke_state *state, const yoke_load_options *options)
 {
     yoke_work *work = NULL;
@@ -39,7 +39,7 @@ static void values_are_set_and_got_by_path(void)
     double number = 0;
     const char *text = NULL;
     CHECK(yoke_state_create(NULL) ==
-          YOKE_E_VALUE); /* and no node is left, as the leak sanitizer tells */
+          YOKE_E_VALUE); /* no node is left; the leak sanitizer would report a node */
     CHECK(yoke_state_kind(root, "") == YOKE_STATE_NONE && yoke_state_count(root) == 0);
     OK(yoke_state_set_int(root, "a/b/most", INT64_MAX));
     OK(yoke_state_set_float(root, "a/zero", -0.0));

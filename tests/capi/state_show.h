@@ -1,4 +1,4 @@
-/* state_show.h: prints what is in a state, a line a node, dicts by their keys, as tests/python/state_run.py does. */
+/* state_show.h: prints a state, a line a node, dicts by key, as tests/python/state_run.py does. */
 #ifndef YOKE_TESTS_STATE_SHOW_H
 #define YOKE_TESTS_STATE_SHOW_H
 
@@ -11,7 +11,7 @@ typedef struct Entry {
     yoke_state *value;
 } Entry;
 
-enum { kMost = 64 }; /* entries of one dict, and tensors, that it can show */
+enum { kMost = 64 }; /* most entries of a dict, and most tensors */
 
 static yoke_tensor *met[kMost];
 static int met_count;
@@ -42,7 +42,7 @@ static inline void show_tensor(yoke_state *at)
     yoke_tensor_release(x);
 }
 
-/* Until then a tensor that stands in two places is known by its handle. */
+/* Forgets the tensors. Until then their handles identify a tensor in two places. */
 static inline void forget_met(void)
 {
     while (met_count > 0) yoke_tensor_release(met[--met_count]);

@@ -1,4 +1,4 @@
-/* TF32 from C: it is allowed or not for the whole process, and the CPU never rounds to it. */
+/* TF32 from C: TF32 is allowed or not for the whole process, and the CPU never rounds to TF32. */
 #include "check.h"
 
 static void it_is_not_allowed_until_the_program_says_so(void)

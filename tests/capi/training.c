@@ -156,7 +156,7 @@ static void the_learning_rate_may_follow_a_schedule(void)
     yoke_tensor_release(x);
 }
 
-/* Reads options of any size: what is cut off counts as zero, a tail that is unknown must be zero. */
+/* Reads options of any size: a missing part counts as zero, and an unknown tail must be zero. */
 static void options_of_every_size_are_read_or_refused(void)
 {
     unsigned char bytes[2 * sizeof(yoke_sgd_options)];
