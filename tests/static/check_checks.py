@@ -1,6 +1,6 @@
-"""Each check finds what it is there to find: `check_checks.py SOURCE_DIR [BUILD_DIR]`.
+"""Each check finds its offences: `check_checks.py SOURCE_DIR [BUILD_DIR]`.
 
-Lays a small tree with one known offence of each kind and holds the checks to reporting just those.
+Writes a small tree with a known offence of each kind, and expects reports of exactly these offences.
 """
 import contextlib
 import io
@@ -40,7 +40,7 @@ class Checks(unittest.TestCase):
         target.write_text(text)
 
     def includes(self, path, text):
-        """Output of the include check for one file beside a small good tree; "" when it passes."""
+        """Returns the output of the include check for a file beside a small good tree; "" if the check passes."""
         for header in ["core/base/a.h", "core/ops/b.h", "core/backend/backend.h", "kernels/cpu/c.h",
                        "kernels/cuda/d.h", "kernels/common/e.h", "capi/include/yoke/types.h",
                        "capi/include/yoke/f.h", "capi/src/guard.h", "bindings/lua/src/values/g.h",
@@ -62,10 +62,10 @@ class Checks(unittest.TestCase):
             ("core/base/x.cpp", '#include "core/ops/b.h"'),           # a higher layer
             ("bindings/lua/src/runtime/x.c", '#include "bindings/lua/src/values/g.h"'),
             ("bindings/lua/src/values/x.c", '#include "bindings/lua/src/leaves.h"'),
-            ("bindings/lua/src/x.c", '#include "bindings/lua/src/list.h"'),  # one leaf, another
+            ("bindings/lua/src/x.c", '#include "bindings/lua/src/list.h"'),  # leaf and leaf
             ("core/ops/x.cpp", '#include "kernels/common/e.h"'),      # core never sees kernels
-            ("core/ops/x.cpp", '#include "yoke/f.h"'),                # nor the C API beyond types.h
-            ("core/ops/x.cpp", "#include <dnnl.h>"),                  # nor an engine
+            ("core/ops/x.cpp", '#include "yoke/f.h"'),                # only types.h of the C API
+            ("core/ops/x.cpp", "#include <dnnl.h>"),                  # no engine
             ("core/attic/x.cpp", '#include "core/base/a.h"'),         # no such layer
             ("core/backend/backend.h", '#include "core/base/a.h"'),   # the contract stands alone
             ("kernels/cpu/x.cpp", '#include "kernels/cuda/d.h"'),     # another backend
@@ -85,7 +85,7 @@ class Checks(unittest.TestCase):
                 self.write(path)
 
     def floors(self, path, text):
-        """Output of the check of floors for one file beside those that stand; "" when it passes."""
+        """Returns the output of the layer check for a file beside the existing files; "" if the check passes."""
         self.write("core/base/a.cpp", "#include <string>\n")
         self.write(path, text)
         status, output = run("check_floors.py", self.root)
@@ -166,7 +166,7 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.floors("core/ops/x.cpp", good), "")
 
     def shape(self, **files):
-        """{figure: what it counts} of a tree of these files of core/comm: x_h is x.h."""
+        """Returns {figure: counts} of a tree with these files in core/comm: x_h is x.h."""
         for name, text in files.items():
             self.write("core/comm/" + ".".join(name.rsplit("_", 1)), text)
         return check_shape.figures(check_shape.Product(self.root))

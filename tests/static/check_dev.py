@@ -1,4 +1,4 @@
-"""What developers ask of ./dev and of CMake is understood, or refused with what helps: `check_dev.py SOURCE_DIR BUILD_DIR`."""
+"""Requests to ./dev and CMake are understood, or refused with advice: `check_dev.py SOURCE_DIR BUILD_DIR`."""
 import contextlib
 import io
 import os
@@ -35,7 +35,9 @@ KNOWN = (75, 80, 86, 89, 90, 100, 103)  # to the nvcc of these tests
 
 
 def archs(asked, compute_capabilities=None, nvcc=True):
-    """(exit status, what CMake said) of YOKE_CUDA_ARCHS beside an nvidia-smi that prints these, or without one."""
+    """Returns (exit status, CMake's output) of YOKE_CUDA_ARCHS, with an nvidia-smi that prints these capabilities, or without
+    nvidia-smi.
+    """
     with tempfile.TemporaryDirectory() as folder:
         tools = {"nvcc": " ".join(f"compute_{arch}" for arch in KNOWN)} if nvcc else {}
         if compute_capabilities is not None:
@@ -57,7 +59,7 @@ message(STATUS "found ${{found}}")
 
 
 def soaked(roofline):
-    """(exit status, what was said) of `./dev soak cuda` where what reads the machine code ends as the shell command says."""
+    """Returns (exit status, output) of `./dev soak cuda`. A shell command replaces the reading of machine code."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("dev", "tests/soak.sh"):
             (pathlib.Path(folder) / name).parent.mkdir(exist_ok=True)
@@ -73,7 +75,7 @@ def gpu(*options):
 
 
 def engines(dnnl_major):
-    """(exit status, what CMake said) of YokeEngines where the oneDNN that it finds is of some release."""
+    """Returns (exit status, CMake's output) of YokeEngines with a oneDNN of this release."""
     with tempfile.TemporaryDirectory() as folder:
         project = pathlib.Path(folder)
         header = project / "oneapi/dnnl/dnnl_version.h"
@@ -154,7 +156,7 @@ class Dev(unittest.TestCase):
     def test_names_of_each_kind_find_their_tests(self):
         self.assertEqual(self.planned("softmax").ops, {"softmax"})
         self.assertEqual(self.planned("core/ops/softmax.cpp").ops, {"softmax", "log_softmax"})
-        usual = self.planned("core/ops/rules.cpp").ops  # whose lines name a rule of this file
+        usual = self.planned("core/ops/rules.cpp").ops  # lines that name a rule of this file
         self.assertEqual(({"add", "eq", "sum"} <= usual, usual & {"where", "cast", "zeros"}), (True, set()))
         self.assertLess({"lua/ops_spec", "lua/nn_spec"}, self.planned("lua").tests)
         self.assertEqual(self.planned("graph").tests, {"python/test_graph", "lua/graph_spec"})
@@ -163,7 +165,7 @@ class Dev(unittest.TestCase):
 
     def test_what_tests_need_is_known_of_each(self):
         lacking = [name for name in self.build.tests if not self.build.needs.get(name)]
-        # What is not built where CUDA's or MPI's headers are missing says so.
+        # Only tests that need headers of CUDA or MPI may be missing.
         self.assertEqual(sorted(set(lacking) - {"fakes/cuda", "backend/mpi"}), [])
 
     def test_internal_ops_are_tried_by_what_uses_them(self):

@@ -1,14 +1,14 @@
-"""Holds the tree to its layers: `check_floors.py SOURCE_DIR [BUILD_DIR]`.
+"""Checks the layers of the tree: `check_floors.py SOURCE_DIR [BUILD_DIR]`.
 
-A file may include what the first rule that matches its path allows, and files include one another in no circle. System
-headers are free, except that the core and the public headers name no engine of a backend.
+A file may include the files that the first matching rule allows, and includes must form no circle. System headers are free,
+except that the core and the public headers name no engine of a backend.
 
-Outside the places named here nothing below the bindings knows the names "cuda" and "nvidia", and no binding compares with
-them: what a kind of device is like stands in core/backend/traits.cpp, what a vendor's cards are like in the vendor's file,
-and the backend knows its own. Of the bindings, those files may ask that offer an interface which is CUDA's by name. And no
-message decides anything: what failed travels as a type. A backend tells a failure of a kernel as text alone, and those two
-files alone read it that hand it on. What an op's argument is called decides nothing either: what the core must know of it
-is its type or its role. Of a failure in the folders of groups neither the end of a connection nor the call decides by its text.
+Below the bindings, only the places listed here know the names "cuda" and "nvidia", and no binding compares with these names.
+Properties of a device kind are in core/backend/traits.cpp, properties of a vendor's cards in the vendor's file, and a backend
+knows its own name. Among the bindings, only files whose interface has CUDA in its name may ask. No message decides anything,
+because a failure has a type. A backend reports a kernel's failure as text alone; only the two files that pass the text on may
+read it. An argument's name decides nothing either: the core uses its type or role. In the folders of groups, neither the end of a
+connection nor the call of a failure is read from text.
 """
 import pathlib
 import re
@@ -18,7 +18,7 @@ import tree
 
 TYPES = "capi/include/yoke/types.h"
 PUBLIC = "capi/include/"
-# What the inventory, selection and the doctor fill in are the structs of the C API themselves.
+# The inventory, selection and the doctor fill in structs of the C API itself.
 STRUCTS = {layer: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
            for layer in ("machine", "device", "select", "doctor")}
 LAYERS = ["base", "store", "launch", "rendezvous", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
@@ -26,8 +26,8 @@ LAYERS = ["base", "store", "launch", "rendezvous", "backend", "machine", "device
 LUA, PYTHON = "bindings/lua/src/", "bindings/python/src/"  # where the leaves stand, which know each other by no header
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
 
-# (whose, what it may include, whether it may name an engine). The first whose pattern matches the
-# start of a file's path counts; {own} is what the pattern matched.
+# (pattern of files, allowed includes, whether an engine may be named). The first pattern that matches the start of a
+# file's path counts; {own} is the matched text.
 RULES = [
     (PUBLIC, [PUBLIC], False),
     (r"core/lent\.cpp", ["core/"], False),
@@ -61,9 +61,9 @@ PARTS = re.compile(r"(core|kernels|capi|bindings/(lua|python))/")
 NO_NAMES = re.compile(r"(core|kernels|capi)/")
 NO_COMPARISONS = re.compile(r"(core|kernels|capi|bindings)/")
 NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia|core/doctor/|kernels/cuda/"
-                          r"|core/tensor/dlpack\.cpp"  # what DLPack calls its types of devices
+                          r"|core/tensor/dlpack\.cpp"  # DLPack's names for types of devices
                           r"|bindings/python/src/(habits|dlpack|attributes)\.cpp")  # .cuda(), __dlpack__, __cuda_array_interface__
-# The `yoke` command lays texts out for people and prints one once that several share.
+# The `yoke` command formats texts for people, and prints a text shared by several entries only once.
 NO_TEXTS = re.compile(r"(core|kernels|capi|bindings/(lua|python))/(?!base/error\.cpp|ops/names\.cpp)")
 NO_FAILURES = re.compile(r"core/(?:store|rendezvous|device|comm|hang|parallel|launch)/")
 NO_ARGUMENTS = re.compile(r"(core/(autograd|ops)|capi/src)/")
@@ -72,7 +72,7 @@ NAME = r'"(?:cuda|nvidia)(?::[^"]*)?"'
 CALLS = r"\b(?:str\w*cmp|strstr|memcmp|compare|r?find|starts_with|ends_with|contains|count)\("
 LITERAL = re.compile(NAME, re.IGNORECASE)
 COMPARISON = re.compile(rf"[=!]=\s*{NAME}|{NAME}\s*[=!]=|{CALLS}[^;{{}}]*?{NAME}")
-# A variable or member that holds words for people, or a failure's what().
+# Name of a variable or member with words for people, or a failure's what().
 TEXT = r"(?:what\(\)|\b(?:\w*_)?(?:message|reason|problem|evidence|remedy)(?:_text)?(?:\.c_str\(\)|\.text)?)[)}]?"
 # A reason may be a value of an enum, a problem a number: these are no texts.
 NO_TEXT = r"\s*(?:(?:\w+::)*k[A-Z]|nullptr|\d|'|std::errc|=)"
@@ -80,8 +80,8 @@ TEXT_DECIDES = re.compile(
     rf"{TEXT}\s*\.(?:r?find\w*|compare|starts_with|ends_with|contains|substr)\("
     rf"|\b(?:str\w*cmp|str(?:case)?str|memcmp|regex_\w+|v?sscanf)\([^;{{}}]*?{TEXT}|(?<!char ){TEXT}\[[^\]]*\](?!\s*(?:;|=[^=]))"
     rf"|{TEXT}\s*[=!]=(?!{NO_TEXT})|[=!]=\s*[\w:.>(-]*?{TEXT}(?![\w:(])")
-# Why a connection ended (`how`), the text that a failure keeps, and the call with which a text begins: an event has a
-# kind, a failure a number, an error its call.
+# Reads of a connection's reason to end (`how`), a failure's text, and the call at the front of a text. An event must
+# have a kind, a failure a number, an error its call.
 CUTS = r"\.(?:starts_with|ends_with|r?find\w*|compare|contains|substr|remove_prefix)\("
 FAILURE_DECIDES = re.compile(rf"\bhow{CUTS}|(?:\.|->)text\s*[=!]=\s*(?![\"'])|(?<![.\w])[\w.]+\s*[=!]=\s*\w+(?:\.|->)text\b(?!\()")
 NAMES_CALL = re.compile(r"\b(\w+)\s*(?:=|\()[^;{}]*\"[^\"\n]*: \"\s*[;),]")
@@ -110,7 +110,7 @@ def resolve(root, source, name):
 
 
 def check_line(root, source, name, quoted):
-    """What is wrong with one include, or None."""
+    """Returns the problem with an include, or None."""
     path = source.relative_to(root).as_posix()
     rule = rule_for(path)
     if rule is None:
@@ -129,13 +129,13 @@ def check_line(root, source, name, quoted):
 
 
 def code_of(text):
-    """The text with comments blanked out, so that places stay where they are."""
+    """Returns the text with comments blanked out, so that places stay."""
     blank = lambda found: re.sub(r"[^\n]", " ", found[0]) if found[0][0] == "/" else found[0]
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
 
 
 def decisions(path, text):
-    """What decides by a name or a text that must not, each with its line."""
+    """Yields places, with their lines, where a name or a text decides and must not."""
     rules = []
     if NO_NAMES.match(path) and not NAMED_PLACES.match(path):
         rules.append((LITERAL, "knows a kind's or a vendor's name; ask its traits, or the vendor"))
@@ -157,7 +157,7 @@ def decisions(path, text):
 
 
 def circles(graph):
-    """The circles of a graph {file: files that it includes}, each as the way around."""
+    """Returns the circles of a graph {file: included files}, each as a list of files."""
     state, way = {}, []
 
     def walk(file):

@@ -1,7 +1,7 @@
-"""What a process maps stays small: `check_footprint.py SOURCE_DIR BUILD_DIR`, the limits of docs/footprint.md.
+"""Mapped memory of a process stays small: `check_footprint.py SOURCE_DIR BUILD_DIR`, the limits of docs/footprint.md.
 
-libyoke counts as it is shipped, stripped. A build of every instruction set also answers for one of this machine's alone:
-base and one wide set, so the smaller wide one is taken off.
+libyoke counts stripped, as shipped. A build of every instruction set also shows the size for a single machine: base and one wide
+set. So the smaller wide set is subtracted.
 """
 import pathlib
 import re
@@ -52,7 +52,7 @@ def architectures(build):
 
 
 def measure(build):
-    """(what, bytes) of each thing that has a limit and was built."""
+    """Yields (name, bytes) of each built part with a limit."""
     library = build / "lib" / "libyoke.so.0"
     size, kernels = stripped_size(library), kernel_sizes(build)
     wide = sorted(bytes for name, bytes in kernels.items() if name != "base")

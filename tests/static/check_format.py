@@ -1,8 +1,7 @@
-"""The C, C++ and CUDA sources stand as clang-format 14 writes them: `check_format.py SOURCE_DIR [BUILD_DIR | --mend]`.
+"""The C, C++ and CUDA sources have the format of clang-format 14: `check_format.py SOURCE_DIR [BUILD_DIR | --mend]`.
 
-Other releases write some lines in other ways, so that without release 14 nothing is compared. `--mend`, which is
-`./dev format`, joins texts that are cut in two, wraps comments that
-are too long, and formats what differs.
+Other releases format some lines differently, so without release 14 this check does not compare. `--mend`, used by `./dev format`,
+joins texts that are cut in two, wraps comments that are too long, and formats the rest.
 """
 import pathlib
 import re

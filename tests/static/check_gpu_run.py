@@ -22,7 +22,7 @@ SOURCE = pathlib.Path(sys.argv[1])
 PLAY = SOURCE / "tests/gpu/rehearsal"
 SPEED, MINUTES = 20, 9.5
 OUTCOMES = {"hang": "out of time", "fail": "failed", "crash": "failed", "half": "failed"}
-# One part of each kind: what goes wrong with it in the tests of every day.
+# Parts and their failures in the daily tests, a part of each kind.
 DAILY = {"configure": "crash", "build": "half", "contract suite": "hang", "memcheck, part 2": "crash", "main job, off": "half",
          "GPT, bf16": "fail", "device against CPU and emulation": "crash", "test_ops_grad": "half", "gpt.lua, bf16": "fail",
          "racecheck, part 1": "hang", "torch.compile, once": "hang", "bench memory": "hang", "bench gemm": "half",
@@ -49,7 +49,7 @@ class Rehearsal(unittest.TestCase):
         self.results = self.folder / "results"
 
     def environment(self, machine, **more):
-        """That of a machine with a card, whose build folder is a folder of this test."""
+        """Returns the environment of a machine with a card; its build folder is in this test's folder."""
         known = {name: value for name, value in os.environ.items() if not name.startswith(("YOKE_", "LD_", "CMAKE_"))}
         return {**known, "PATH": f"{PLAY}/bin:{os.environ['PATH']}", "CUDACXX": f"{PLAY}/bin/nvcc", "PYTHONPATH": f"{PLAY}/site",
                 "YOKE_GPU_CLOCK": str(SPEED), "YOKE_GPU_FOLDER": str(self.folder / machine), **more}
@@ -60,14 +60,14 @@ class Rehearsal(unittest.TestCase):
                                 stderr=subprocess.STDOUT)
 
     def call(self, *options, **more):
-        """(exit status, what it printed, seconds of the run's clock) of `./dev gpu`."""
+        """Runs `./dev gpu`; returns (exit status, output, seconds of the run's clock)."""
         process, begun = self.start(*options, **more), time.monotonic()
         said = process.communicate()[0]
         self.assertEqual(marked(process.pid), [], "it leaves no process behind")
         return process.returncode, said, (time.monotonic() - begun) * SPEED
 
     def report(self, folder=None, ended=True):
-        """What a run has left; while it runs, and where it was killed, the page may be one entry behind the data."""
+        """Returns the results of a run. During the run, and after a kill, the page may be an entry behind the data."""
         data = json.loads(((folder or self.results) / "RESULTS-h200.json").read_text())
         if ended:
             page = ((folder or self.results) / "RESULTS-h200.md").read_text()
@@ -95,7 +95,7 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual((status, part["status"], part["note"]), (0, "skipped", "NCCL cannot be loaded"), said)
 
     def gone_wrong(self, part, fault):
-        """What is wrong with a run of which one part went wrong; "" where all is as it should be."""
+        """Runs with a failing part; returns the problem of the run, or ""."""
         case = Rehearsal()
         case.setUp()
         status, said, seconds = case.call("--results", case.results, REHEARSAL_FAULT=f"{fault}:{part}")
@@ -130,7 +130,7 @@ class Rehearsal(unittest.TestCase):
     # ---- a run that is cut short -------------------------------------------------------------------------------------
 
     def cut_short(self, number):
-        """A run that gets a signal when the first parts are done and one of them hangs; (process, what it printed)."""
+        """Runs until the first parts are done and a part hangs, then sends a signal; returns (process, output)."""
         process = self.start("--results", self.results, REHEARSAL_FAULT="hang:contract suite", YOKE_GPU_CLOCK="1")
         until, enough = time.monotonic() + 60, ("GPT, f16", "test_ops_table")
         while time.monotonic() < until:
@@ -264,10 +264,11 @@ class Rehearsal(unittest.TestCase):
         self.assertIn("RESULTS-h200.json is no report of an earlier call", parts["what was carried here"]["note"])
         self.assertEqual((status, parts["contract suite"]["status"]), (1, "passed"), said)
 
-    # ---- what a machine lacks ----------------------------------------------------------------------------------------
+    # ---- missing packages
+    # --------------------------------------------------------------------------------------------
 
     def carried_package(self):
-        """A folder with a package of a header, a library and a link to that by the place where it would be installed."""
+        """Makes a folder with a package of a header, a library and a link to the library by its installed place."""
         files, carried = self.folder / "files", self.folder / "carried"
         for name, text in {"DEBIAN/control": "Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n",
                            "usr/include/thing.h": "\n", "lib/libthing.so.1": "\n"}.items():

@@ -21,7 +21,7 @@ def main(root):
         for compiler in compilers:
             for language in LANGUAGES:
                 looked_at += 1
-                # Twice, so that its guard is tried as well.
+                # Includes the header twice, so that the guard is tested as well.
                 source = f"#include <yoke/{header.name}>\n" * 2 + "int main(void) { return 0; }\n"
                 command = [compiler, *language, *STRICT, f"-I{include}", "-"]
                 done = subprocess.run(command, input=source, capture_output=True, text=True)

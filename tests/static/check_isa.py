@@ -1,9 +1,9 @@
 """No code for newer processors leaks into the rest: `check_isa.py SOURCE_DIR BUILD_DIR`.
 
-Files in kernels/cpu/simd, and the arithmetic of kernels/mpi, are compiled once per instruction set. A weak symbol in one of those objects
-(an inline function, a template that was not inlined) may be the copy that the linker keeps for the
-whole library, which then dies on an older processor. So every weak function of an object built for v3
-or v4 must carry that level's namespace in its mangled name. Weak data holds no instructions.
+Files in kernels/cpu/simd, and the arithmetic of kernels/mpi, are compiled once for each instruction set. A weak symbol in such an
+object is an inline function, or a template without inlining. The linker may keep this copy for the whole library, and the library
+then crashes on an older processor. So every weak function of an object built for v3 or v4 must have the level's namespace in its
+mangled name. Weak data has no instructions.
 """
 import pathlib
 import subprocess
@@ -28,7 +28,7 @@ def main(build):
         objects = sorted(folder.rglob("*.o"))
         looked_at += len(objects)
         for where, symbol in weak_functions(objects) if objects else []:
-            if f"2{level}" not in symbol:  # a nested name is mangled as its length and itself
+            if f"2{level}" not in symbol:  # a mangled nested name is its length and the name
                 plain = subprocess.run(["c++filt", symbol], capture_output=True, text=True).stdout.strip()
                 broken.append(f"{pathlib.Path(where).relative_to(folder)} ({level}) defines {plain}, weak "
                               f"and outside namespace {level}: make it always_inline or move it inside")

@@ -13,7 +13,7 @@ import tempfile
 
 RECORD = "be70d0f5797e528e"
 FLAGS = ["-std=c++20", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
-# What tells that a processor has a level: one of its last features.
+# Features that show a processor's level: a late feature of each level.
 LEVELS = {"x86-64": "sse2", "x86-64-v3": "avx2", "x86-64-v4": "avx512vl"}
 
 

@@ -1,6 +1,6 @@
-"""A message is one string literal, so that grep finds it: `check_messages.py SOURCE_DIR [BUILD_DIR]`.
+"""A message is a single string literal, so that grep finds the message: `check_messages.py SOURCE_DIR [BUILD_DIR]`.
 
-Every literal of the sources that hosts run is looked at. One that is cut in two is named; `./dev format` joins it.
+The check reads every literal in the sources of the product and names literals that are cut in two; `./dev format` joins them.
 """
 import pathlib
 import sys

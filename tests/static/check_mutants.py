@@ -1,6 +1,7 @@
-"""What is said to change nothing is a mutant that can be made: `check_mutants.py SOURCE_DIR [BUILD_DIR]`.
+"""Each entry of the equivalent mutants is a possible mutant: `check_mutants.py SOURCE_DIR [BUILD_DIR]`.
 
-A kernel's line that was changed takes its line of tests/emu/equivalent_mutants.txt along, or ./dev mutants refuses to begin.
+If a kernel's line changes, the line in tests/emu/equivalent_mutants.txt must change, too. Otherwise ./dev mutants refuses to
+begin.
 """
 import pathlib
 import sys

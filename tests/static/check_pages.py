@@ -1,9 +1,9 @@
-"""Holds pages to the code: `check_pages.py SOURCE_DIR [BUILD_DIR]`.
+"""Compares pages with the code: `check_pages.py SOURCE_DIR [BUILD_DIR]`.
 
-Pages are docs/*.md and the READMEs of the product's folders. Of the code that a page names
-- `Type::member` is a member of a type of that name, a function of a namespace or an enumerator,
-- `function` (`file.cpp`) stands in a file of that name, or at the path that the page gives.
-A header whose first line begins with the name of a file names itself.
+Pages are docs/*.md and the READMEs of the product's folders. For names of the code on a page
+- `Type::member` must be a member of such a type, a function of a namespace or an enumerator,
+- `function` (`file.cpp`) must be in a file of this name, or at the given path.
+If the first line of a header begins with a file name, the name must be the header's own.
 """
 import pathlib
 import re
@@ -24,7 +24,7 @@ def pages(root):
 
 
 def members(product):
-    """Pairs (type or namespace, member) that ctags finds; nested types count by their last name."""
+    """Returns the pairs (type or namespace, member) from ctags; nested types count by the last name."""
     return {(tag["scope"].rsplit("::", 1)[-1], tag["name"]) for tag in product.tags if "scope" in tag}
 
 

@@ -1,8 +1,8 @@
-"""What was installed works by itself: `check_prefix.py SOURCE_DIR BUILD_DIR`.
+"""The installed product works by itself: `check_prefix.py SOURCE_DIR BUILD_DIR`.
 
-Installs into a fresh prefix, moves that elsewhere, and uses it as a stranger would: C programs built
-with pkg-config and with CMake against its headers alone, a Lua script through LUA_PATH and LUA_CPATH,
-a Python import. Nothing of the build tree is on any path, and each must print the same line.
+Installs into a fresh prefix, moves the prefix elsewhere, and uses it as a stranger would: C programs built with pkg-config and
+with CMake against the installed headers alone, a Lua script through LUA_PATH and LUA_CPATH, a Python import. No path leads to the
+build tree, and all programs must print equal lines.
 """
 import os
 import pathlib
@@ -32,7 +32,7 @@ def clean_environment(prefix):
 
 
 def steps(prefix, work):
-    """(what, command, whether its output is the answer)."""
+    """Yields (name, command, whether the output is the answer)."""
     flags = "$(pkg-config --cflags --libs yoke)"
     strict = "-std=c99 -pedantic -Wall -Wextra -Werror"
     yield "build with pkg-config", f"cc {strict} {SOURCES}/linked.c -o {work}/linked {flags}", False

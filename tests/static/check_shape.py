@@ -1,16 +1,17 @@
-"""Holds the tree to its shape: `check_shape.py SOURCE_DIR [BUILD_DIR | --list]`; with --list it names all that the figures count.
+"""Checks the shape of the tree: `check_shape.py SOURCE_DIR [BUILD_DIR | --list]`; --list names all counted places.
 
-Of the product's C and C++:
-- A folder has few units; a header and its source are one. Folders that hold one family a file stand in FAMILIES.
-- A class that a header declares has its functions in one source, and few of them. Functions that it names its friends
-  count; what is deleted or made by default does not.
-- A type with a mutex has few other fields. Fields of structs of its own file that the type holds or owns count, unless these have a mutex.
-- A folder of core with more than README_FROM units has a README.md, which lists its headers, all and no others.
-- Headers of one folder name no two types alike: the linker would take either for both.
-- One idea has one name: no word of RETIRED, few functions that mean "this group failed", no thread of core that is not
-  started by start_thread, no eight lines of code that stand twice.
+For the product's C and C++:
+- A folder has few units; a header and its source are a unit. Folders with a family member in each file are in FAMILIES.
+- A class declared in a header has its functions in a single source, and few functions. Friend functions count; deleted and
+  defaulted functions do not.
+- A type with a mutex has few other fields. Fields of structs in the same file count if the type holds or owns the struct, unless
+  the struct has a mutex.
+- A folder of core with more than README_FROM units has a README.md, which lists exactly the folder's headers.
+- Headers of a folder do not define two types of equal name, because the linker would confuse them.
+- An idea has a single name: no word of RETIRED, and few functions with the meaning "this group failed". Threads of core are
+  started only by start_thread, and eight lines of code do not occur twice.
 
-BOUNDS has the limits. What does not meet them yet stands in ABOVE with its figure of today, which may only fall.
+BOUNDS has the limits. Figures above a limit are in ABOVE with today's number, which may only fall.
 """
 import collections
 import json
@@ -25,7 +26,7 @@ import tree
 PRODUCT = ("core/", "kernels/", "bindings/", "capi/src/")
 SOURCES = {".h", ".cuh", ".c", ".cpp", ".cu"}
 HEADERS = {".h", ".cuh"}
-# Folders of which each file is one member of a family, or the files of a folder that are.
+# Folders with a family member in each file, or the files of a folder that are members.
 FAMILIES = {"kernels/common", "kernels/cpu/simd", "kernels/cuda/ops"}
 OPS_FAMILIES = {f"core/ops/{name}" for name in (
     "activation arrange attention conv create einsum index inplace loss matmul move norm norm_channels optim pointwise pool random "
@@ -37,13 +38,13 @@ OTHER_FAILURES = set("fail_init fail_list fail_short fail_to_listen fail_unreach
 FAILED_FOLDERS = ("core/comm/", "core/parallel/", "core/rendezvous/")
 STARTS_THREADS = "core/base/start_thread"
 TWIN = 8  # lines
-# The most of each thing that a folder or a type may have, and of places that the whole tree may have.
+# Limits of figures for a folder, for a type, and for the whole tree.
 BOUNDS = {"units of a folder": 40, "sources of a class": 1, "functions of a class": 40, "fields beside a mutex": 16,
           "types of one name in headers of a folder": 1, "retired names": 0, "functions for a failed group": 8, "threads that are started by hand": 0, "twins": 2}
-# What is above: each may only come down, and leaves this table when it meets its bound.
+# Figures above a bound: each may only fall, and must leave this table when the bound is met.
 ABOVE = {}
 README_FROM, README_LINES = 12, 60
-# Folders that have none yet.
+# Folders without a README.md so far.
 WITHOUT_README = set()
 WHOLE = {"retired names", "functions for a failed group", "threads that are started by hand", "twins"}
 
@@ -55,7 +56,7 @@ def code_of(text):
 
 
 class Product:
-    """The product's files, and what ctags finds in them."""
+    """The product's files, with the findings of ctags."""
 
     def __init__(self, root):
         self.root = root
@@ -99,7 +100,7 @@ def units(product):
 
 
 def functions(product):
-    """{type: its functions}, {type: sources that define some}."""
+    """Returns {type: functions}, {type: sources with definitions}."""
     declared, found, sources = product.declared(), collections.defaultdict(set), collections.defaultdict(set)
     for tag in product.tags:
         owner = tag.get("scope")
@@ -119,7 +120,7 @@ def functions(product):
 
 
 def fields(product):
-    """{type with a mutex: its other fields, those of structs that it holds or owns counted}."""
+    """Returns {type with a mutex: other fields}, including fields of structs that the type holds or owns."""
     members = collections.defaultdict(list)
     for tag in product.tags:
         if tag["kind"] == "member" and "scope" in tag:
@@ -132,7 +133,7 @@ def fields(product):
     has_mutex = {name for name, own in members.items() if any(is_mutex(text) for _, text in own)}
 
     def held(owner, text, seen=()):
-        """The structs that a field of that type holds or owns."""
+        """Yields the structs that a field of this type holds or owns."""
         if "*" in text or "&" in text or re.search(r"\b(?:weak_ptr|shared_ptr|Ref|function)\b", text):
             return
         file = product.types.get(owner, {}).get("path")
@@ -185,7 +186,7 @@ def threads(product):
 
 
 def twins(product):
-    """Places where TWIN lines of code stand that have stood before: of each pair of files its first one."""
+    """Returns places where TWIN lines of code occur again: for each pair of files the first place."""
     first, found = {}, {}
     for path, code in sorted(product.code.items()):
         lines = [(number, " ".join(line.split())) for number, line in enumerate(code.splitlines(), 1)]
@@ -201,7 +202,7 @@ def twins(product):
 
 
 def figures(product):
-    """{figure: {what has it: how many}}; a figure of the whole tree has one entry for each place, of 1."""
+    """Returns {figure: {name: number}}; a figure of the whole tree has an entry of 1 for each place."""
     owned, sources = functions(product)
     of_each = {"units of a folder": units(product), "sources of a class": sources, "functions of a class": owned,
                "fields beside a mutex": fields(product), "types of one name in headers of a folder": named_alike(product)}
@@ -212,7 +213,7 @@ def figures(product):
 
 
 def readme_faults(product):
-    """What is wrong with the READMEs of core's folders."""
+    """Yields the problems of READMEs in core's folders."""
     headers, stems = collections.defaultdict(set), collections.defaultdict(set)
     for path in product.code:
         folder, name = path.rsplit("/", 1)
@@ -236,7 +237,7 @@ def readme_faults(product):
 
 
 def faults(figure, table):
-    """What is above its bound, or below what ABOVE says of it."""
+    """Yields figures above the bound, or below the number in ABOVE."""
     bound, above = BOUNDS[figure], ABOVE.get(figure, {})
     if figure in WHOLE:
         table, above = {"the tree": sum(table.values())}, {"the tree": above or bound}

@@ -1,8 +1,8 @@
-"""libyoke exports what its headers declare and nothing else: `check_symbols.py SOURCE_DIR BUILD_DIR`.
+"""libyoke exports exactly the names of its headers: `check_symbols.py SOURCE_DIR BUILD_DIR`.
 
-Three lists must be one: the YOKE_API declarations of the public headers, the version script that the
-linker obeys, and the dynamic symbols of the library. The MPI module, where there is one, has one symbol. And the CUDA module, where there is one, registers no handler of exit():
-one that runs while the module still loads in another thread takes from it what it loads into.
+Three lists must be equal: the YOKE_API declarations of the public headers, the linker's version script, and the library's dynamic
+symbols. If there is an MPI module, it must have a single symbol. If there is a CUDA module, it must register no handler of
+exit(). Such a handler could run while the module still loads in another thread, and would destroy the objects used by the load.
 """
 import pathlib
 import re
@@ -44,7 +44,7 @@ def differences(lists):
 
 
 def exit_handlers(module):
-    """What the module registers its handlers with."""
+    """Yields the functions by which a module registers exit handlers."""
     if not module.is_file():
         return
     lines = subprocess.run(["nm", "-D", "--undefined-only", str(module)], check=True, capture_output=True, text=True).stdout
@@ -53,7 +53,7 @@ def exit_handlers(module):
 
 
 def foreign_names(module):
-    """What a module that is an engine of collectives exports beside the one symbol of the contract."""
+    """Yields exports of an engine-only module other than the contract's single symbol."""
     names = exported(module) if module.is_file() else {"yoke_comm_get_v1"}
     for name in sorted(names ^ {"yoke_comm_get_v1"}):
         yield f"{module.name} {'exports' if name in names else 'lacks'} {name}: its one symbol is yoke_comm_get_v1"

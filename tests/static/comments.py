@@ -1,6 +1,6 @@
-"""Lines of comments that end behind column 120, and how to wrap them.
+"""Lines of comments beyond column 120, and their wrapping.
 
-A line that is nothing but comment hands its last words to the next line of the same comment, or to a new one.
+A line with only a comment gives its last words to the comment's next line, or to a new line.
 """
 import re
 
@@ -9,7 +9,7 @@ import tree
 LIMIT = 120
 MARKERS = {".py": "#", ".pyi": "#", ".cmake": "#", ".txt": "#", ".sh": "#", ".lua": "---?(?!-)"}
 CODE_MARKERS = r"//+|/\*+|\*(?!/)"
-# Lines of tools stay as they are; those of lists and headings take no words of the line before.
+# Lines for tools stay unchanged; lines of lists and headings take no words from the line before.
 TOOLS = r"clang-format|NOLINT|noqa|@|\||!"
 APART = re.compile(rf"({TOOLS}|[-*] |\d+\. |[-=]{{4}})")
 # A line of a list or a table, whose further lines stand further in.
@@ -22,7 +22,7 @@ def pattern(suffix):
 
 
 def has_comments(path):
-    """Whether a file is of a language that has them here."""
+    """Tells whether the file's language has comments known here."""
     return path.suffix in tree.CODE or path.suffix in MARKERS and (path.suffix != ".txt" or path.name == "CMakeLists.txt")
 
 
@@ -34,7 +34,7 @@ def too_long(path):
 
 
 def next_prefix(match):
-    """What a further line of a comment begins with."""
+    """Returns the prefix of a comment's further line."""
     marker, item = match[1], re.match(r"[-*] |\d+\. ", match[3])
     if "/*" in marker:
         return marker.replace("/*", " *", 1)[: len(marker)] + " "
@@ -42,7 +42,7 @@ def next_prefix(match):
 
 
 def goes_on(match, following):
-    """Whether a line is the next one of what `match` begins, and can take words of it."""
+    """Tells whether a line continues the comment of `match` and can take words from it."""
     if not following or APART.match(following[3]) or re.match(r"\s*/\*", following[0]):
         return False
     if re.match(r"\s*/\*", match[0]) or (following[1], following[2]) == (match[1], match[2]):

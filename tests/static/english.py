@@ -7,7 +7,7 @@ import tokenize
 import literals
 import tree
 
-# Words with which no comment begins: the reader has to find out first what they stand for.
+# Words that must not begin a comment, because the reader cannot know their meaning yet.
 OPENERS = ("of what who whom whose which that those these it one behind and or nor none nothing nobody such").split()
 # Pronouns, and words in place of a noun. "This" and "each" do not count: most stand before a noun.
 PRONOUNS = frozenset("""
@@ -20,14 +20,14 @@ TOOLS = re.compile(r"\s*(clang-format|NOLINT|noqa|type:|pragma|!|@|\||SPDX|Gener
 
 
 class Comment:
-    """Text of one comment, and the line on which it begins."""
+    """Text of a comment, and the number of its first line."""
 
     def __init__(self, line, text):
         self.line, self.text = line, text
 
 
 def comments(path):
-    """Comments of a file of code, in order. Lines that follow each other are one comment; docstrings are comments."""
+    """Returns the comments of a file of code, in order. Consecutive lines are a single comment; docstrings are comments."""
     text = path.read_text(encoding="utf-8")
     if path.suffix in tree.CODE:
         found = code_comments(text)
@@ -41,7 +41,7 @@ def comments(path):
 
 
 def joined(pieces):
-    """Joins pieces (line, column, is alone on its line, text) of lines that follow each other at one column."""
+    """Joins pieces (line, column, is alone on its line, text) on consecutive lines at a common column."""
     made, last = [], None
     for line, column, alone, text in pieces:
         if TOOLS.match(text):
@@ -119,7 +119,7 @@ def pronouns(text):
 
 
 def opener(text):
-    """Word of OPENERS, or "the same", with which a text begins; "" if it begins otherwise."""
+    """Returns the word of OPENERS, or "the same", at the beginning of a text; "" for any other beginning."""
     found = re.match(r"[\s(*\"'-]*([A-Za-z]+)(\s+same\b)?", text)
     if not found:
         return ""

@@ -1,6 +1,5 @@
-// One hash over everything in kernels/common that must be the same bits on every compiler, ISA
-// level and optimisation: random numbers, conversions, sums. check_kernel_bits.py builds it many
-// times over and compares what it prints.
+// Hash over all parts of kernels/common that must give equal bits on every compiler, ISA level and optimisation:
+// random numbers, conversions, sums. check_kernel_bits.py builds this program many times and compares the outputs.
 #include <cstdio>
 
 #include "kernels/common/philox.h"

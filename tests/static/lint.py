@@ -1,7 +1,7 @@
-"""How long functions are, by lizard, and what clang-tidy has to say: `lint.py BUILD`, behind `./dev soak lint`.
+"""Lengths of functions, by lizard, and clang-tidy's findings: `lint.py BUILD`, behind `./dev soak lint`.
 
-Hand-written code alone is measured: the generated part of the C API is many functions of three lines. A function's lines
-are those of its code, without blank ones and comments.
+Only hand-written code is measured: the generated part of the C API has many functions of three lines. A function's lines are
+lines of code, without blank lines and comments.
 """
 import json
 import os
@@ -14,8 +14,8 @@ import tree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = {".h", ".c", ".cpp", ".cu", ".cuh", ".py", ".lua"}
-# An example is read from its top to its end, so that the longest alone counts there. Every other part: nine of ten up
-# to 20.
+# People read an example from top to end, so only the longest function counts there. In every other part, nine of ten
+# functions have at most 20 lines.
 LONGEST, NINE_OF_TEN = 60, {"core": 18, "examples": 60}
 MEDIAN = {"core": 6}
 TIDIED = ("core/", "capi/src/", "kernels/cpu/", "kernels/cuda/host/")
@@ -32,7 +32,7 @@ def functions(path):
 
 
 def lengths():
-    """What is wrong with the lengths of functions, part by part; prints a table of them."""
+    """Prints a table of the lengths of functions; returns the problems of each part."""
     parts, broken = {}, []
     for path in tree.files(ROOT, SUFFIXES):
         place = path.relative_to(ROOT)

@@ -1,7 +1,7 @@
-"""Where string literals are cut in two, and how to join them: `literals.py FILE…` rewrites these files.
+"""String literals that are cut in two, and how to join them: `literals.py FILE…` rewrites these files.
 
-A text that stands in one literal is found by grep. Two literals that follow each other are one text cut in two, unless the
-first ends with a newline (so that each line of a page has a line of its own) or a macro such as PRId64 parts them.
+grep finds a text in a single literal. Two adjacent literals are a text cut in two, with two exceptions: the first ends with a
+newline (each line of a page may have a line of its own), or a macro such as PRId64 stands between them.
 """
 import io
 import pathlib
@@ -9,14 +9,14 @@ import re
 import sys
 import tokenize
 
-# Comments, raw strings and characters are matched so that no quote within them begins a literal.
+# Comments, raw strings and characters are matched, so that a quote within them begins no literal.
 TOKENS = {
     ".cpp": re.compile(r"""//[^\n]*|/\*.*?\*/|R"(?P<end>[^(]*)\(.*?\)(?P=end)"|'(?:[^'\\\n]|\\.)+'|(?P<text>"(?:[^"\\\n]|\\.)*")""",
                        re.S),
     ".lua": re.compile(r"""--\[\[.*?\]\]|--[^\n]*|\[\[.*?\]\]|'(?:[^'\\\n]|\\.)*'|(?P<text>"(?:[^"\\\n]|\\.)*")""", re.S),
 }
 LANGUAGE = {suffix: ".cpp" for suffix in (".h", ".c", ".cpp", ".cu", ".cuh", ".inc", ".def")} | {".lua": ".lua"}
-FOLDERS = ("capi/", "core/", "kernels/", "bindings/", "examples/")  # whose texts users read
+FOLDERS = ("capi/", "core/", "kernels/", "bindings/", "examples/")  # texts for users
 BETWEEN = {".cpp": re.compile(r"\s*"), ".lua": re.compile(r"\s*\.\.\s*")}
 
 
@@ -26,7 +26,7 @@ def checked(name):
 
 
 class Cut:
-    """Two literals that follow each other: `start` to `end` of the file's text, `joined` in their place."""
+    """Two adjacent literals: `start` to `end` of the file's text, to be replaced by `joined`."""
 
     def __init__(self, text, start, end, joined):
         self.line = text.count("\n", 0, start) + 1
@@ -66,7 +66,7 @@ def python_cuts(text):
 
 
 def joined_python(one, other):
-    """Two literals of Python as one, or None where they are no cut text."""
+    """Returns two literals of Python joined, or None if they are not a cut text."""
     parts = [re.fullmatch(r"(?i)([rbfu]*)('|\")((?:(?!\2).)*)\2", literal) for literal in (one, other)]
     if not all(parts) or one.endswith(('\\n"', "\\n'")) or any(set(part[1].lower()) & {"r", "b"} for part in parts):
         return None

@@ -1,11 +1,11 @@
-"""Adds up what CTest ran: `summary.py [--budget PAGE] [--parts FILE] REPORT...`, reports of `ctest --output-junit`.
+"""Sums up CTest's runs: `summary.py [--budget PAGE] [--parts FILE] REPORT...`, reports of `ctest --output-junit`.
 
-One CTest test may be a whole GoogleTest, pytest or busted program; the cases inside are counted from
-what the tool printed last. A program that failed without naming a failed case (a crash, a leak, a
-missing tool) counts as one failed case. Exit status 1 when anything failed or nothing ran.
+A CTest test may be a whole GoogleTest, pytest or busted program; its cases are counted from the tool's last output. If a program
+fails without a failed case (a crash, a leak, a missing tool), the program counts as a failed case. Exit status 1 if any case
+failed or none ran.
 
-The slowest programs follow, by processor time (tests/measured.sh), and the parts that ./dev has timed. What took twice the
-processor time that the tables of PAGE grant it is a finding, which is told and fails nothing: machines differ.
+The slowest programs follow, by processor time (tests/measured.sh), and then the parts timed by ./dev. A program with more than
+twice the processor time granted in PAGE is a finding. A finding is printed and fails no test, because machines differ.
 """
 import argparse
 import pathlib
@@ -43,7 +43,7 @@ OTHERS = "every other program"
 
 
 def processor_seconds(output):
-    """What tests/measured.sh measured of a test; None if it did not run."""
+    """Returns the processor seconds from tests/measured.sh; None if the script did not run."""
     told = re.findall(MEASURED, output)
     return sum(60 * float(m) + float(s) for m, s in (told[-1][:2], told[-1][2:])) if told else None
 
@@ -63,7 +63,7 @@ def parts_of(path):
 
 
 def over(name, seconds, granted):
-    """The finding about what took too long, if it did."""
+    """Returns the finding about a program with too long a time, if there is one."""
     if granted is not None and seconds > 2 * granted:
         return [f"{name} took {seconds:.0f} CPU-seconds, more than twice the {granted:.0f} of docs/testing.md"]
     return []
@@ -95,7 +95,7 @@ def main(reports, granted={}, parts=()):
             seconds = processor_seconds(output)
             if seconds is not None:
                 programs.append((f"{pathlib.Path(report).parent.name} {case.get('name')}", seconds))
-            # CTest calls a program that ended with its SKIP_RETURN_CODE "notrun", with a reason.
+            # If a program ends with its SKIP_RETURN_CODE, CTest reports "notrun" and a reason.
             if case.find("skipped") is not None and "SKIP" in case.find("skipped").get("message", ""):
                 total[2] += 1
                 continue

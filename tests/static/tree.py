@@ -1,4 +1,4 @@
-"""What the checks of this folder share: which files are ours, and how a check reports."""
+"""Common functions of the checks in this folder: the tree's own files, and a check's report."""
 import pathlib
 import sys
 
@@ -29,7 +29,7 @@ def is_generated(path):
 
 
 def report(what, looked_at, broken):
-    """Prints what is broken, then one line of totals. A check that looked at nothing has failed."""
+    """Prints the broken items, then a line of totals. A check without any item has failed."""
     for line in broken:
         print(line)
     print(f"{what}: {looked_at} looked at, {len(broken)} broken")

@@ -1,4 +1,4 @@
-/* A program of somebody else's, built against an install prefix: one op through a linked libyoke. */
+/* Program of a stranger, built against an install prefix: an op through a linked libyoke. */
 #include <stdio.h>
 #include <yoke/yoke.h>
 

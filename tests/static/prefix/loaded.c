@@ -1,5 +1,5 @@
-/* A program of somebody else's, built against the headers of an install prefix alone: one op through
- * a libyoke that it finds at run time, by the table of functions. */
+/* Program of a stranger, built only against the headers of an install prefix: an op through a libyoke found at run
+ * time, by the table of functions. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <yoke/yoke.h>

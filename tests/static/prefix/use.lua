@@ -1,4 +1,4 @@
--- A script of somebody else's, run against an install prefix: one op through the Lua module.
+-- Script of a stranger, run against an install prefix: an op through the Lua module.
 local yoke = require "yoke"
 
 local y = yoke.relu(yoke.tensor({-1.0, 0.0, 2.5}, {device = "cpu"})):tolist()
