@@ -1,4 +1,4 @@
-// libfuzzer.cpp: the same programs, whose bytes libFuzzer makes.
+// libfuzzer.cpp: the programs, from bytes made by libFuzzer.
 #include "tests/fuzz/memory/program.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// main.cpp: programs of the allocator, made by their numbers.
+// main.cpp: programs of the allocator, made by number.
 //
 //     fuzz_memory [--programs N] [--first NUMBER]
 #include "tests/fuzz/memory/program.h"
@@ -15,7 +15,7 @@ namespace {
 
 uint64_t first = 0, count = 300;
 
-// Steps and outcomes that 300 programs must have met: else they do not shake what they should.
+// Steps and outcomes that must occur in 300 programs. Otherwise the programs are too weak.
 constexpr const char *kMustMeet[] = {"served",
                                      "refused",
                                      "failed",

@@ -145,16 +145,16 @@ void Program::free_wrongly()
     ++tally_["wrong frees"];
 }
 
-// ---- work ----------------------------------------------------------------------------------------
+// ---- work -----------------------------------------------------------------------------------------------------------
 
 void Program::use()
 {
     if (live_.empty()) return;
     Live &live = live_[choices_.below(live_.size())];
-    if (live.graph && live.graph->worker) return;  // nothing runs at a capture
+    if (live.graph && live.graph->worker) return;  // no work runs during a capture
     const Lane &lane = scene_.any_lane();
     const bool is_own = lane.id == live.block.lane;
-    if (!is_own && !live.handle) return;  // a raw block is its owner's to order
+    if (!is_own && !live.handle) return;  // for a raw block, the owner orders the uses
     machine_.hollow.use(lane.native, live.block.address, live.block.size);
     if (!is_own) live.uses |= lane_bit(lane.id);
 }
@@ -200,7 +200,7 @@ void Program::wait_for_stream()
     });
 }
 
-// A stream ends, and another one begins: ours, or one of the host's.
+// Replaces a stream: either Yoke's own or the host program's.
 void Program::change_stream()
 {
     if (scene_.replace_stream(choices_.below(scene_.streams.size()))) ++tally_["changed streams"];
@@ -231,7 +231,7 @@ void Program::begin_capture()
     ++tally_["captures"];
 }
 
-// The capture ends, and where it has ended, or is abandoned, the graph goes.
+// Ends the capture. If the capture has ended or is abandoned, the graph is released.
 void Program::end_capture()
 {
     if (scene_.graphs.empty()) return;
@@ -254,7 +254,7 @@ void Program::replay()
     ++tally_["replays"];
 }
 
-// ---- settings and failures -----------------------------------------------------------------------
+// ---- settings and failures ------------------------------------------------------------------------------------------
 
 void Program::empty()
 {

@@ -24,7 +24,7 @@ HollowOptions Scene::options_from(Choices &choices)
 Scene::Scene(Choices &choices, Tally &tally)
     : machine(options_from(choices)), choices_(choices), tally_(tally)
 {
-    mark_process_used();  // as opening a device does: a child of it must know
+    mark_process_used();  // as when a device is opened: a forked child must know of the start
     has_failures = choices_.one_in(2);
     workers.resize(1 + choices_.below(3));
     has_exact_peaks_ = workers.size() == 1;
@@ -91,7 +91,7 @@ void Scene::add(Live &&added, const Lane &lane)
     EXPECT_EQ(block.address % device.info.alignment, 0u);
     EXPECT_TRUE(machine.hollow.memory().is_backed(block.address, block.size));
     if (added.graph) {
-        // Replays on any stream will use it, so the host has seen the end of all work there.
+        // Replays on any stream will use the memory, so the host program has seen the end of all work there.
         machine.ordering.on_gone(block.address, block.size);
         added.graph->named.emplace_back(block.address, block.size);
     } else {
@@ -210,7 +210,7 @@ void Scene::check_blocks()
     const MemoryStats stats = memory_stats(device);
     EXPECT_EQ(stats.reserved, static_cast<int64_t>(machine.hollow.memory().used()));
     const MemoryCounters &counters = memory_of(device).counters();
-    // Raw blocks may lie in arenas or be blocks of the backend; a scene does not know which.
+    // Raw blocks may lie in arenas or be blocks of the backend; a scene does not know the kind.
     EXPECT_TRUE(has_raw || counters.reserved().now[kSmallPool].bytes ==
                                static_cast<int64_t>(walk.small + bare_small));
     const auto waiting = static_cast<uint64_t>(counters.active().now[kAllPools].bytes -
@@ -246,8 +246,8 @@ void Scene::reset_totals()
     first_pieces_ = pieces();
 }
 
-// A peak is at least what was there at any time; of several threads that all bytes alone, but for what they may have
-// apart.
+// Compares peaks. A peak is at least the amount at any time. With several threads this holds only for all bytes
+// together, less the bytes that threads may hold apart.
 void Scene::check_peaks()
 {
     const MemoryCounters &counters = memory_of(device).counters();

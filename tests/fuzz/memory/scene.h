@@ -1,4 +1,4 @@
-// scene.h: what a program works with: a hollow device, threads, streams, blocks, graphs, and what must be true of them.
+// scene.h: objects of a program: a hollow device, threads, streams, blocks, graphs, and conditions.
 #pragma once
 
 #include "core/base/error.h"
@@ -14,16 +14,16 @@
 
 namespace yoke::fuzz {
 
-// Graph whose capture has begun.
+// Graph with a begun capture.
 struct Captured {
     Ref<GraphPool> pool;
-    Worker *worker = nullptr;  // that captures it; null: the capture has ended
-    std::vector<std::pair<uint64_t, uint64_t>> named;  // addresses and bytes of its blocks
+    Worker *worker = nullptr;  // capturing thread; null: the capture has ended
+    std::vector<std::pair<uint64_t, uint64_t>> named;  // addresses and bytes of the graph's blocks
     std::vector<Block> kept;                           // freed since the capture
 };
 
 struct Live {
-    Block block;              // as it was when it was given
+    Block block;              // copy from the time of the request
     Block *handle = nullptr;  // null: a raw block
     uint16_t uses = 0;
     Captured *graph = nullptr;
@@ -32,7 +32,7 @@ struct Live {
 class Scene {
 public:
     Scene(Choices &choices, Tally &tally);
-    // Lets everything go, and checks that nothing is left.
+    // Releases all objects, and checks that no memory is left.
     ~Scene();
     Scene(const Scene &) = delete;
     Scene &operator=(const Scene &) = delete;
@@ -40,12 +40,12 @@ public:
     const Lane &any_lane() { return streams[choices_.below(streams.size())]->lane; }
     Worker &any_worker() { return *workers[choices_.below(workers.size())]; }
     Captured *captured_by(const Worker &worker);
-    // Runs the call in a thread; returns its error.
+    // Runs the call in a thread; returns the error.
     static std::optional<Error> attempt(Worker &worker, const std::function<void()> &call);
 
-    // Takes a block that a request for `lane` has got.
+    // Takes over a block from a request for `lane`.
     void add(Live &&live, const Lane &lane);
-    // Checks that nothing would have served a request that was refused.
+    // Checks that no block could have served a refused request.
     void refuse(const Error &error, uint64_t bytes, const Lane &lane, const Worker &worker);
     // Frees a block in the calling thread.
     void free_at(size_t index);
@@ -79,11 +79,11 @@ private:
 
     Choices &choices_;
     Tally &tally_;
-    std::vector<ThreadCache *> caches_;  // of workers
+    std::vector<ThreadCache *> caches_;  // caches of workers
     std::vector<void *> host_streams_;   // natives that streams wrap
     bool has_exact_peaks_ = true;
     Amounts most_active_[3],
-        most_reserved_[3];      // that checks have seen since the peaks started anew
+        most_reserved_[3];      // in checks since the peaks' restart
     int64_t first_pieces_ = 0;  // when the totals started anew
     uint64_t relief_left_ = 0;  // blocks that the callback may free
     int64_t relief_id_ = 0;

@@ -1,4 +1,4 @@
-// worker.h: a thread that does one piece of work at a time while its owner waits.
+// worker.h: a thread that does a single piece of work at a time while the owner waits.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ public:
     Worker(const Worker &) = delete;
     Worker &operator=(const Worker &) = delete;
 
-    // Returns once the work is done. It raises nothing.
+    // Runs work to the end. The work must not raise.
     void run(const std::function<void()> &work) { hand(work); }
 
 private:
@@ -45,7 +45,7 @@ private:
     std::condition_variable changed_;
     const std::function<void()> *work_ = nullptr;
     bool ends_ = false;
-    std::thread thread_;  // the last: it reads the others
+    std::thread thread_;  // last, because the thread reads the other members
 };
 
 }  // namespace yoke::fuzz

@@ -1,5 +1,5 @@
-// libfuzzer.cpp: the same target for libFuzzer, whose own changes keep a length that fits the header, and alternate
-// with ours.
+// libfuzzer.cpp: target for libFuzzer. libFuzzer's changes keep the header's length right, and alternate with Yoke's
+// changes.
 #include "tests/fuzz/safetensors/mutants.h"
 #include "tests/fuzz/safetensors/target.h"
 

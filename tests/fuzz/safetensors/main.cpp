@@ -35,7 +35,7 @@ void tell_number_of_signal(int)
     _Exit(1);
 }
 
-// What mutants are refused for at least once in 20,000: else the tree is not shaken where it should be.
+// Reasons for refusals that must occur in 20,000 mutants. Otherwise the mutants are too weak.
 constexpr const char *kRules[] = {
     "it has",
     "its header would have",
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
             signal(number, tell_number_of_signal);
     for (const std::string &file : whole_files()) {
         const std::string why = try_file(file);
-        // The one with a dtype that Yoke lacks is whole all the same.
+        // The file with a dtype that Yoke does not support is whole, too.
         if (!why.empty() && why.find("a dtype that Yoke has not") == std::string::npos) {
             fprintf(stderr, "a whole file is refused: %s\n", why.c_str());
             return 1;

@@ -25,7 +25,7 @@ std::string with_length(const std::string &header, const std::string &data)
     return file + header + data;
 }
 
-// ---- Whole files ----------------------------------------------------------------------------------------------
+// ---- Whole files ----------------------------------------------------------------------------------------------------
 
 Ref<State> a_tree()
 {
@@ -100,7 +100,7 @@ const std::vector<std::string> &whole_files()
     return files;
 }
 
-// ---- Changes of a text ----------------------------------------------------------------------------------------
+// ---- Changes of a text ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -245,7 +245,7 @@ void change_tokens(std::string &text, Draw &draw)
         case 4:
             text.insert(one.begin, one_of(kWords, draw));
             return;
-        default: {  // from one to another, once more, or many times
+        default: {  // from a place to another, once more, or many times
             const size_t begin = std::min(one.begin, other.begin);
             const size_t end = std::max(one.begin + one.length, other.begin + other.length);
             const std::string part = text.substr(begin, end - begin);
@@ -255,7 +255,7 @@ void change_tokens(std::string &text, Draw &draw)
     }
 }
 
-// Of the numbers, or of the strings, one becomes another: what is left is often whole.
+// Replaces a number by a number, or a string by a string. The result is often a whole file.
 void exchange_alike(std::string &text, Draw &draw)
 {
     const bool is_number = draw.one_in(2);
@@ -303,7 +303,7 @@ void change_text(std::string &text, Draw &draw)
     }
 }
 
-// ---- Changes of a file ----------------------------------------------------------------------------------------
+// ---- Changes of a file ----------------------------------------------------------------------------------------------
 
 // The text of a tree stands in a string of the header.
 void change_tree(std::string &header, Draw &draw)

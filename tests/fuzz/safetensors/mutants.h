@@ -1,4 +1,4 @@
-// mutants.h: files of states that are whole, and others of which something is wrong, made by a seed.
+// mutants.h: whole files of states, and defective files, made from a seed.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace yoke::fuzz {
 
-// Of other writers and of Yoke.
+// Returns files of other writers and of Yoke.
 const std::vector<std::string> &whole_files();
 
 // Random numbers that are the same everywhere.
@@ -28,7 +28,7 @@ private:
     uint64_t state_;
 };
 
-// One to four changes of a file: of bytes, of what stands in its header or its tree, of its data, of its length.
+// Returns a file with one to four changes: of bytes, of entries in the header or tree, of the data, or of the length.
 std::string mutant_of(const std::string &file, Draw &draw);
 
 // The first 8 bytes say how long the header is that seems to be meant.

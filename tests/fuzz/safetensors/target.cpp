@@ -64,7 +64,7 @@ bool same_list(const StateList &a, const StateList &b)
     return true;
 }
 
-// In any order: a dict of tensors comes in that of their data.
+// Compares dicts in any order, because a dict of tensors is loaded in the order of the data.
 bool same_dict(const StateDict &a, const StateDict &b)
 {
     if (a.entries().size() != b.entries().size()) return false;

@@ -1,7 +1,7 @@
-// target.h: one file of a state, whoever made it, and what must become of it.
+// target.h: the test of a single state file from any source.
 //
-// It loads or is refused with a CheckpointError that names it, by yoke.load and by yoke.load_info alike. What loads
-// saves again, and that loads as the same. Anything else ends the process.
+// The file must load, or be refused with a CheckpointError with the file's name, by yoke.load and yoke.load_info
+// alike. A loaded state must be saved and load again with equal values. Any other outcome ends the process.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace yoke::fuzz {
 
-// "" for a file that loads, else why it is refused.
+// Returns "" for a file that loads, else the reason for the refusal.
 std::string try_file(std::string_view bytes);
 
 }  // namespace yoke::fuzz
