@@ -1,4 +1,4 @@
-"""The command `yoke bench collectives`, of YOKE_BUILD_DIR: its columns, its figures, and what its check finds."""
+"""The command `yoke bench collectives`, of YOKE_BUILD_DIR: columns, figures, and findings of the check."""
 import json
 import os
 import re
@@ -84,7 +84,7 @@ def test_under_a_launcher_rank_zero_alone_prints():
 
 
 def test_a_rank_that_is_wrong_is_found(tmp_path):
-    """A rank of another program takes part, and gives something else than what the check has told."""
+    """A rank runs another program and gives a wrong result, which differs from the check's expectation."""
     strange = """
 import sys, yoke
 group = yoke.comm.init()

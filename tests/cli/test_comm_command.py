@@ -19,7 +19,7 @@ def test_each_variable_is_told_with_what_it_does():
     done = env("--json", **SET)
     told = json.loads(done.stdout)["variables"]
     assert [[each["name"], each["value"], each["effect"], each["setting"] or ""] for each in told] == TOLD, told
-    assert done.returncode == 1  # one of them cannot be read
+    assert done.returncode == 1  # a variable cannot be read
 
 
 def test_the_text_names_the_setting_or_why_it_does_nothing():

@@ -33,7 +33,7 @@ def yoke(*arguments, variables=None, columns=80):
 
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory):
-    """scenario(name): the variables under which Yoke sees that machine."""
+    """Returns scenario(name): variables with which Yoke sees the scenario's machine."""
     if not LIBRARY.exists():
         pytest.skip("built without the fake edge")
     import render
@@ -328,7 +328,7 @@ def test_the_completion_knows_every_option():
 
 
 def completed(line, folder):
-    """What an interactive bash makes of a line and a tabulator."""
+    """Returns the words that an interactive bash makes of a line and a tabulator."""
     keys = f"source {ROOT}/bindings/cli/yoke.bash\nyoke() {{ printf 'ran:%s.\\n' \"$@\"; }}\n{line}\t\nexit\n"
     # A line editor wants a terminal; script(1) makes one.
     shell = ["script", "-qec", "bash --noprofile --norc -i", "/dev/null"]

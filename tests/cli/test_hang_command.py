@@ -1,4 +1,4 @@
-"""The command `yoke hang`: dumps of real groups and made ones, and files that are none."""
+"""The command `yoke hang`: dumps of real groups and made-up groups, and files that are no dumps."""
 import json
 import os
 

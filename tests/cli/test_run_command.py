@@ -1,4 +1,4 @@
-"""The command `yoke run`, of YOKE_BUILD_DIR: ranks as processes, what they read and write, and how they end."""
+"""The command `yoke run`, of YOKE_BUILD_DIR: ranks as processes, their input and output, and their ends."""
 import os
 import pathlib
 import re
@@ -46,7 +46,7 @@ def state(process):
 
 
 def is_alive(process):
-    """No zombie counts: it has ended, whoever has yet to hear of it."""
+    """Tells whether a process is alive. A zombie has ended, even if no parent has waited for it."""
     try:
         return state(process) not in "ZX"
     except OSError:
@@ -57,7 +57,7 @@ def last(done):
     return done.stderr.splitlines()[-1]
 
 
-# ---- What ranks are told --------------------------------------------------------------------------------------------
+# ---- Environment of ranks --------------------------------------------------------------------------------------------
 
 NAMES = "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT TORCHELASTIC_RESTART_COUNT"
 
@@ -179,7 +179,7 @@ def test_a_torchrun_around_it_has_no_say():
     assert done.stdout == "[0] none none 0 0 1\n"
 
 
-# ---- Input and output -----------------------------------------------------------------------------------------------
+# ---- Input and output ------------------------------------------------------------------------------------------------
 
 def test_lines_of_all_ranks_stay_whole_amid_much_output(tmp_path):
     program = """
@@ -238,7 +238,7 @@ def test_a_reader_that_has_gone_ends_the_ranks():
     assert len(done.stdout.splitlines()) == 3 and "SIGPIPE" in done.stderr, done
 
 
-# ---- The end --------------------------------------------------------------------------------------------------------
+# ---- The end ---------------------------------------------------------------------------------------------------------
 
 def test_the_first_rank_that_fails_is_named_and_the_others_are_ended():
     done = shell("[ $RANK = 1 ] && exit 7; sleep 1000", ranks=3)

@@ -1,4 +1,4 @@
-"""The command `yoke run` where it, its ranks, or what they write to come to an end that is not theirs to choose."""
+"""The command `yoke run` if the command, a rank, or the output's target ends unexpectedly."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ from test_command import COMMAND, pytestmark  # noqa: F401
 from test_run_command import PATIENCE, alone, is_alive, start, state, until  # noqa: F401
 
 
-# ---- Groups of ranks ------------------------------------------------------------------------------------------------
+# ---- Groups of ranks -------------------------------------------------------------------------------------------------
 
 def test_what_a_rank_leaves_behind_ends_with_it(tmp_path):
     go = tmp_path / "go"
@@ -63,7 +63,7 @@ echo $?
     assert done.stdout == f"{128 + signal.SIGUSR1}\n", done
 
 
-# ---- Signals --------------------------------------------------------------------------------------------------------
+# ---- Signals ---------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_stopped_rank_hears_that_it_is_to_end(number):
@@ -76,10 +76,12 @@ def test_a_stopped_rank_hears_that_it_is_to_end(number):
     assert ranks.communicate(timeout=PATIENCE)[0] == "[0] saved\n" and ranks.returncode == 0
 
 
-# ---- Output ---------------------------------------------------------------------------------------------------------
+# ---- Output ----------------------------------------------------------------------------------------------------------
 
 def test_a_terminal_that_nobody_reads_holds_up_no_end(tmp_path):
-    """As where a connection hangs. What rank 0 writes is more than the terminal takes, and less than is kept for it."""
+    """The terminal stands for a connection that hangs. Rank 0 writes more than the terminal takes, and less than the command's limit
+    for kept output.
+    """
     manager, terminal = os.openpty()
     wrote = tmp_path / "wrote"
     rank_0 = f"trap '' TERM; seq 1 60000; echo $$ > {wrote}.part; mv {wrote}.part {wrote}; while :; do sleep 0.02; done"
@@ -91,7 +93,7 @@ def test_a_terminal_that_nobody_reads_holds_up_no_end(tmp_path):
         until(wrote.exists)
         rank = int(wrote.read_text())
         until(lambda: not is_alive(rank))
-        ranks.send_signal(signal.SIGTERM)  # nor are the lines waited for, then
+        ranks.send_signal(signal.SIGTERM)  # then the command does not wait for the lines either
         assert "exit code 3" in ranks.communicate(timeout=PATIENCE)[1] and ranks.returncode == 3
     finally:
         ranks.kill()
@@ -106,7 +108,7 @@ def test_output_that_cannot_be_written_is_the_runs_failure_and_no_ranks(tmp_path
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
         ranks = subprocess.Popen([COMMAND, "run", "-n", "1", "--restarts", "1", "--grace", "1000", "--", "sh", "-c", program], text=True, **streams)
         out, err = ranks.communicate(timeout=PATIENCE)
-    assert ranks.returncode == 74 and saved.exists()  # it was asked, and had its time
+    assert ranks.returncode == 74 and saved.exists()  # the rank got a signal and enough time
     if stream == "stdout":
         assert err.splitlines()[-1] == "yoke: run: standard output cannot be written: No space left on device"
 
@@ -117,7 +119,7 @@ def test_the_last_lines_must_be_written_too():
     assert done.returncode == 74 and done.stderr == "yoke: run: standard output cannot be written: No space left on device\n", done
 
 
-# ---- Files ----------------------------------------------------------------------------------------------------------
+# ---- Files -----------------------------------------------------------------------------------------------------------
 
 def test_a_relative_folder_for_temporary_files_is_the_same_for_all(tmp_path):
     (tmp_path / "folder").mkdir()
@@ -132,10 +134,10 @@ def test_a_relative_folder_for_temporary_files_is_the_same_for_all(tmp_path):
     ranks.communicate()
 
 
-# ---- Who leaves the group -------------------------------------------------------------------------------------------
+# ---- Processes outside the group -------------------------------------------------------------------------------------
 
 def test_what_has_left_the_group_and_writes_for_ever_is_not_waited_for(tmp_path):
-    """Once its rank has ended, no more is read than the pipe holds: with what was kept before, less than 8 MiB of lines."""
+    """After the rank's end, the command reads only the pipe's contents: with earlier kept output, less than 8 MiB of lines."""
     go = tmp_path / "go"
     program = f"setsid yes & echo $! >&2; until [ -e {go} ]; do sleep 0.02; done"
     ranks = subprocess.Popen([COMMAND, "run", "-n", "1", "--", "sh", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -166,7 +168,7 @@ group.barrier()
 
 
 def run_with_dumps(folder, ranks, text):
-    """Runs a script under `yoke run`; returns how that ended, and the folder of its dumps."""
+    """Runs a script under `yoke run`; returns the outcome and the folder of dumps."""
     script, dumps = folder / "script.py", folder / "dumps"
     script.write_text(text)
     return subprocess.run([COMMAND, "run", "-n", str(ranks), "--", sys.executable, script], capture_output=True, text=True, timeout=PATIENCE,

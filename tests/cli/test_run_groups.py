@@ -1,4 +1,4 @@
-"""The command `yoke run`, of YOKE_BUILD_DIR: what ranks tell of their failures, fresh starts, and groups of ranks."""
+"""The command `yoke run`, of YOKE_BUILD_DIR: reports of ranks' failures, fresh starts, and groups of ranks."""
 import json
 import os
 import signal
@@ -107,7 +107,7 @@ def test_a_killed_rank_counts_before_those_that_miss_it():
 
 
 def told_by(program, path):
-    """The exit code of a script, and its message in the file of causes; None without one."""
+    """Returns a script's exit code, and its message in the file of causes or None."""
     done = subprocess.run([sys.executable, "-c", "import os, signal, sys, yoke\n" + program], env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(path)},
                           timeout=PATIENCE, stderr=subprocess.DEVNULL, check=False)
     return done.returncode, json.loads(path.read_text())["message"] if path.exists() else None

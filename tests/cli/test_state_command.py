@@ -32,7 +32,7 @@ def test_a_file(tmp_path):
     shown = yoke("state", path).stdout
     for part in (str(path), "who = me", "a ", "float32", "2 x 3", "I16", "24", f"{path.stat().st_size} bytes"):
         assert part in shown, (part, shown)
-    verified, code = told(path, "--verify")  # Yoke lacks a dtype of it, which is no damage
+    verified, code = told(path, "--verify")  # an unsupported dtype is no damage
     assert code == 0 and verified["verified"] is True
     assert "whole" in yoke("state", path, "--verify").stdout
 
@@ -90,7 +90,7 @@ def test_checkpoints(tmp_path):
     assert told(folder / "step-10")[0]["kind"] == "file"
 
     content = bytearray((folder / "step-2" / "state.safetensors").read_bytes())
-    content[-1] ^= 1  # which the hash alone tells
+    content[-1] ^= 1  # visible only in the hash
     (folder / "step-2" / "state.safetensors").write_bytes(content)
     os.remove(folder / "step-10" / "MANIFEST.json")
     info, code = told(folder)
@@ -113,7 +113,7 @@ def run(tmp_path):
 
 def change_a_byte(path):
     content = bytearray(path.read_bytes())
-    content[-1] ^= 1  # which the hash alone tells
+    content[-1] ^= 1  # visible only in the hash
     path.write_bytes(content)
 
 
