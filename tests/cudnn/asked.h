@@ -1,4 +1,4 @@
-// What tests ask the real cuDNN with: cards that are described, and what is known of the plans it offers.
+// Questions of tests to the real cuDNN: descriptions of cards, and properties of the offered plans.
 #pragma once
 
 #include <dlfcn.h>
@@ -16,7 +16,8 @@ namespace yoke::cuda {
 
 constexpr uint64_t kWorkspaceLimit = 256 << 20;
 
-// Before it compiles an engine cuDNN opens the driver; what it finds in this process is the tests' own (driver.c).
+// Loads the tests' own driver (driver.c). Before compiling an engine, cuDNN opens the driver and so finds this
+// library in the process.
 inline bool has_driver()
 {
     static const bool has = dlopen(FOLDER "/driver/libcuda.so.1", RTLD_NOW) != nullptr;

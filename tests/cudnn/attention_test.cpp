@@ -14,7 +14,7 @@ HeadStrides dense(int64_t heads, int64_t length, int64_t width)
     return {heads * length * width, length * width, width};
 }
 
-// Query, key and value of a row side by side, as one product gives them.
+// Returns a shape with query, key and value of a row side by side, as from a single product.
 AttentionShape packed(yoke_dtype dtype)
 {
     constexpr int64_t kBatch = 8, kHeads = 12, kLength = 1024, kWidth = 64, kRow = kHeads * kWidth;
@@ -39,7 +39,7 @@ AttentionShape apart(int64_t key_heads, int64_t queries, int64_t keys, int64_t w
 
 class Attentions : public OnCard {
 protected:
-    // The workspace of the plan that would run, in bytes; less than 0 where there is none.
+    // Returns the workspace of the chosen plan, in bytes; less than 0 if there is no plan.
     int64_t workspace(const AttentionShape &shape, Pass pass, uint64_t limit = kWorkspaceLimit)
     {
         Graph graph(*cudnn_calls(), target());
@@ -63,7 +63,7 @@ TEST_P(Attentions, OfGpt2HasEngines)
     const int64_t forward = workspace(shape, Pass::kForward);
     EXPECT_EQ(forward >= 0, is_served());
     if (!is_served()) return;
-    // The gradients of scores, 2 bytes each, and nothing much beside them.
+    // The gradients of scores take 2 bytes each, and the rest is small.
     const int64_t scores = shape.batch * shape.heads * shape.queries * shape.keys * 2;
     EXPECT_GE(workspace(shape, Pass::kInOrder), 0);
     EXPECT_LT(workspace(shape, Pass::kAccumulated), scores / 2);

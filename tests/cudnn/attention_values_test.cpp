@@ -1,5 +1,5 @@
-// What graphs of attention compute, by the fake cuDNN, which interprets them: beside sums in double precision, and
-// differences of those for the gradients.
+// Values of attention's graphs from the fake cuDNN, which interprets graphs. References are sums in double precision,
+// and differences of these sums for the gradients.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,8 @@ constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kQueries = 3, kKeys = 4
                   kValueWidth = 3;
 constexpr double kTimes = 0.7;  // the scale of scores
 
-// Of `count` heads, the rows of all of which lie side by side: no order that row-major code would get right by chance.
+// Returns strides of `count` heads with all rows side by side. Row-major code could not get this order right by
+// chance.
 HeadStrides side_by_side(int64_t count, int64_t length, int64_t width)
 {
     return {length * count * width, width, count * width};

@@ -16,7 +16,7 @@ struct Layer {
     int64_t n, c, side, o, window, stride, padding, dilation, groups;
 };
 
-// Those of a ResNet, and what is odd.
+// Layers of a ResNet, and odd layers.
 constexpr Layer kLayers[] = {
     {"3x3", 32, 64, 56, 64, 3, 1, 1, 1, 1},
     {"3x3 of 512", 32, 512, 7, 512, 3, 1, 1, 1, 1},
@@ -70,7 +70,7 @@ EngineRules rules_of(const Conv &conv, bool tf32)
 
 class Convolutions : public OnCard {
 protected:
-    // The plan that would run, of a graph that is taken; none where there is none.
+    // Returns the plans for a graph, the chosen plan first; empty if there is no plan. The graph must be accepted.
     std::vector<CudnnPlan> plans(const Conv &conv, const EngineRules &rules, int wanted = 1,
                                  const ConvTerms &terms = kAligned)
     {
@@ -99,13 +99,13 @@ TEST_P(Convolutions, HaveADeterministicEngineInEveryDtype)
                 EXPECT_FALSE(has_note(found[0], CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
                 EXPECT_FALSE(has_note(found[0], CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
                 const bool on_tensor_cores = has_note(found[0], CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-                if (dtype != YOKE_F32 && layer.c < 64) continue;  // of few channels either may be
+                if (dtype != YOKE_F32 && layer.c < 64) continue;  // with few channels, both kinds of cores are possible
                 EXPECT_EQ(on_tensor_cores, dtype != YOKE_F32)
                     << layer.name << ", kind " << static_cast<int>(kind);
             }
 }
 
-// By what a file keeps of them: engines and knobs.
+// A file keeps a plan's engine and knobs.
 TEST_P(Convolutions, AreRemadeFromWinners)
 {
     const Conv conv = conv_of(kLayers[0], ConvKind::kForward, YOKE_F16);
@@ -150,7 +150,7 @@ TEST_P(Convolutions, AddABiasInTheSamePass)
 
 TEST_P(Convolutions, HaveEnginesThatAreCompiled)
 {
-    if (GetParam().arch != 90) return;  // one card tells
+    if (GetParam().arch != 90) return;  // a single card is enough
     const Conv conv =
         conv_of({"", 32, 128, 28, 128, 3, 1, 1, 1, 128}, ConvKind::kForward, YOKE_F16);
     EXPECT_EQ(plans(conv, rules_of(conv, false)).size(), 1u);
@@ -230,7 +230,7 @@ TEST(Notes, AreHeldToTheRules)
         EXPECT_FALSE(notes_allow(rules, kReduced, 1));
 }
 
-// What it opened lies in one folder.
+// All libraries opened by cuDNN are in a single folder.
 TEST(Cudnn, IsOfOneCopy)
 {
     EXPECT_EQ(mapped_folders().size(), *cudnn_why_unavailable() ? 0u : 1u);

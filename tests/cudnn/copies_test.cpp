@@ -1,4 +1,4 @@
-// Which copy of cuDNN serves, and what is said of those that do not.
+// Usable copies of cuDNN, and messages about unusable copies.
 #include <dlfcn.h>
 
 #include "kernels/cuda/host/cudnn/cudnn.h"
@@ -12,7 +12,7 @@ namespace {
 
 const std::string kFolder = FOLDER;
 
-// Of a process that looks into these folders and, but for the loader's, nowhere else.
+// Restricts the process's search to these folders and the loader's folders.
 void look_into(const std::string &folders)
 {
     setenv("YOKE_CUDA_LIB_PATH", folders.c_str(), 1);

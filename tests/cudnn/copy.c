@@ -1,4 +1,4 @@
-/* The file of a cuDNN by which it is found: it tells its versions, and can do nothing else. */
+/* The main library of a cuDNN copy, for the search: a library with versions and no other function. */
 #include <stddef.h>
 
 size_t cudnnGetVersion(void)

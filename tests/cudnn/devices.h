@@ -1,4 +1,4 @@
-// Cards as cuDNN describes them, in JSON, for graphs to be asked about where none of them is.
+// Cards in cuDNN's JSON description, so that graphs can be tried for missing cards.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ constexpr Card kCards[] = {
      1536},
 };
 
-// A driver of CUDA 13.0, for it is newer than what any of them needs.
+// The driver is for CUDA 13.0, newer than any card needs.
 inline std::string described(const Card &card)
 {
     char text[1024];

@@ -1,5 +1,5 @@
-/* A libcuda.so.1 beside which cuDNN makes plans where there is no GPU. What it compiles it hands to the driver to load,
- * which the toolkit's stub refuses; here that goes well, and nothing else does. cuDNN looks these names up. */
+/* A libcuda.so.1 with which cuDNN makes plans on a machine without a GPU. cuDNN gives compiled code to the driver for
+ * loading. The toolkit's stub refuses the load; here only the load succeeds. cuDNN looks these names up. */
 #define YOKE_UNKNOWN 999
 
 static int load(void **out)

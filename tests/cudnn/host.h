@@ -1,4 +1,4 @@
-// The core's side, as the CUDA module's files for cuDNN need it, and what is loaded.
+// The core's side, for the CUDA module's files about cuDNN, and the loaded libraries.
 #pragma once
 
 #include <set>
