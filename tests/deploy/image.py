@@ -1,6 +1,7 @@
-"""Does what a Dockerfile says without Docker: each stage in a root of its own, which debootstrap has made. Needs root and Debian's mirror.
+"""Does the work of a Dockerfile without Docker: each stage has a root folder made by debootstrap. Needs root and Debian's mirror.
 
-It knows what ours has: ARG, FROM, COPY, RUN, ENV, USER, WORKDIR, CMD. RUN lines run as they stand, in /bin/sh of the stage.
+The script knows the instructions in Yoke's Dockerfile: ARG, FROM, COPY, RUN, ENV, USER, WORKDIR, CMD. RUN lines run unchanged, in
+/bin/sh of the stage.
 """
 import json
 import os
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"  # of this host, whose network may have one of its own
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"  # from this machine; a network may need special certificates
 
 
 def instructions(path):
@@ -28,7 +29,7 @@ class Stage:
         shutil.copy(CERTIFICATES, self.root / "host-certificates.crt")
 
     def run(self, command, **options):
-        """In namespaces of its own, whose mounts end with it."""
+        """Runs a command in new namespaces. Its mounts end with the command."""
         passed = {name: value for name, value in os.environ.items() if name.lower() in ("http_proxy", "https_proxy", "no_proxy")}
         passed |= {"PIP_CERT": "/host-certificates.crt", "SSL_CERT_FILE": "/host-certificates.crt"}
         script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot --userspec="$1" "$0" /bin/sh -c "cd $2 && $3"'
@@ -41,7 +42,7 @@ class Stage:
 
 
 def context(tree, folder):
-    """What Docker would get of a clone: its files, without what git ignores."""
+    """Copies the files that Docker would get from a clone: all files that git does not ignore."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=tree, check=True, capture_output=True).stdout
     subprocess.run(["cpio", "-0", "-pdm", "--quiet", str(folder)], cwd=tree, input=listed, check=True)
     return pathlib.Path(folder)
@@ -61,7 +62,7 @@ def build(dockerfile, tree, work):
             assert image == "debian:bookworm-slim" or image in stages, image
             below = stages[image].root if image in stages else base
             stage = stages[name[0] if name else ""] = Stage(below, work / f"stage-{len(stages)}")
-        elif word == "ARG":  # by its default; one in front of the first FROM serves the others
+        elif word == "ARG":  # with the default; an ARG before the first FROM serves as default for later ARGs
             name, _, value = rest.partition("=")
             into = arguments if stage is None else stage.variables
             into[name] = value or arguments.get(name, "")

@@ -1,7 +1,7 @@
-"""examples/deploy: each of its ways starts examples/ddp_fashion.py as it stands, as far as one host can tell: ./dev soak deploy.
+"""examples/deploy: each way starts examples/ddp_fashion.py unchanged, as far as a single machine can test this: ./dev soak deploy.
 
-YOKE_BUILD_DIR says what is tried, YOKE_TORCH_PYTHON the Python that has PyTorch, YOKE_KUBE_PYTHON the one that has kubernetes-validate
-and kubeflow-trainer-api.
+YOKE_BUILD_DIR names the build, YOKE_TORCH_PYTHON the Python with PyTorch, and YOKE_KUBE_PYTHON the Python with
+kubernetes-validate and kubeflow-trainer-api.
 """
 import json
 import os
@@ -40,7 +40,7 @@ assert read == given, (read, given)
 
 
 def losses(text):
-    """The line of the one rank that tells, whatever a launcher has put in front."""
+    """Returns the losses from the only rank that prints them, without a launcher's prefix."""
     line, = re.findall(r"losses: (.*)", text)
     return line.split()
 
@@ -75,7 +75,7 @@ def test_the_batch_script_runs_by_sbatch_and_goes_on_from_what_it_saved(expected
     (work / "examples").symlink_to(ROOT / "examples")
     path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     with slurm.Cluster(cluster_folder) as cluster:
-        for part in range(2):  # the second one finds all of it done
+        for part in range(2):  # the second job finds all steps done
             done = cluster.run("env", "-C", work, "sbatch", "--wait", "--nodes", "1", "--ntasks-per-node", "2", "--cpus-per-task", "1", "--overcommit",
                                "--output", work / f"{part}.out", DEPLOY / "slurm.sh", *LITTLE, PATH=path)
             told = (work / f"{part}.out").read_text()
