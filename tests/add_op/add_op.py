@@ -1,9 +1,9 @@
 """Adding an op as docs/adding-an-op.md says: `add_op.py SOURCE_DIR BUILD_DIR WORK_DIR CMAKE CXX LUA PYTHON [DRIVER]`.
 
-Copies the tree, takes these steps and no other; generates, builds, and calls the op from C, Python and Lua, with its
-gradient, on the CPU and, where DRIVER is the folder of the fake CUDA driver, on the emulated device. What the op changes is
-compiled, and linked with the objects of BUILD_DIR that it leaves alone (reuse.py); with YOKE_SOAK everything is compiled
-for the CPU besides, as a stranger would.
+Copies the tree and takes only these steps. Then the script generates, builds, and calls the op from C, Python and Lua, with its
+gradient. The calls run on the CPU and, if DRIVER is the folder of the fake CUDA driver, on the emulated device. Only files that
+the op changes are compiled, and linked with the other objects of BUILD_DIR (reuse.py). With YOKE_SOAK all files are also compiled
+for the CPU, as a stranger would.
 """
 import os
 import pathlib

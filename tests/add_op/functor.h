@@ -1,5 +1,5 @@
 
-// x to the power of three: of an op that the test of adding one adds.
+// Computes x to the power of three, for the op of the test that adds an op.
 struct TestCube {
     template <class T>
     YOKE_HD T operator()(T x) const

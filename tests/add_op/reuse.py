@@ -1,7 +1,8 @@
-"""Builds a changed copy of the tree from the objects of a finished build: only what a new op changes is compiled.
+"""Builds a changed copy of the tree from the objects of a finished build: only files that a new op changes are compiled.
 
-That is what stands in files that were edited or includes one, and what names anything that the generated op table declares, in its own text or in
-that of a header: numbers of ops, their count, the tables over them. All else would give the same object again.
+A file changes if it was edited or includes an edited file. A file also changes if its text, or the text of an included header,
+names a declaration of the generated op table: numbers of ops, their count, the tables over them. Any other file would give an
+equal object.
 """
 import concurrent.futures
 import json
@@ -16,16 +17,17 @@ from steps import run
 
 LIBRARIES = {"yoke": "lib", "_yoke": "python/yoke", "yoke_lua": "lua/yoke"}  # target: its folder
 EMULATED = {"emu_cuda_module": "lib"}
-# Compiled anew whatever an op changes: they know the levels of kernels, or the folder of the build.
+# Files compiled anew for any op, because they contain the levels of kernels, or the folder of the build.
 OF_THE_BUILD = ("/cpuid.cpp", "tests/emu/counts.cpp")
 TABLE = "core/backend/ops.inc"
 OTHER_NAMES = {"kOps", "YOKE_PY_OP", "YOKE_LUA_OP"}  # tables over all ops that are declared elsewhere
-# Declares a table whose length is the count of ops, and is included everywhere; what uses that table names it.
+# Header with the declaration of a table whose length is the count of ops. Every file includes it; users of the table
+# name the table.
 DECLARES = "core/ops/op_def.h"
 
 
 class Tree:
-    """Files of a copy of the tree: which differ from the original's, and what they name."""
+    """Files of a copy of the tree: differences from the original, and names in the text."""
 
     def __init__(self, source, tree, edited):
         self.source, self.tree, self.edited, self.texts = source, tree, edited, {}
@@ -49,7 +51,7 @@ class Tree:
                     break
 
     def all_included(self, path, found):
-        """A file and what it includes, but for what a generated header includes."""
+        """Returns a file and all included files, without the includes of generated headers."""
         if path not in found:
             found.add(path)
             generated = path.endswith((".h", ".inc")) and self.differs(path)
@@ -152,7 +154,7 @@ def build(source, finished, tree, folder, edited, emulated, whole=False):
 
 
 def link(folder, finished, arguments, place, anew):
-    """Links a library in its place under `folder`, and makes the names under which it is found."""
+    """Links a library at its place under `folder`, and makes the links for its other names."""
     (folder / place).mkdir(parents=True, exist_ok=True)
     output = arguments.index("-o") + 1
     changed = []

@@ -1,4 +1,4 @@
-"""Steps of docs/adding-*.md, taken on a copy of the tree, and programs in three languages that use what they add."""
+"""Steps of docs/adding-*.md on a copy of the tree, and programs in three languages that use the result."""
 import os
 import shutil
 import subprocess
@@ -15,7 +15,9 @@ def run(command, **options):
 
 
 def copy_tree(source, tree):
-    """The parts that are built, without what an earlier run has left there; times stay, so that the compiler cache knows them."""
+    """Copies the parts for a build, without leftovers of an earlier run. Times are kept, so that the compiler cache recognizes the
+    files.
+    """
     shutil.rmtree(tree, ignore_errors=True)
     for folder in FOLDERS:
         shutil.copytree(source / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
@@ -46,7 +48,7 @@ def use(programs, tree, folder, lua, python, **variables):
     program = folder / "use_c"
     run([os.environ.get("CC", "cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", programs / "use.c", f"-I{tree}/capi/include",
          f"-L{folder}/lib", "-lyoke", "-lm", f"-Wl,-rpath,{folder}/lib", "-o", program])
-    # The environment of the build that runs this test must not lend its own library.
+    # The environment of the running build would provide the wrong library.
     clean = {key: value for key, value in os.environ.items()
              if key not in ("PYTHONPATH", "LUA_PATH", "LUA_CPATH", "LD_LIBRARY_PATH")} | variables
     run([program], env=clean)

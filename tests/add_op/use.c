@@ -1,4 +1,4 @@
-/* Calls the added op from C, through its own function, its slot and by its name, and checks its gradient. */
+/* Calls the added op from C, by function, slot and name, and checks the gradient. */
 #include "yoke/yoke.h"
 
 #include <math.h>
