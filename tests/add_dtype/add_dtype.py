@@ -1,8 +1,8 @@
 """Adding dtypes as docs/adding-a-dtype.md says: `add_dtype.py SOURCE_DIR BUILD_DIR WORK_DIR LUA PYTHON [DRIVER]`.
 
-Copies the tree, adds a float of 8 bits and an integer of 16 by the steps of that page and no other, generates, and compiles the files
-that read the tables of dtypes. With YOKE_SOAK it compiles everything anew, without optimizing, and uses both dtypes from C, Python and
-Lua, on the CPU and, where DRIVER is the folder of the fake CUDA driver, on the emulated device.
+Copies the tree and adds a float of 8 bits and an integer of 16 by only the steps of this page. Then the script generates, and
+compiles the files that read the tables of dtypes. With YOKE_SOAK all files are compiled anew, without optimization. Both dtypes
+are then used from C, Python and Lua, on the CPU and, if DRIVER is the folder of the fake CUDA driver, on the emulated device.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import reuse  # noqa: E402
 from steps import Steps, copy_tree, run, use_everywhere  # noqa: E402
 
 MOST_FILES = 6  # written by hand for a dtype that is stored
-# Files that read the tables of dtypes, one of each part of the tree: a table that does not fit them does not compile.
+# Files that read the tables of dtypes, a file from each part of the tree: with an unfit table they do not compile.
 READERS = ("core/base/dtype.cpp", "kernels/common/names.cpp", "kernels/cpu/simd/copy.cpp", "kernels/cuda/ops/cast.cu",
            "bindings/lua/src/list.c", "bindings/python/src/values/make_list.cpp", "bindings/python/src/values/elements.cpp")
 

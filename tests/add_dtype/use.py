@@ -12,7 +12,7 @@ E3M4, I16 = yoke.float8_e3m4, yoke.int16
 
 
 def decoded(bits):
-    """The number that a byte of float8_e3m4 stands for: bias 3, infinity as IEEE 754 has it."""
+    """Returns the number for a byte of float8_e3m4: bias 3, infinity as in IEEE 754."""
     sign, exponent, fraction = -1.0 if bits & 0x80 else 1.0, bits >> 4 & 7, bits & 15
     if exponent == 7:
         return math.nan if fraction else sign * math.inf
@@ -31,7 +31,7 @@ assert (E3M4.name, E3M4.itemsize, E3M4.is_floating_point) == ("float8_e3m4", 1, 
 assert (I16.name, I16.itemsize, I16.is_floating_point) == ("int16", 2, False)
 assert yoke.dtype("e3m4") is E3M4 and yoke.dtype("i16") is I16
 
-# Every number, and whatever lies between two or beyond the last, from each float that is wider.
+# Tries every number, the midpoints, and numbers beyond the last, from each wider float.
 numbers = [decoded(bits) for bits in range(256)]
 assert all(map(same, on(yoke.tensor(numbers, dtype=E3M4)).tolist(), numbers))
 finite = sorted({x for x in numbers if math.isfinite(x)})
@@ -70,7 +70,7 @@ assert "int16" in repr(n) and n[1].tolist() == [3, 4] and yoke.from_dlpack(n.cpu
 assert memoryview(n.cpu()).format == "h" and yoke.tensor(memoryview(n.cpu())).dtype is I16
 assert n.cpu().numpy().dtype == "int16"
 
-# A file has the dtype for which the format has a name; the other is refused by its place.
+# A file supports the dtype with a name in the format. The other dtype is refused, with its place.
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "file")
     yoke.save(path, {"n": n, "turned": [n.T, 3]})
