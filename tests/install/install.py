@@ -1,8 +1,8 @@
-"""Yoke is installed as README's section "Install" has it, and README's examples run on what was installed: `install.py HOME`.
+"""Yoke is installed by the commands in README's section "Install", and README's examples run on the installation: `install.py HOME`.
 
-HOME is made anew. The commands are the section's own, as they stand, in one shell whose home that folder is and which knows
-nothing of this tree's builds: a fresh virtual environment, a prefix, LuaRocks' tree. The one that installs packages is left out.
-Then a CMake project finds the prefix, and the section's last commands must leave nothing behind.
+HOME is made anew. The commands are unchanged and run in a single shell. The shell's home is HOME, and its environment has no
+build of this tree: a fresh virtual environment, a prefix, LuaRocks' tree. The command that installs packages is left out. Then a
+CMake project finds the prefix, and the section's last commands must leave no files.
 """
 
 import os
@@ -18,13 +18,13 @@ sys.path.insert(0, str(ROOT / "tests/python"))
 import documents  # noqa: E402
 
 README = ROOT / "README.md"
-# The example of each language, where the section expects it, and what its run prints.
+# Example of each language: the file expected by the section, and the output.
 EXAMPLES = {
     "python": ("xor.py", "[0, 1, 1, 0] True"),
     "lua": ("xor.lua", "0 1 1 0\ttrue"),
     "c": ("softmax.c", "first of 1000 probabilities"),
 }
-FROM = {  # which yoke a script gets
+FROM = {  # yoke for scripts and shells
     "venv/": "venv/bin/python -c 'import yoke; print(yoke.__file__)'",
     "venv/bin/yoke": "PATH=\"$HOME/venv/bin:$PATH\" command -v yoke",
     "venv/bin/yoke-probe": "PATH=\"$HOME/venv/bin:$PATH\" command -v yoke-probe",
@@ -33,7 +33,7 @@ FROM = {  # which yoke a script gets
 
 
 def environment(home):
-    """The caller's, without what leads to a build of this tree; caches stay, so that a second time costs less."""
+    """Returns the caller's environment without paths to a build of this tree. Caches stay, so that a second run costs less."""
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("LUA_", "PYTHON", "LD_", "YOKE_", "VIRTUAL_ENV", "PKG_CONFIG", "CMAKE_"))}
     path = [folder for folder in env["PATH"].split(os.pathsep) if not folder.startswith(str(ROOT))]
@@ -42,7 +42,7 @@ def environment(home):
 
 
 def shell(commands, env, folder=ROOT):
-    """What commands print, which is shown as it comes. The first that fails ends all."""
+    """Runs commands and returns their output, which is also shown at once. The first failing command ends the script."""
     print(f"-- {commands.strip()}", flush=True)
     start = time.monotonic()
     process = subprocess.Popen(["bash", "-eu", "-o", "pipefail", "-c", commands], env=env, cwd=folder, text=True,
@@ -85,14 +85,15 @@ def main(home):
         (home / name).write_text("".join(documents.blocks(text, language)))
     packages, *commands, uninstall = documents.blocks(section, "sh")
     assert packages.startswith("sudo apt-get"), "the section's first commands install packages"
-    # One shell for all, since what one sets the next may need; README shows them apart.
+    # All commands share a shell, because a command may need an earlier command's settings; README shows them
+    # separately.
     printed = shell("\n".join(commands), env)
     wrong = [f"{name} was not run: nothing printed {answer!r}" for name, answer in EXAMPLES.values() if answer not in printed]
     for folder, command in FROM.items():
         where = shell(command, env, home).strip()
         if not where.startswith(str(home / folder)):
             wrong.append(f"a yoke was found in {where}, not in {home / folder}")
-    for program in ("yoke", "yoke-probe"):  # whose libyoke must be the environment's
+    for program in ("yoke", "yoke-probe"):  # must use the environment's libyoke
         loaded = shell(f"ldd venv/bin/{program} | grep libyoke", env, home)
         if "/site-packages/yoke/lib/libyoke.so" not in loaded:
             wrong.append(f"venv/bin/{program} takes another libyoke: {loaded}")
