@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Do the daily tests under sanitizers see an overrun?  overruns.py BUILD, a build of the preset asan.
+"""Checks whether the daily tests under sanitizers find an overrun.  overruns.py BUILD, a build of the preset asan.
 
-Plants one overrun after the other in a CPU kernel or a binding, links the library with that one object anew beside the
-build's, and runs the tests that have to stop at it. The exit status is 1 if one was not caught.
+Each overrun is planted in a CPU kernel or a binding. The script links the library with this new object beside the build's
+objects, and runs the tests that must stop there. The exit status is 1 if an overrun was not caught.
 """
 import dataclasses
 import os
@@ -22,7 +22,7 @@ FOUND = ("AddressSanitizer", "runtime error:")
 
 @dataclasses.dataclass
 class Plant:
-    """One edit, and the test under sanitizers that meets it; `op` chooses among the cases of the edges."""
+    """Edit, and the sanitized test of the edited code; `op` chooses among the edge cases."""
     file: str
     right: str
     wrong: str
@@ -53,13 +53,13 @@ def run(command, **options):
 
 
 def library_of(plant):
-    """(target, folder) of the library that a file goes into."""
+    """Returns (target, folder) of a file's library."""
     target = {"lua": "yoke_lua", "python": "_yoke"}.get(plant.file.split("/")[1], "yoke")
     return target, reuse.LIBRARIES[target]
 
 
 def plant_in(plant, build, folder):
-    """The library with the overrun in it, under `folder` as under the build."""
+    """Links the library with the overrun, at the build's place under `folder`."""
     text = (ROOT / plant.file).read_text()
     if text.count(plant.right) != 1:
         sys.exit(f"{plant.file} does not hold this once, so that the overrun has no place: {plant.right}")
@@ -70,13 +70,13 @@ def plant_in(plant, build, folder):
     link = reuse.link_of(build, target)
     part, files, arguments = next((part, files, arguments) for part, (files, arguments) in reuse.commands(ROOT, build).items()
                                   if plant.file in files and part in link)
-    if len(files) > 1:  # compiled together with others
+    if len(files) > 1:  # compiled together with other files
         batch = folder / "source/batch.cpp"
         batch.write_text("".join(f'#include "{source if file == plant.file else ROOT / file}"\n' for file in files))
         source = batch
     arguments[arguments.index("-o") + 1] = str(folder / "planted.o")
     arguments[arguments.index("-c") + 1] = str(source)
-    # What it includes from its own folder is looked for there.
+    # The source includes files of its own folder, so the folder must be on the path.
     run([*arguments, f"-I{(ROOT / plant.file).parent}", "-Wno-error"], cwd=build)
     output = link.index("-o") + 1
     built = folder / place / pathlib.Path(link[output]).name
@@ -98,7 +98,7 @@ def caught(plant, tests, folder):
     planted = ["env", f"LD_LIBRARY_PATH={folder}/lib:{tests.folder}/lib", f"PYTHONPATH={folder}/python:{tests.folder}/python",
                f"LUA_PATH={folder}/lua/?.lua;{folder}/lua/?/init.lua;{tests.folder}/lua/?.lua;{tests.folder}/lua/?/init.lua;;",
                f"LUA_CPATH={folder}/lua/?.so;{tests.folder}/lua/?.so;;"]
-    # pytest would keep what the sanitizer says for itself, and end with it.
+    # pytest would capture the sanitizer's output, and lose the output at the crash.
     aloud = ["-s"] if "pytest" in command else []
     command = [*command[:place], *planted, *command[place:], *aloud, *([f"--op={plant.op}"] if plant.op else [])]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
