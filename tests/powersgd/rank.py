@@ -1,4 +1,4 @@
-"""A rank of examples/ddp_fashion.py's training with a compression: `rank.py COMPRESSION SEED EPOCHS`. Rank 0 prints the share that it tells right."""
+"""Rank of examples/ddp_fashion.py's training with a compression: `rank.py COMPRESSION SEED EPOCHS`. Rank 0 prints the accuracy."""
 import sys
 
 import ddp_fashion

@@ -1,4 +1,4 @@
-"""PowerSGD on the main job: what two ranks send each other, by their network cards' own count, and how well they learn: ./dev soak powersgd."""
+"""PowerSGD on the main job: bytes between two ranks, by their network cards' counters, and the accuracy: ./dev soak powersgd."""
 import os
 import pathlib
 import subprocess
@@ -12,12 +12,12 @@ import networks  # noqa: E402
 
 SEEDS, EPOCHS = (1, 2, 3), 3
 COMPRESSION = "powersgd:rank=4,start=10,rate=2"
-FEWER, POINTS = 0.9, 0.5  # of bytes, at least; of accuracy in per cent, at most
+FEWER, POINTS = 0.9, 0.5  # least share of saved bytes; most points of accuracy lost, in per cent
 PATIENCE = 600
 
 
 def sent(hosts, host):
-    """Bytes that have left a host by its card."""
+    """Returns the bytes sent by a machine's network card."""
     for line in pathlib.Path(f"/proc/{hosts.holders[host].pid}/net/dev").read_text().splitlines():
         name, _, numbers = line.partition(":")
         if name.strip() == "eth0":
