@@ -1,6 +1,5 @@
-// recorder.c: preloaded before a library whose functions tell when they are entered (-finstrument-functions): notes
-// each function's first entry between two marks, in the thread that made them. The interpreter's own calls are noted
-// beside.
+// recorder.c: preloaded before a library with instrumented functions (-finstrument-functions). Records each
+// function's first entry between two marks, in the marking thread. The interpreter's own calls are recorded, too.
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-"""What a trip goes through: each scene gives a call, which was made before where it can be made twice."""
+"""Scenes of a trip: each scene returns a call. If a call can be made twice, the scene has already made the call once."""
 import atexit
 import os
 import sys

@@ -1,8 +1,8 @@
-"""Which files one call goes through: trip.py BUILD_DIR SCENE, in a build of the preset `trip` (`./dev trip SCENE`).
+"""Files that a single call goes through: trip.py BUILD_DIR SCENE, in a build of the preset `trip` (`./dev trip SCENE`).
 
-Prints the files that the calling thread enters, in order, each with the functions that it enters there first; how many
-files, how many lines those functions have, and how many returns: entries of a new function in a file that the call had
-left. BASELINE has the figures of the day when counting began.
+Prints the files that the calling thread enters, in order, each with the functions entered there first. Figures follow: the number
+of files, the lines of these functions, and the returns: entries of a new function in a file already left. BASELINE has the
+figures of the first count.
 """
 import bisect
 import collections
@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests/static"))
 
 
 class Recorder:
-    """Where a call goes: functions of libraries by address, those of the package by their code."""
+    """Functions that a call enters: functions of libraries by address, functions of the package by code."""
 
     def __init__(self):
         self.preloaded = ctypes.CDLL(None)
@@ -50,7 +50,7 @@ class Recorder:
         return [place for place in (places.get(entry) or self.python(entry) for entry in entries) if place]
 
     def python(self, number):
-        """Returns the place of a function of the package by its number; None for a number that is an address."""
+        """Returns the place of a package function by number; None if the number is an address."""
         if number > len(self.codes):
             return None
         code = self.codes[number - 1]
@@ -102,7 +102,7 @@ class Extents:
 
 
 def in_tree(file):
-    """The path in the tree of what is told as ./core/x.cpp, or as a path of its own; None for other files."""
+    """Returns the path in the tree for ./core/x.cpp or an absolute path; None for other files."""
     file = os.path.normpath(file)
     for folder in ("core/", "kernels/", "bindings/", "capi/"):
         at = file.find(f"/{folder}") + 1 if not file.startswith(folder) else 0
@@ -142,7 +142,7 @@ def tell(places):
 
 
 def start(build, scene):
-    """Goes through a scene in a process of its own, in which functions tell the recorder."""
+    """Runs a scene in a fresh process, with functions that report to the recorder."""
     recorder = f"{build}/recorder.so"
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O2", "-o", recorder, HERE / "recorder.c"], check=True)
     command = [sys.executable, __file__, build, scene]
