@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The inner loop: builds what the named tests need, and runs those: `check.py BUILD NAME…`, behind `./dev check`.
+"""The inner loop: builds the targets for the named tests, and runs the tests: `check.py BUILD NAME…`, behind `./dev check`.
 
-A name is a test of CTest's (core/device, ops_sort), a label (lua, core, emu), a test file, an op (its cases in Python and
-Lua), a source file (the tests of what stands in it), or the name of a .cu file (its ops on the emulated device).
-`check.py BUILD --needs [CTEST ARG…]` prints the targets of the tests that ctest would run, one a line.
+A name is a test of CTest's (core/device, ops_sort), a label (lua, core, emu), a test file, an op (cases in Python and Lua), a
+source file (tests of its contents), or the name of a .cu file (its ops on the emulated device). `check.py BUILD --needs [CTEST
+ARG…]` prints the targets for the tests that ctest would run, a target a line.
 """
 import argparse
 import concurrent.futures
@@ -35,7 +35,7 @@ def public(ops):
 
 
 def tried_by(named):
-    """(ops, families) whose tests try these: an internal op by the public one that has its name, else by its family."""
+    """Returns (ops, families) with tests for these names: for an internal op the public op of the name, else the family."""
     families = table()
     ops, rest = {op for op in public(families) if op in named}, set()
     for op in set(families) & ({f"_{name}" for name in named} | named) - ops:
@@ -47,7 +47,7 @@ def tried_by(named):
 
 
 class Build:
-    """A configured build folder: its tests, and what each of them needs."""
+    """Configured build folder: tests, and the targets for each test."""
 
     def __init__(self, folder, refresh=True):
         self.folder = folder
@@ -63,7 +63,7 @@ class Build:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def kernels_in(self, path):
-        """The ops whose kernel stands in a built object of this file, or, for a header, of one that includes it."""
+        """Returns the ops with a kernel in a built object of this file, or for a header, of any file that includes it."""
         told = subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
         objects = [name for name, _, deps in (block.partition(":") for block in told.split("\n\n"))
                    if re.search(rf"[ /]{re.escape(str(path))}$", deps, re.M) and re.search("emu_cuda_module|yoke_cpu_base", name)]
@@ -79,7 +79,7 @@ class Build:
         return subprocess.run(command, stdout=sys.stderr).returncode == 0
 
     def like(self, name, tool, arguments):
-        """The command of a test with other arguments behind its tool, and its environment."""
+        """Returns a test's command with other arguments after the tool, and the environment."""
         command = self.tests[name]["command"]
         place = next(i for i, part in enumerate(command) if pathlib.Path(part).name == tool)
         return command[:place + 1] + arguments, os.environ | self.environment(name)
@@ -90,11 +90,11 @@ class Build:
 
 
 class Plan:
-    """What is to be run: tests of CTest, and cases of ops in Python, in Lua and on the emulated device."""
+    """Tests to run: tests of CTest, and cases of ops in Python, in Lua and on the emulated device."""
 
     def __init__(self, build):
         self.build, self.tests, self.ops, self.emulated = build, set(), set(), set()
-        self.kernels = []  # files whose ops are known once they are built
+        self.kernels = []  # files whose ops are known after the build
 
     def names(self):
         """All that could be asked for."""
@@ -105,7 +105,7 @@ class Plan:
         return sorted(shorts | labels | kernels | ops)
 
     def add(self, name):
-        """False if there is nothing of that name."""
+        """Adds a name; returns False if the name is unknown."""
         if name.endswith((".cu", ".cuh")):
             return self.add_kernel(pathlib.Path("kernels/cuda/ops", pathlib.Path(name).name))
         if "." in name and (ROOT / name).is_file():
@@ -149,7 +149,7 @@ class Plan:
         return bool(found)
 
     def add_rules(self, path):
-        """The ops whose shape rule or gradient stands in a file; of the usual rules, the ops whose lines name one."""
+        """Adds the ops whose shape rule or gradient is in a file. For usual rules, these are ops with a rule in the op table."""
         text = (ROOT / path).read_text()
         named = set(re.findall(r"\b(?:infer|vjp|compose)_(\w+)\(", text))
         if re.search(r"\bnamespace yoke::rules\b", text):
@@ -177,7 +177,7 @@ class Plan:
         return sorted(needs)
 
     def jobs(self):
-        """(what, command, environment) of all that is no test of CTest's."""
+        """Yields (name, command, environment) of all runs outside CTest."""
         files = sorted(str(path) for path in (ROOT / "tests/python").glob("test_ops_*.py"))
 
         def chosen(ops):

@@ -1,4 +1,4 @@
-# Runs a test and says at the end which processor time it and its children took: summary.py reads the last line.
+# Runs a test and prints at the end the processor time of the test and its children; summary.py reads the last line.
 "$@"
 status=$?
 echo "processor time of this shell, and of the test:"

@@ -23,7 +23,7 @@ soak_mutants() {
     say "too many mutants survived: they lack a test, or a line in tests/emu/equivalent_mutants.txt"
     return 1
 }
-# Programs of the allocator in three builds, and whether its tests notice that it is wrong.
+# Runs programs of the allocator in three builds, and checks that the tests notice a wrong allocator.
 soak_memory() {
     local status=0 preset
     for preset in release asan tsan; do
@@ -39,7 +39,8 @@ soak_memory() {
 soak_overruns() {
     build_preset asan yoke _yoke yoke_lua && $python tests/overruns/overruns.py build/asan
 }
-# Random calls, random programs, forks and exits with their full counts; each goes on where another has found something.
+# Runs random calls, random programs, forks and exits with full counts. A finding of a part does not stop the other
+# parts.
 soak_hostile() {
     build_preset release && build_preset asan random_calls || return 1
     local status=0 jobs programs=tests/hostile/programs/random_programs.py
@@ -63,7 +64,7 @@ soak_hostile() {
     part "hosts that are short or end" ctest --test-dir build/release -L hostile -R '/(exits|exits_python|forks|allocations|allocations_python|allocations_lua|scopes|refused_threads|short_of_space|shared_objects.*)$' --output-on-failure || status=1
     return $status
 }
-# Files of strangers and programs of the allocator: numbered ones, and what libFuzzer finds in 10,000,000 and 100,000
+# Runs foreign files and programs of the allocator: numbered cases, and libFuzzer's cases in 10,000,000 and 100,000
 # runs.
 soak_fuzz() {
     install_packages clang libclang-rt-dev libomp-dev
@@ -71,7 +72,7 @@ soak_fuzz() {
     local status=0 folder=build/fuzz/tests/fuzz
     part "1 million mutants" build/fuzz/env $folder/fuzz_safetensors --mutants 1000000 || status=1
     rm -rf $folder/found && mkdir -p $folder/found && build/fuzz/env $folder/fuzz_safetensors --files $folder/found || return 1
-    # In one process: with -fork=2 it came to 450 runs a second in place of 1,900.
+    # A single process: with -fork=2 libFuzzer made 450 runs a second instead of 1,900.
     part "10 million runs of libFuzzer" build/fuzz/env $folder/libfuzzer_safetensors -runs=10000000 -max_len=8192 \
         -rss_limit_mb=4096 -artifact_prefix=$folder/broken- $folder/found || status=1
     part "100,000 programs of libFuzzer" env YOKE_NO_CACHING=0 build/fuzz/env $folder/libfuzzer_memory -runs=100000 -max_len=4096 -rss_limit_mb=4096 \
@@ -108,7 +109,7 @@ soak_parallel() { # ranks that are lost amid a training, each fault 20 times in 
     done
     return $status
 }
-soak_launchers() { # one script under yoke run, torchrun, mpirun and srun; patterns of PyTorch's guides on emulated cards
+soak_launchers() { # a script under yoke run, torchrun, mpirun and srun; patterns of PyTorch's guides on emulated cards
     install_packages slurmctld slurmd slurm-client libpmix-dev openmpi-bin
     setup_torch && build_native test_fixtures || return
     YOKE_TORCH_PYTHON=$PWD/build/torch-venv/bin/python run python -m pytest -q -rs -p no:cacheprovider tests/launchers
@@ -141,7 +142,7 @@ soak_mpi() { # collectives over Debian's Open MPI: 1 to 4 ranks, every dtype and
     part "MPI from scripts" build/release/env $python -m pytest -q -p no:cacheprovider tests/python/test_comm_mpi.py || status=1
     return $status
 }
-soak_cuda() { # the CUDA module as in packages: every architecture, without a warning, and what its kernels can reach
+soak_cuda() { # the CUDA module as in packages: every architecture, without a warning, and the possible speed of the kernels
     if command -v "${CUDACXX:-nvcc}" >/dev/null; then
         roofline --check
     else
@@ -158,7 +159,7 @@ soak_gpu() { # the runner of ./dev gpu where there is no GPU: with all that may 
     fi
 }
 
-# What the compiler made of the benchmark's kernels, for every architecture of packages.
+# Checks the compiled benchmark kernels, for every architecture of packages.
 roofline() {
     setup_machine_code
     build_preset release yoke _yoke emu_cuda_module &&
