@@ -1,7 +1,7 @@
 /* A rank under orders: comm_rank serve. Without arguments the program tests itself, in a group of one rank.
  *
- * RANK and WORLD_SIZE give the rank. The program reads commands from its input, a line each, and answers each with a
- * line "STATUS SECONDS MESSAGE", such as "comm 0.013 all_reduce: rank 1 (host a, process 17) died: …":
+ * RANK and WORLD_SIZE give the rank. Standard input has commands, a line each; each answer is a line
+ * "STATUS SECONDS MESSAGE", such as "comm 0.013 all_reduce: rank 1 (host a, process 17) died: …":
  *
  *   init URL TIMEOUT INIT_TIMEOUT     "env" for a URL: settings from the environment
  *   call OP COUNT DTYPE REDUCTION ROOT, async …, loop …: once, by a work, again and again until a failure
@@ -204,8 +204,7 @@ static yoke_status finish(yoke_status status, yoke_work *work)
     return status;
 }
 
-/* Runs a call. `seconds` gets the time of the call itself. `problem` is set only after a wrong result, not after a
- * failure. */
+/* Runs a call. `seconds` gets the call's time; `problem` is set only after a wrong result, not after a failure. */
 static yoke_status run(const call *what, int is_async, const char **problem, double *seconds)
 {
     const int rank = yoke_group_rank(group), size = yoke_group_size(group);

@@ -272,7 +272,7 @@ static void hook(Rank *own)
     const yoke_bucket_hook fails = {sizeof fails, 0, NULL, give_up, why, NULL};
     const yoke_reducer_options failing = {.struct_size = sizeof failing, .hook = &fails};
     reducer = reducer_of(own->group, p, &failing);
-    OK(yoke_group_monitored_barrier(own->group, 30)); /* all ranks have made their reducer before a rank fails */
+    OK(yoke_group_monitored_barrier(own->group, 30)); /* each rank has a reducer before any fails */
     CHECK(go_back(p, 1) != YOKE_OK);
     CHECK(strstr(yoke_last_error()->message, "it does not like this bucket") != NULL);
     FAILS(yoke_reducer_check(reducer, NULL), YOKE_E_CANCELLED, "its backward failed");

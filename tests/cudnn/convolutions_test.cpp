@@ -99,7 +99,7 @@ TEST_P(Convolutions, HaveADeterministicEngineInEveryDtype)
                 EXPECT_FALSE(has_note(found[0], CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
                 EXPECT_FALSE(has_note(found[0], CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
                 const bool on_tensor_cores = has_note(found[0], CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-                if (dtype != YOKE_F32 && layer.c < 64) continue;  // with few channels, both kinds of cores are possible
+                if (dtype != YOKE_F32 && layer.c < 64) continue;  // few channels: either is right
                 EXPECT_EQ(on_tensor_cores, dtype != YOKE_F32)
                     << layer.name << ", kind " << static_cast<int>(kind);
             }

@@ -39,7 +39,7 @@ struct Products {
 struct Copies {
     std::vector<std::function<void()>> all;
     size_t older = 0,
-           closed = 0;  // number of copies in groups before the last closed group, and in groups at all
+           closed = 0;  // copies before the last closed group; copies in any group
 
     void arrive(size_t count)
     {
@@ -105,8 +105,7 @@ struct Block {
     std::vector<WarpLane> warp_lanes;
     std::vector<size_t>
         pass;  // warp lanes of the current warp that have not begun, the next lane last
-    std::vector<std::vector<Meeting>>
-        meetings;  // for each warp, by warp lane: the last `Meeting`
+    std::vector<std::vector<Meeting>> meetings;  // for each warp, by warp lane: the last `Meeting`
     std::map<const void *, Array> arrays;
     size_t dynamic_bytes = 0;
     unsigned time = 0;

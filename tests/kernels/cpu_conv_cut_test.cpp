@@ -12,8 +12,7 @@ using yoke::kernels::ConvKind;
 
 namespace {
 
-char *const kBase =
-    reinterpret_cast<char *>(uintptr_t{1} << 32);  // address of unread operands
+char *const kBase = reinterpret_cast<char *>(uintptr_t{1} << 32);  // address of unread operands
 
 Conv square(ConvKind kind, int64_t n, int64_t channels, int64_t side, int64_t kernel,
             int64_t stride, int64_t padding, int64_t dilation)

@@ -65,7 +65,7 @@ TEST(Races, OfABlockThatReadsWhatAnotherWrites)
     });
     expect("depends on the order of the blocks", [] {
         if (me() != 0) return;
-        memory()[600] = block() == 2 ? 9 : memory()[600];  // the others write back the value they read
+        memory()[600] = block() == 2 ? 9 : memory()[600];  // others write the read value
         if (block() == 3) memory()[0] = memory()[600];
     });
 }

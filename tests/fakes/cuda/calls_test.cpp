@@ -232,8 +232,7 @@ TEST(Peers, AreReachedAnewOnceADeviceWasClosed)
         pair.table->device_close(pair.devices[1]);
         pair.devices[1] = pair.open(1);
         ASSERT_EQ(pair.table->alloc(pair.devices[1], 64, &pair.blocks[1]), YOKE_OK);
-        pair.copy_to(
-            0);  // no failure if another library has already enabled the access
+        pair.copy_to(0);  // no failure if another library has already enabled the access
         pair.copy_to(1);
         EXPECT_EQ(pair.asked(), 4);
     });

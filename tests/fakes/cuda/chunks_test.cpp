@@ -51,7 +51,7 @@ TEST(Chunks, ChunksMayBeSharedWhereTheDeviceCan)
     shareable(nullptr, "");
     shareable("FAKE_CUDA_UNSHARED", "1");
     shareable("FAKE_CUDA_FAIL",
-              "cuMemCreate@1=800");  // after a container forbade the first, the module asks for no more
+              "cuMemCreate@1=800");  // after a refusal, no further request
     shareable("FAKE_CUDA_FAIL", "cuMemCreate@1=801");
 }
 

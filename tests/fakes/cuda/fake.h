@@ -81,8 +81,7 @@ enum {
     FAKE_GRAPHS,
     FAKE_HANDLES, /* handles of libraries such as cuBLASLt */
     FAKE_KINDS,
-    FAKE_SHAREABLE =
-        FAKE_KINDS, /* chunks usable by other processes and network cards */
+    FAKE_SHAREABLE = FAKE_KINDS, /* chunks usable by other processes and network cards */
     FAKE_COUNTS
 };
 

@@ -172,7 +172,7 @@ struct NcclRank {
     {
         void *made = nullptr;
         EXPECT_EQ(cudaMalloc(&made, values.size() * sizeof(T) + 1), cudaSuccess);
-        std::copy(values.begin(), values.end(), static_cast<T *>(made));  // the fake's device memory is host memory
+        std::copy(values.begin(), values.end(), static_cast<T *>(made));  // host memory
         return static_cast<T *>(made);
     }
     float *floats(size_t count, float value) { return block(std::vector<float>(count, value)); }

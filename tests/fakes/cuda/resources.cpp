@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kRegisters = 65536, kPiece = 256, kWarp = 32;
 
 struct Needs {
-    size_t registers, most_threads;  // registers of a thread; threads of a block by the launch bound
+    size_t registers, most_threads;  // a thread's; a block's, by the launch bound
 };
 
 // Returns the needs of a library's kernels, by their places in the library: "<place> <registers> <most threads>" a

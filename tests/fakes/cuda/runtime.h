@@ -28,10 +28,9 @@ struct Late {
 struct Work {
     std::function<int()> run;  // a CUDA error number
     Late late;
-    bool has_begun = false;  // late work
-    std::vector<std::shared_ptr<Work>>
-        after;                       // work to be done first, in any stream
-    std::vector<const void *> uses;  // first bytes of the blocks
+    bool has_begun = false;                    // late work
+    std::vector<std::shared_ptr<Work>> after;  // work to be done first, in any stream
+    std::vector<const void *> uses;            // first bytes of the blocks
     int device = 0;
     bool done = false;
     timespec time{};  // when
@@ -90,7 +89,7 @@ struct State {
     std::set<std::pair<int, int>> peers;  // (device, another device with reachable memory)
     uint64_t seed = 0, random = 0x9e3779b97f4a7c15ull;  // the seed of `random`
     uint64_t ticks = 0;                                 // the clock of FAKE_CUDA_TICKS
-    bool idle = true;  // no work since the last wait
+    bool idle = true;                                   // no work since the last wait
 
     uint64_t chance(uint64_t of)
     {

@@ -1,5 +1,5 @@
-/* Virtual memory of the fake driver: a chunk is a part of a memory file, and mapping a chunk maps this part. The
- * chunk's pages are charged to the device from cuMemCreate until the chunk is both released and unmapped. See fake.h. */
+/* Virtual memory of the fake driver: a chunk is a part of a memory file, and mapping a chunk maps this part. The pages
+ * are charged to the device from cuMemCreate until the chunk is both released and unmapped. See fake.h. */
 #define _GNU_SOURCE
 #include "driver.h"
 

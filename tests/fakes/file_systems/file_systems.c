@@ -27,7 +27,7 @@
 struct file_system {
     const char *name;
     int sync_folder, sync_file, sync_range; /* the errno of each call; 0: it works */
-    int chmod, lock, locked; /* locked: errno of flock while another has the lock */
+    int chmod, lock, locked;                /* locked: errno of flock while another has the lock */
     int exchange, rename, rename_folder;
     int unlink, map;
     int rename_open; /* a folder of which a file is open */

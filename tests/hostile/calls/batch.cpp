@@ -279,7 +279,7 @@ Outcome run_batch(const Options &options, uint64_t seed, int64_t count,
     const pid_t pid = fork();
     if (pid == 0) {
         if (said) dup2(fileno(said), STDOUT_FILENO);
-        if (kept && !said) dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);  // already printed by the first run
+        if (kept && !said) dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);  // printed before
         child({options, seed, count, kept, text != nullptr, *told});
     }
     bool hung = false;

@@ -330,7 +330,7 @@ void yoke_autocast_swap(Draw &d)
 {
     yoke_autocast *region = d.handle<yoke_autocast>();
     d.announce();
-    (void)::yoke_autocast_swap(region);  // borrowed: a place holds the handle, or the handle is gone
+    (void)::yoke_autocast_swap(region);  // borrowed: held by a place, or gone
 }
 
 void yoke_select(Draw &d)

@@ -31,7 +31,7 @@ void yoke_checkpoint_swap(Draw &d)
 {
     yoke_checkpoint *scope = d.handle<yoke_checkpoint>();
     d.announce();
-    (void)::yoke_checkpoint_swap(scope);  // borrowed: a place holds the handle, or the handle is gone
+    (void)::yoke_checkpoint_swap(scope);  // borrowed: held by a place, or gone
 }
 
 }  // namespace hostile::special

@@ -29,7 +29,7 @@ void yoke_comm_init_threads(Draw &d)
     const int32_t size = d.one_in(4) ? -static_cast<int32_t>(d.below(1000)) : 1;
     const double timeout = d.one_in(4) ? d.real() : 0;
     d.show("%d, %g", size, timeout);
-    yoke_group **out = size == 1 ? d.out<yoke_group>() : nullptr;  // for other sizes the world has no places
+    yoke_group **out = size == 1 ? d.out<yoke_group>() : nullptr;  // else no place
     d.announce();
     d.finish(::yoke_comm_init_threads(size, timeout, out));
 }
@@ -42,7 +42,7 @@ void yoke_comm_init_devices(Draw &d)
     yoke_device **devices = d.array<yoke_device *>(2);
     for (int i = 0; i < 2; ++i) devices[i] = d.handle<yoke_device>();
     d.show("%d, %g", count, timeout);
-    yoke_group **out = count == 1 ? d.out<yoke_group>() : nullptr;  // for other sizes the world has no places
+    yoke_group **out = count == 1 ? d.out<yoke_group>() : nullptr;  // else no place
     d.announce();
     d.finish(::yoke_comm_init_devices(devices, count, timeout, out));
 }

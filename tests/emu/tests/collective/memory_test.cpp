@@ -114,7 +114,7 @@ TEST(NcclMemory, ItIsGivenBackWhileNcclDeregistersIt)
             rank.destroy();
             for (void *block : blocks) {
                 EXPECT_EQ(engine().mem_free(nullptr, block, 4096), YOKE_OK) << failure().message;
-                usleep(10000);  // some pauses fall between two of NCCL's releases, some within a release
+                usleep(10000);  // between releases of NCCL, and within a release
             }
         });
         expect_none_held();

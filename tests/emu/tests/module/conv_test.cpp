@@ -100,8 +100,7 @@ TEST(Convolutions, TakeThePlansThatTheirLaunchesAllow)
         const Module module;
         void *device = Module::open();
         const auto expect_engine = [&](int engine, uint32_t flags, uint64_t limit) {
-            for (int time = 1; time <= 2;
-                 ++time) {  // first by a new plan, then by a found plan
+            for (int time = 1; time <= 2; ++time) {  // first by a new plan, then by a found plan
                 const int before = cudnn_runs_of(engine);
                 EXPECT_EQ(convolve<float>(module, device, flags, limit), 18);
                 EXPECT_EQ(cudnn_runs_of(engine), std::max(before, 0) + 1) << engine;
