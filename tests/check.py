@@ -22,7 +22,7 @@ KERNEL = re.compile(r" T (?:yoke_cuda_|yoke::cpu::base::entry::)(\w+)")
 
 
 def table():
-    """{op: family} of the op table, internal ops too."""
+    """Returns {op: family} of the op table, internal ops too."""
     text = (ROOT / "core/ops/ops.def").read_text()
     found = {}
     for family, lines in re.findall(r"^\[(\w+)\]\n(.*?)(?=^\[|\Z)", text, re.M | re.S):
@@ -97,7 +97,7 @@ class Plan:
         self.kernels = []  # files whose ops are known after the build
 
     def names(self):
-        """All that could be asked for."""
+        """Returns all that could be asked for."""
         shorts = {short_of(name) for name in self.build.tests}
         labels = {name.split("/")[0] for name in self.build.tests}
         ops = set(public(table())) if EDGES in self.build.tests else set()
@@ -160,7 +160,7 @@ class Plan:
         return bool(ops)
 
     def tests_beside(self, parts):
-        """The tests of the folder in tests/ that mirrors a folder of sources."""
+        """Returns the tests of the folder in tests/ that mirrors a folder of sources."""
         if parts[0] == "core":
             return {f"core/{parts[1]}"} & set(self.build.tests)
         prefix = {"capi": "capi/", "kernels": "kernels/", "examples": "python/test_examples"}.get(parts[0])

@@ -60,7 +60,7 @@ class Tree:
         return found
 
     def changes(self, path):
-        """Whether the object of this source may be another."""
+        """Tells whether the object of this source may be another."""
         if self.differs(path) or self.all_included(path, set()) & self.edited:
             return True
         used = {p for p in self.all_included(path, set()) if not self.differs(p) and p != DECLARES}
@@ -69,7 +69,7 @@ class Tree:
 
 
 def commands(source, finished):
-    """{object: (files, arguments)} of a finished build, paths of files relative to the tree; a batch has several files."""
+    """Returns {object: (files, arguments)} of a finished build, paths of files relative to the tree; a batch has several files."""
     found = {}
     for entry in json.loads((finished / "compile_commands.json").read_text()):
         arguments, file = shlex.split(entry["command"]), pathlib.Path(entry["file"])
@@ -79,12 +79,12 @@ def commands(source, finished):
 
 
 def is_batch(file):
-    """Whether cmake/YokeTogether.cmake made this source."""
+    """Tells whether cmake/YokeTogether.cmake made this source."""
     return "together" in pathlib.Path(file).parts
 
 
 def link_of(finished, target):
-    """The arguments that link a target."""
+    """Returns the arguments that link a target."""
     told = subprocess.run(["ninja", "-C", finished, "-t", "commands", target], check=True, capture_output=True, text=True).stdout
     line = next(line for line in reversed(told.splitlines()) if " -shared " in line)
     return shlex.split(next(part for part in line.split(" && ") if " -shared " in part))
@@ -123,7 +123,7 @@ def compile_parts(parts, source, finished, tree, folder, options):
 
 
 def moved(argument, source, finished, tree, folder):
-    """An argument of the finished build, with the copy's folders; the build may lie inside of the tree."""
+    """Returns an argument of the finished build, with the copy's folders; the build may lie inside of the tree."""
     return str(folder).join(part.replace(str(source), str(tree)) for part in argument.split(str(finished)))
 
 

@@ -34,10 +34,10 @@ struct Told {
 };
 Told &told();
 
-// Values of host->config for the calling thread.
+// Returns values of host->config for the calling thread.
 std::map<std::string, std::string> &settings();
 
-// Lines that backends have logged.
+// Returns lines that backends have logged.
 int log_lines();
 
 // Returns a host that stores reports and settings, and has no scratch memory.

@@ -33,7 +33,7 @@ protected:
     {
         EXPECT_DONE(table_->fill(device_, to, static_cast<uint8_t>(value), bytes, nullptr));
     }
-    // Whether the ends and the middle of a mapped range hold `value`.
+    // Tells whether the ends and the middle of a mapped range hold `value`.
     bool holds(const char *from, char value, uint64_t bytes)
     {
         return download(from, 1)[0] == value && download(from + bytes / 2, 1)[0] == value &&

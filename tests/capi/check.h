@@ -61,7 +61,7 @@ static inline int report(void)
     return tests_failed ? 1 : 0;
 }
 
-/* A float32 tensor on the CPU with a copy of `values`. */
+/* Returns a float32 tensor on the CPU with a copy of `values`. */
 static inline yoke_tensor *floats(const float *values, const int64_t *shape, int64_t ndim)
 {
     yoke_device *cpu = NULL;

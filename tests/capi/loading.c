@@ -10,7 +10,7 @@
 
 typedef const yoke_api *(*get_api_fn)(uint32_t, uint32_t);
 
-/* The table of the library that dlopen finds. POSIX gives a function as a void *. */
+/* Returns the table of the library that dlopen finds. POSIX gives a function as a void *. */
 static const yoke_api *load(void **library)
 {
     get_api_fn get_api = NULL;

@@ -19,7 +19,7 @@ static yoke_sgd_options options_of(double lr, double momentum)
     return options;
 }
 
-/* The sum of the squares of x. */
+/* Returns the sum of the squares of x. */
 static yoke_tensor *loss_of(yoke_tensor *x)
 {
     yoke_tensor *square = NULL, *loss = NULL;

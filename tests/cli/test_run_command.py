@@ -41,7 +41,7 @@ def until(is_so):
 
 
 def state(process):
-    """A letter of ps: R and S run, T is stopped, Z has ended and is not waited for."""
+    """Returns a letter of ps: R and S run, T is stopped, Z has ended and is not waited for."""
     return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
@@ -63,7 +63,7 @@ NAMES = "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT TOR
 
 
 def told(done, names=NAMES):
-    """A dict by rank, of what `env` printed."""
+    """Returns a dict by rank, of what `env` printed."""
     ranks = {}
     for line in done.stdout.splitlines():
         rank, name, value = re.fullmatch(r"\[(\d+)\] (\w+)=(.*)", line).groups()

@@ -24,7 +24,7 @@ inline bool has_driver()
     return has;
 }
 
-// Why nothing can be asked, or "".
+// Returns why nothing can be asked, or "".
 inline std::string why_not()
 {
     EXPECT_TRUE(has_driver()) << dlerror();

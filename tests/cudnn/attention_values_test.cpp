@@ -87,7 +87,7 @@ void attend(const AttentionShape &s, const Inputs &in, Numbers &result, Numbers 
             }
 }
 
-// The derivatives of the result's sum, weighted by the gradient, by the numbers of one input.
+// Returns the derivatives of the result's sum, weighted by the gradient, by the numbers of one input.
 Numbers differences(const AttentionShape &s, Inputs in, Numbers Inputs::*of)
 {
     constexpr double kStep = 1e-5;

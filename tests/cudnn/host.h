@@ -6,7 +6,7 @@
 
 namespace yoke::cuda {
 
-// The folders of which parts of a cuDNN are mapped.
+// Returns the folders with mapped parts of a cuDNN.
 std::set<std::string> mapped_folders();
 
 }  // namespace yoke::cuda

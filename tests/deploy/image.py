@@ -15,7 +15,7 @@ CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"  # from this machine; a netw
 
 
 def instructions(path):
-    """(word, rest) of each; lines that go on are joined, comments left out."""
+    """Returns (word, rest) of each; lines that go on are joined, comments left out."""
     text = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", pathlib.Path(path).read_text(), flags=re.M))
     return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
 
@@ -49,7 +49,7 @@ def context(tree, folder):
 
 
 def build(dockerfile, tree, work):
-    """The last stage of a Dockerfile."""
+    """Returns the last stage of a Dockerfile."""
     work = pathlib.Path(work)
     base = work / "base"
     if not base.exists():

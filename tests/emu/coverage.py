@@ -36,7 +36,7 @@ def is_kernel(path):
 
 
 def kernel_of(file, build):
-    """The path of a CUDA kernel's source that notes name, or None for other files.
+    """Returns the path of a CUDA kernel's source that notes name, or None for other files.
 
     Notes name a source as seen from the checkout (the compiler's prefix map does) or from the build (ccache does).
     """
@@ -44,7 +44,7 @@ def kernel_of(file, build):
 
 
 def counts_of(build):
-    """How often each line of kernels/cuda ran, by file: instances of one template add up."""
+    """Returns how often each line of kernels/cuda ran, by file: instances of one template add up."""
     notes = sorted((build / "tests/emu/CMakeFiles/emu_cuda_module.dir").rglob("*.cu.gcno"))
     # Named for the object's whole path, with "#" for "/", in whichever clone it was compiled.
     ran = {path.name.rsplit("#", 1)[-1]: path for path in (build / "tests/emu/counts").glob("*.gcda")}
@@ -60,7 +60,7 @@ def counts_of(build):
 
 
 def spans(lines):
-    """[1, 2, 3, 7] as "1-3, 7"."""
+    """Returns numbers as ranges: [1, 2, 3, 7] gives "1-3, 7"."""
     found = []
     for line in sorted(lines):
         if found and line == found[-1][1] + 1:

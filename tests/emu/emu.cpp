@@ -65,7 +65,7 @@ Fiber *take_fiber()
     return fiber;
 }
 
-// The warp lanes of a warp as [first, last).
+// Returns the warp lanes of a warp as [first, last).
 std::pair<size_t, size_t> warp_lanes_of(const Block &block, size_t warp)
 {
     return {warp * kWarp, std::min(block.warp_lanes.size(), (warp + 1) * kWarp)};

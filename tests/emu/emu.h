@@ -73,7 +73,7 @@ cudaError_t launch(const char *name, const void *function, const yoke_launch *re
     return launch(name, function, record, grid, block, shared_bytes, &kernel, sizeof kernel,
                   kernel);
 }
-// YOKE_EMU_THREADS, or the usual number.
+// Returns YOKE_EMU_THREADS, or the usual number.
 int block_size(int usual);
 
 // Reports a finding and ends the thread that made the finding; the block is abandoned.

@@ -48,7 +48,7 @@ class Bench:
         self.build, self.folder, self.variables = module.build, module.folder, variables
 
     def run(self, tests, library, variables={}, **plan):
-        """The lines that the runner told."""
+        """Returns the lines that the runner told."""
         with tempfile.TemporaryDirectory(dir=self.folder) as own:
             own = pathlib.Path(own)
             (own / "state").write_bytes(bytes(STATE_BYTES))
@@ -177,7 +177,7 @@ class Judge:
 
 
 def choose(mutants, count, seed):
-    """A sample with at least two of every file, in a random order."""
+    """Returns a sample with at least two of every file, in a random order."""
     chance = random.Random(seed)
     order = chance.sample(mutants, len(mutants))
     of_file, first, rest = collections.Counter(), [], []

@@ -14,10 +14,10 @@ struct yoke_launch;
 
 namespace yoke::emu {
 
-// Whether launches are written down.
+// Tells whether launches are written down.
 bool records();
 
-// The parameters of a kernel in the order and with the alignment of its signature.
+// Returns the parameters of a kernel in the order and with the alignment of its signature.
 template <class... P>
 std::vector<unsigned char> parameters(const P &...values)
 {

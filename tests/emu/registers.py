@@ -28,7 +28,7 @@ def key(name):
 
 
 def table(emulated, module, arch):
-    """Lines of the file: of every kernel that both modules have."""
+    """Returns lines of the file: of every kernel that both modules have."""
     needs = collections.defaultdict(list)
     for name, kernel in cubin.resources_of(module, arch).items():
         needs[key(name)].append(kernel)

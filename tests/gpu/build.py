@@ -67,7 +67,7 @@ def read_mark(text):
 
 
 def misfit(mark, where, capability, sources):
-    """Why a build cannot be used here, or ""."""
+    """Returns why a build cannot be used here, or ""."""
     if not mark or not re.fullmatch(r"\d+\.\d+", mark["compute capability"]):
         return f"{where} does not say what it was built for"
     if not serves(mark["compute capability"], capability):
@@ -93,7 +93,7 @@ class Builds:
         return not problem
 
     def likely(self, folders):
-        """Whether there is a build at all, for whatever."""
+        """Tells whether there is any build at all."""
         return (any((build / MARK).exists() for build in (self.made, self.carried))
                 or any(path for folder in folders for path in pathlib.Path(folder).glob("build-*.tar.xz*")))
 

@@ -185,7 +185,7 @@ def load(outcomes):
 
 
 def allowed(name, want, case, exact):
-    """The largest difference that two devices may have, element by element."""
+    """Returns the largest difference that two devices may have, element by element."""
     import numpy as np
     from op_table import EPSILON
 

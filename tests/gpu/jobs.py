@@ -88,7 +88,7 @@ def pytest_note(output):
 
 
 def all_skipped(output):
-    """Why pytest skipped all tests, or ""."""
+    """Returns why pytest skipped all tests, or ""."""
     reasons = re.findall(r"^SKIPPED \[\d+\] [^:]+:\d+: (.*)$", output, re.MULTILINE)
     return reasons[0] if reasons and re.fullmatch(r"=* ?\d+ skipped in .*", last_line(output)) else ""
 
@@ -104,7 +104,7 @@ def training_note(output):
 
 
 def learned(output):
-    """Whether a training's loss fell."""
+    """Tells whether a training's loss fell."""
     losses = re.search(r"^loss: ([\d.]+|nan|inf) to ([\d.]+|nan|inf)", output, re.MULTILINE)
     return "" if losses and float(losses[2]) < 0.9 * float(losses[1]) else "the loss did not fall"
 

@@ -15,7 +15,7 @@ REACTION = 60  # seconds for a tool that only reports
 
 
 def ask(*command, variables=None):
-    """The first line that a command prints, or ""."""
+    """Returns the first line that a command prints, or ""."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=REACTION, env=variables)
     except (OSError, subprocess.TimeoutExpired):
@@ -24,7 +24,7 @@ def ask(*command, variables=None):
 
 
 def find_gpu():
-    """(name, compute capability, driver) of the first GPU, or None."""
+    """Returns (name, compute capability, driver) of the first GPU, or None."""
     line = ask("nvidia-smi", "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader")
     parts = [part.strip() for part in line.split(",")]
     return tuple(parts) if len(parts) == 3 and re.fullmatch(r"\d+\.\d+", parts[1]) else None
@@ -47,7 +47,7 @@ def wheel_folders(kind, name):
 
 
 def make_variables(nvcc, logs, packages):
-    """The environment of every part: wheels stand in for what the CUDA toolkit lacks, carried packages for the rest."""
+    """Returns the environment of every part: wheels stand in for what the CUDA toolkit lacks, carried packages for the rest."""
     variables = dict(os.environ, CUDACXX=nvcc, PYTHONDONTWRITEBYTECODE="1", OMP_WAIT_POLICY="passive",
                      TORCHINDUCTOR_CACHE_DIR=str(logs / "inductor"), TRITON_CACHE_DIR=str(logs / "triton"))
     tools, path = str(pathlib.Path(sys.executable).parent), variables.get("PATH", "")
@@ -73,7 +73,7 @@ def find_lua(variables, packages):
 
 
 def describe(gpu, nvcc):
-    """The head of the report."""
+    """Returns the head of the report."""
     try:
         torch = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:

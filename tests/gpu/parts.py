@@ -22,7 +22,7 @@ def now():
 
 
 def wait(process, seconds):
-    """Whether the process ended within its time."""
+    """Tells whether the process ended within its time."""
     try:
         process.wait(max(0.0, seconds) / SPEED)
     except subprocess.TimeoutExpired:
@@ -84,9 +84,10 @@ class Running:
         self.processes, self.halted = {}, ""
 
     def run(self, mark, command, seconds, log, variables, folder, look=lambda: None):
-        """(exit status or None where it was out of time, what else is to be said); look() is called now and then.
+        """Runs a program; returns (exit status or None if out of time, remarks). look() is called now and then.
 
-        OSError: the program could not be started."""
+        Raises OSError if the program could not be started.
+        """
         until = now() + seconds
         with open(log, "wb") as file:
             process = subprocess.Popen([str(part) for part in command], stdout=file, stderr=subprocess.STDOUT, cwd=folder,
@@ -113,7 +114,7 @@ class Running:
 
 
 def ended(status):
-    """How a process ended, where that was not well."""
+    """Returns how a process ended, where that was not well."""
     if status >= 0:
         return f"exit status {status}"
     try:

@@ -112,7 +112,7 @@ class Run:
     # ---- the build ---------------------------------------------------------------------------------------------------
 
     def find_build(self):
-        """The folder of a build for this card and this tree, made now or earlier, or None."""
+        """Returns the folder of a build for this card and this tree, made now or earlier, or None."""
         wanted = asked.wants(self.options.only, "build")
         found = None if wanted else self.builds.find(dict.fromkeys([str(self.options.source), str(self.options.results)]))
         if self.builds.reasons:

@@ -58,7 +58,7 @@ def shell(commands, env, folder=ROOT):
 
 
 def build_with_cmake(home, env, listfile):
-    """The example in C, as a project of CMake's that finds the prefix."""
+    """Builds the example in C, as a CMake project that finds the prefix."""
     project = home / "project"
     project.mkdir()
     (project / "CMakeLists.txt").write_text(listfile)
@@ -67,7 +67,7 @@ def build_with_cmake(home, env, listfile):
 
 
 def left_behind(home):
-    """Files of Yoke's that an uninstall forgot."""
+    """Yields files of Yoke's that an uninstall forgot."""
     for folder in (home / "venv", home / ".local", home / ".luarocks"):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and re.search("yoke", str(path.relative_to(home)), re.I):

@@ -22,7 +22,7 @@ double slope(F f, double x)
     return (f(x + 1e-6) - f(x - 1e-6)) / 2e-6;
 }
 
-// The largest relative error of a float functor against its double self over a range.
+// Returns the largest relative error of a float functor against its double self over a range.
 template <class F>
 double relative_error(F f, float from, float to)
 {

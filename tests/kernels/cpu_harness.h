@@ -33,7 +33,7 @@ public:
     Array(yoke_dtype dtype, std::vector<int64_t> shape);
     Array(yoke_dtype dtype, std::vector<int64_t> shape, const std::vector<double> &values);
 
-    // An optional operand that is not given.
+    // Returns an optional operand that is not given.
     static Array absent();
 
     // Views: the same storage.

@@ -40,7 +40,7 @@ double wrapped(yoke_dtype dtype, double x)
     return x;
 }
 
-// rows x columns in four layouts: row-major, transposed, every second element, reversed.
+// Returns rows x columns in four layouts: row-major, transposed, every second element, reversed.
 std::vector<Array> layouts(yoke_dtype dtype, int64_t rows, int64_t columns,
                            const std::vector<double> &values)
 {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kShape[] = {6, 5, 7};
 
-// The 6 x 5 x 7 values in layouts that reduce by rows, by columns and by neither.
+// Returns the 6 x 5 x 7 values in layouts that reduce by rows, by columns and by neither.
 std::vector<Array> layouts(yoke_dtype dtype, const std::vector<double> &values)
 {
     std::vector<Array> list;

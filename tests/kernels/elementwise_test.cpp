@@ -25,7 +25,7 @@ double gelu_tanh(double x)
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-// Central difference of a double function.
+// Returns the central difference of a double function.
 template <class F>
 double slope(F f, double x)
 {

@@ -28,7 +28,7 @@ const float kNan = std::nanf("");
 constexpr uint64_t kStride = 1021;  // prime: all mantissas and exponents are visited
 constexpr uint64_t kDense = 97;     // for what errs in a few binades alone
 
-// The distance between floats at x; below the normal numbers it stays the same.
+// Returns the distance between floats at x; below the normal numbers it stays the same.
 double unit_in_last_place(double x)
 {
     int exponent = std::max(x == 0 ? -1000 : std::ilogb(x), -126);

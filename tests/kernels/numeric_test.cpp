@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// The value of a format with 1 sign bit, `exponent` and `mantissa` bits, by its definition.
+// Returns the value of a format with 1 sign bit, `exponent` and `mantissa` bits, by its definition.
 double decode(uint32_t bits, int exponent, int mantissa)
 {
     int bias = (1 << (exponent - 1)) - 1;

@@ -26,7 +26,7 @@ def sent(hosts, host):
 
 
 def train(hosts, compression, seed, port):
-    """The accuracy in per cent, and the bytes that both have sent."""
+    """Returns the accuracy in per cent, and the bytes that both have sent."""
     before = sum(sent(hosts, host) for host in range(2))
     ranks = []
     for rank in range(2):

@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def run(check, *arguments):
-    """(exit status, output) of a check run on a tree."""
+    """Returns (exit status, output) of a check run on a tree."""
     command = [sys.executable, "-B", str(HERE / check), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr

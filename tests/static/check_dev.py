@@ -17,7 +17,7 @@ import check  # noqa: E402
 
 
 def isas(asked, processor="x86_64"):
-    """(exit status, what CMake said) of YOKE_CPU_ISAS."""
+    """Returns (exit status, what CMake said) of YOKE_CPU_ISAS."""
     script = f"""cmake_minimum_required(VERSION 3.25)
 set(YOKE_CPU_ISAS {asked})
 set(CMAKE_SYSTEM_PROCESSOR {processor})
@@ -92,7 +92,7 @@ message(STATUS "used ${{YOKE_ONEDNN_USED}}")
 
 
 def wheel(folder):
-    """The files of a wheel that has a library and a program, installed by cmake/YokeLayout: (packages, scripts)."""
+    """Returns the files of a wheel that has a library and a program, installed by cmake/YokeLayout: (packages, scripts)."""
     project = pathlib.Path(folder)
     (project / "lib.c").write_text("int answer(void) { return 42; }\n")
     (project / "main.c").write_text("int answer(void);\nint main(void) { return answer(); }\n")

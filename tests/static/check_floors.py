@@ -92,7 +92,7 @@ ARGUMENT_DECIDES = re.compile(
 
 
 def rule_for(path):
-    """(allowed prefixes, may name engines) for a file, or None."""
+    """Returns (allowed prefixes, may name engines) for a file, or None."""
     for pattern, allowed, engines in RULES:
         own = re.match(pattern, path)
         if own:
@@ -101,7 +101,7 @@ def rule_for(path):
 
 
 def resolve(root, source, name):
-    """The tree's file that `#include "name"` means, or None for a header from outside."""
+    """Returns the tree's file that `#include "name"` means, or None for a header from outside."""
     for base in [source.parent, root, root / "capi" / "include"]:
         path = (base / name).resolve()
         if path.is_file() and path.is_relative_to(root):

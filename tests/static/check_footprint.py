@@ -28,20 +28,20 @@ def stripped_size(library):
 
 
 def loaded_size(objects):
-    """Bytes of code and data that objects bring into a library."""
+    """Returns the bytes of code and data that objects bring into a library."""
     lines = subprocess.run(["size", *map(str, objects)], check=True, capture_output=True, text=True).stdout.splitlines()
     return sum(int(line.split()[3]) for line in lines[1:])
 
 
 def kernel_sizes(build):
-    """{instruction set: bytes of its kernels}."""
+    """Returns {instruction set: bytes of its kernels}."""
     folders = sorted((build / "kernels" / "cpu" / "CMakeFiles").glob("yoke_cpu_*.dir"))
     objects = {folder.stem.split("_")[-1]: sorted(folder.glob("simd/*.o")) for folder in folders}
     return {name: loaded_size(files) for name, files in objects.items() if files}
 
 
 def needed(library):
-    """The files of the libraries that a library pulls in."""
+    """Returns the files of the libraries that a library pulls in."""
     text = subprocess.run(["ldd", str(library)], check=True, capture_output=True, text=True).stdout
     return {pathlib.Path(path).resolve() for path in re.findall(r"(/\S+) \(0x", text)}
 

@@ -18,7 +18,7 @@ FORMATTED = {".h", ".c", ".cpp", ".cu", ".cuh"}
 
 
 def clang_format():
-    """The program of that release, or None."""
+    """Returns the program of that release, or None."""
     for name in (f"clang-format-{RELEASE}", "clang-format"):
         if shutil.which(name):
             told = subprocess.run([name, "--version"], capture_output=True, text=True).stdout

@@ -30,7 +30,7 @@ DAILY = {"configure": "crash", "build": "half", "contract suite": "hang", "memch
 
 
 def marked(pid):
-    """Processes that a run has left behind."""
+    """Returns processes that a run has left behind."""
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -207,14 +207,14 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual((status, parts["build"]["status"], parts["contract suite"]["status"]), (0, "passed", "passed"), said)
 
     def no_card(self):
-        """The PATH of a machine whose nvidia-smi finds no card."""
+        """Returns the PATH of a machine whose nvidia-smi finds no card."""
         (self.folder / "bin").mkdir(exist_ok=True)
         (self.folder / "bin/nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'\n")
         (self.folder / "bin/nvidia-smi").chmod(0o755)
         return f"{self.folder}/bin:{PLAY}/bin:{os.environ['PATH']}"
 
     def built_for_another_python(self):
-        """A packed build for compute capability 9.0, made where no card is, by a Python of another version."""
+        """Returns a packed build for compute capability 9.0, made where no card is, by a Python of another version."""
         status, said, _ = self.call("--only", "build", "--card", "9.0", "--results", self.results, machine="first", PATH=self.no_card())
         self.assertEqual(status, 0, said)
         archive, members = self.results / "build-90.tar.xz", []

@@ -13,7 +13,7 @@ import tree
 
 
 def weak_functions(objects):
-    """(object, symbol) of each weak definition of a function."""
+    """Yields (object, symbol) of each weak definition of a function."""
     command = ["nm", "--defined-only", "-A", *map(str, objects)]
     for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
         where, kind, symbol = line.rsplit(" ", 2)

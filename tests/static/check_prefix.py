@@ -18,7 +18,7 @@ SOURCES = pathlib.Path(__file__).parent / "prefix"
 
 
 def clean_environment(prefix):
-    """The caller's environment without the build tree, plus what a user of the prefix sets."""
+    """Returns the caller's environment without the build tree, plus what a user of the prefix sets."""
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("LUA_", "PYTHON", "LD_", "YOKE_"))}
     python = next(prefix.glob("lib/python3*/site-packages"))

@@ -50,7 +50,7 @@ WHOLE = {"retired names", "functions for a failed group", "threads that are star
 
 
 def code_of(text):
-    """The text without comments and literals; lines stay."""
+    """Returns the text without comments and literals; lines stay."""
     blank = lambda found: '""' if found[0][0] == '"' else "0" if found[0][0] == "'" else re.sub(r"[^\n]", "", found[0])
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
 
@@ -89,7 +89,7 @@ def full_name(tag):
 
 
 def units(product):
-    """{folder: its units}."""
+    """Returns {folder: its units}."""
     folders = collections.defaultdict(set)
     for path in product.code:
         stem = path.rsplit(".", 1)[0]
@@ -158,7 +158,7 @@ def fields(product):
 
 
 def named_alike(product):
-    """{folder and type: how many headers define it}, of types at file scope."""
+    """Returns {folder and type: how many headers define it}, of types at file scope."""
     headers = collections.defaultdict(set)
     for tag in product.tags:
         path = pathlib.PurePath(tag["path"])

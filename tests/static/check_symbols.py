@@ -22,14 +22,14 @@ def declared(root):
 
 
 def allowed(root):
-    """Names that the version script makes global."""
+    """Returns names that the version script makes global."""
     text = (root / "capi" / "libyoke.map").read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/|#[^\n]*", "", text, flags=re.S)
     return set(re.findall(r"\b(yoke_\w+)\s*;", text.split("local:")[0]))
 
 
 def exported(library):
-    """Defined dynamic symbols, without the name of the version itself."""
+    """Returns defined dynamic symbols, without the name of the version itself."""
     command = ["nm", "-D", "--defined-only", "--without-symbol-versions", str(library)]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     return {line.split()[-1] for line in lines if line.split()[-2] != "A"}

@@ -27,7 +27,7 @@ def has_comments(path):
 
 
 def too_long(path):
-    """Numbers of the lines of comment that are too long."""
+    """Returns numbers of the lines of comment that are too long."""
     comment = pattern(path.suffix)
     lines = path.read_text(encoding="utf-8").splitlines()
     return [number for number, line in enumerate(lines, 1) if len(line) > LIMIT and comment.match(line)]

@@ -100,7 +100,7 @@ def script_comments(text):
 
 
 def prose(text):
-    """Text without code, addresses and Markdown's marks."""
+    """Returns text without code, addresses and Markdown's marks."""
     text = re.sub(r"`[^`\n]*`", " code ", text)
     text = re.sub(r"\]\([^)\s]*\)", "]", text)
     text = re.sub(r"https?://\S+", " address ", text)
@@ -114,7 +114,7 @@ def words(text):
 
 
 def pronouns(text):
-    """How many pronouns a text has. None is a value of Python."""
+    """Returns how many pronouns a text has. None is a value of Python."""
     return sum(word != "None" and word.lower().removesuffix("'s") in PRONOUNS for word in words(text))
 
 
@@ -153,5 +153,5 @@ def sentences(text):
 
 
 def page_words(text):
-    """How many words a page has: code, tables and headings count, as a reader meets them."""
+    """Returns how many words a page has: code, tables and headings count, as a reader meets them."""
     return len(text.split())

@@ -22,7 +22,7 @@ TIDIED = ("core/", "capi/src/", "kernels/cpu/", "kernels/cuda/host/")
 
 
 def functions(path):
-    """(lines, name, first line) of each function of a file."""
+    """Returns (lines, name, first line) of each function of a file."""
     import lizard
 
     # lizard knows CUDA's files by no name of their own, and takes a launch bound for a function's name.
@@ -53,7 +53,7 @@ def lengths():
 
 
 def tidied(build):
-    """clang-tidy's findings in the sources that this build compiles, by the list in .clang-tidy."""
+    """Returns clang-tidy's findings in the sources that this build compiles, by the list in .clang-tidy."""
     commands = json.loads(pathlib.Path(build, "compile_commands.json").read_text())
     files = {one["file"] for one in commands if one["file"].endswith(".cpp")}
     files = sorted(file for file in files if file.startswith(tuple(f"{ROOT}/{folder}" for folder in TIDIED)))

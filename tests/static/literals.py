@@ -21,7 +21,7 @@ BETWEEN = {".cpp": re.compile(r"\s*"), ".lua": re.compile(r"\s*\.\.\s*")}
 
 
 def checked(name):
-    """Whether the texts of a file, by its path in the tree, are to stand whole."""
+    """Tells whether the texts of a file, by its path in the tree, are to stand whole."""
     return name.startswith(FOLDERS)
 
 
@@ -34,7 +34,7 @@ class Cut:
 
 
 def cut_in(path):
-    """The cuts of a file's text, in order."""
+    """Returns the cuts of a file's text, in order."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
     suffix = pathlib.Path(path).suffix
     found = python_cuts(text) if suffix in (".py", ".pyi") else code_cuts(text, LANGUAGE[suffix])

@@ -22,7 +22,7 @@ GTEST_RAN = r"\[==========\] (\d+) tests? .* ran"
 
 
 def count_cases(ok, output):
-    """(passed, failed, skipped) of one CTest test."""
+    """Returns (passed, failed, skipped) of one CTest test."""
     found = {kind: 0 for kind in PATTERNS}
     tail = "\n".join(output.splitlines()[-40:])
     for kind, patterns in PATTERNS.items():
@@ -49,13 +49,13 @@ def processor_seconds(output):
 
 
 def budgets(page):
-    """The rows of a page's tables that grant seconds: | `release python/test_doctor` | 20 |."""
+    """Returns the rows of a page's tables that grant seconds: | `release python/test_doctor` | 20 |."""
     rows = re.findall(r"^\| `?([^|`]+?)`? \| (\d+) \|", page.read_text(encoding="utf-8"), re.M) if page else []
     return {name: float(seconds) for name, seconds in rows}
 
 
 def parts_of(path):
-    """(name, seconds, processor seconds) of each part that ./dev has timed."""
+    """Yields (name, seconds, processor seconds) of each part that ./dev has timed."""
     for line in path.read_text().splitlines() if path and path.exists() else []:
         name, _, numbers = line.rpartition(": ")
         real, user, system = map(float, numbers.split())

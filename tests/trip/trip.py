@@ -37,7 +37,7 @@ class Recorder:
         self.preloaded.trip_note(ctypes.c_size_t(self.numbers[frame.f_code]))
 
     def record(self, call):
-        """[(file, first line, last line or None, name)] of the functions, in the order of their first entries."""
+        """Returns [(file, first line, last line or None, name)] of the functions, in the order of their first entries."""
         sys.setprofile(self.on_event)
         self.preloaded.trip_begin()
         try:
@@ -59,7 +59,7 @@ class Recorder:
 
 
 def symbols(addresses):
-    """{address: (file, line, None, name)} of what lies in libraries."""
+    """Returns {address: (file, line, None, name)} of what lies in libraries."""
     maps = []
     for line in open("/proc/self/maps", encoding="utf-8"):
         words = line.split()
@@ -112,7 +112,7 @@ def in_tree(file):
 
 
 def short(name):
-    """The last word of a function's name; "" of a lambda."""
+    """Returns the last word of a function's name; "" of a lambda."""
     while "<" in name and ">" in name:
         name, before = re.sub(r"<[^<>]*>", "", name), name
         if name == before:

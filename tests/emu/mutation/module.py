@@ -31,7 +31,7 @@ class Module:
         self.ccache = [shutil.which("ccache")] if shutil.which("ccache") else []
 
     def file_of_compiler(self, name):
-        """The path of a library that comes with the compiler."""
+        """Returns the path of a library that comes with the compiler."""
         return subprocess.run([self.link[0], f"-print-file-name={name}"], capture_output=True, text=True,
                               check=True).stdout.strip()
 

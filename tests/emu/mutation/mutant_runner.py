@@ -136,7 +136,7 @@ def within(seconds, tests):
 
 
 def wait(child):
-    """(status, whether it had to be ended)."""
+    """Returns (status, whether it had to be ended)."""
     end = time.time() + WALL_SECONDS
     while time.time() < end:
         done, status = os.waitpid(child, os.WNOHANG)

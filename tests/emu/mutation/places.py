@@ -51,7 +51,7 @@ def changes_of(line):
 
 
 def uses_of(name, code):
-    """How a name is used in a line: as a member or not, as an array or not."""
+    """Returns how a name is used in a line: as a member or not, as an array or not."""
     return frozenset((bool(m[1]), bool(m[2])) for m in re.finditer(rf"(\.?)\b{name}\b(\[?)", code))
 
 
@@ -109,7 +109,7 @@ def with_all(path, mutants):
 
 
 def equivalents():
-    """{(file, change, line without blanks around it)}: "file | change | line | reason"."""
+    """Returns {(file, change, line without blanks around it)}: "file | change | line | reason"."""
     known = set()
     for line in (ROOT / "tests/emu/equivalent_mutants.txt").read_text().splitlines():
         if line and not line.startswith("#"):

@@ -23,7 +23,7 @@ struct Worst {
     float at = 0;
 };
 
-// The largest relative error of f for floats in [from, to] whose true value is a normal number.
+// Returns the largest relative error of f for floats in [from, to] whose true value is a normal number.
 template <class F, class Reference>
 Worst worst(const F &f, const Reference &reference, float from, float to)
 {
@@ -92,7 +92,7 @@ double exact_gelu_tanh(double x)
     return x / (1 + std::exp(-slope));
 }
 
-// The distance of neighbours of T at x.
+// Returns the distance of neighbours of T at x.
 template <class T>
 double unit(double x)
 {

@@ -19,7 +19,7 @@ int lane()
 
 constexpr int kRows = 16, kColumns = 8, kDepth = 16;
 
-// Small whole numbers, so that every product and sum is exact; no two rows or columns are alike.
+// Returns small whole numbers, so that every product and sum is exact; no two rows or columns are alike.
 int a_at(int row, int k)
 {
     return (row * 7 + k * 3) % 11 - 5;

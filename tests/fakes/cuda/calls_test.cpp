@@ -196,7 +196,7 @@ struct Pair : Module {
                   YOKE_OK);
         EXPECT_EQ(table->device_synchronize(devices[i]), YOKE_OK);
     }
-    // Number of requests to CUDA that a device may reach another device.
+    // Returns the number of requests to CUDA that let a device reach another device.
     int asked()
     {
         const std::string calls = call<decltype(&::fake_calls)>("fake_calls")(),

@@ -250,7 +250,7 @@ TEST(CublasLt, WinnersOfTuningAreKeptAndFoundAgain)
     unsetenv("YOKE_CUBLASLT_AUTOTUNE_FILE");
 }
 
-// x (2 x 3) by weight (8 x 3)with equal rows, with an activation in cuBLASLt's own pass.
+// Multiplies x (2 x 3) by weight (8 x 3) with equal rows, with an activation in cuBLASLt's own pass.
 void run_linear(const char *activation, bool keep, std::vector<float> &out,
                 std::vector<float> &before)
 {

@@ -32,7 +32,7 @@ CudnnValue value_of(cudnnBackendAttributeType_t type, const T &value)
 
 bool is_float_graph(const CudnnObject &graph);
 
-// Bytes of a workspace: the engine's and the graph's.
+// Returns the bytes of a workspace: the engine's and the graph's.
 int64_t workspace_of(const CudnnObject &config);
 
 // Returns an engine's number from FAKE_CUDNN_MICROSECONDS. The last number in the list holds for all further engines.

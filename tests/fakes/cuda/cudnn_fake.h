@@ -66,7 +66,7 @@ struct CudnnPorts {
 };
 CudnnPorts ports_of(const CudnnObject &operation);
 
-// Real tensors of a graph, by name.
+// Returns real tensors of a graph, by name.
 std::map<int64_t, const CudnnObject *> tensors_of(const CudnnObject &graph);
 
 inline size_t size_of(cudnnDataType_t type)

@@ -32,7 +32,7 @@ static struct {
 static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int held[FAKE_COUNTS];
 
-/* How often a call was made, this time included. */
+/* Returns how often a call was made, this time included. */
 static int count_call(const char *call)
 {
     int i = 0, count = 0;

@@ -95,9 +95,9 @@ extern "C" {
 int fake_fault(const char *call);
 /* Counts a resource that was made (+1) or given back (-1). */
 void fake_hold(int kind, int change);
-/* How much of a kind is held. */
+/* Returns how much of a kind is held. */
 int fake_held(int kind);
-/* "cuInit=1,cudaMalloc=3": the calls since the start or fake_reset(), in the order of the first of each. */
+/* Returns "cuInit=1,cudaMalloc=3": the calls since the start or fake_reset(), in the order of the first of each. */
 const char *fake_calls(void);
 void fake_reset(void);
 /* Loses a device to an error. An error of 0, or a device already lost, changes no state. Returns the error that lost
@@ -159,13 +159,13 @@ extern struct fake_runtime fake_runtime_calls;
 cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
                          void (*drop)(void *), void *context, const void *words, size_t bytes);
 
-/* Why a kernel cannot be launched in blocks of so many threads, or success. Null is a kernel of a library. */
+/* Returns why a kernel cannot be launched in blocks of so many threads, or success. Null is a kernel of a library. */
 cudaError_t fake_resources(const void *kernel, size_t threads);
 
 /* Visits every block of device and pinned memory, on behalf of running work. */
 void fake_blocks(void (*visit)(void *list, void *place, size_t bytes), void *list);
 
-/* The end of the block of device or pinned memory that a byte lies in; NULL for any other memory. */
+/* Returns the end of the block of device or pinned memory that a byte lies in; NULL for any other memory. */
 const void *fake_end_of_block(const void *place);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ struct fake_device {
     int refuses;        /* reason to refuse a context, a CUresult: the compute mode */
 };
 
-/* Why cuInit fails on such a machine, a CUresult, or 0. */
+/* Returns why cuInit fails on such a machine, a CUresult, or 0. */
 int fake_machine_problem(void);
 /* Returns the result of cuDriverGetVersion. */
 int fake_machine_version(void);

@@ -87,7 +87,7 @@ public:
         EXPECT_EQ(call(name, of, static_cast<char *>(told), 96u), 0) << name;
         return told;
     }
-    // First and last byte of the UUID of a card: "8fa1".
+    // Returns the first and last byte of the UUID of a card: "8fa1".
     std::string uuid_ends(int card) const
     {
         const std::string whole = read("scenario.json");
@@ -95,7 +95,7 @@ public:
         for (int i = 0; i <= card; ++i) at = whole.find("\"uuid\": \"GPU-", at + 1);
         return whole.substr(at + 13, 2) + whole.substr(at + 13 + 34, 2);
     }
-    // The names of calls that were made, without repeats.
+    // Returns the names of calls that were made, without repeats.
     std::set<std::string> called() const
     {
         std::set<std::string> names;

@@ -11,7 +11,7 @@ from schema import Mistake, nearest
 
 
 def find_library(here, name, given):
-    """The fake library: a path that was given, the tree of YOKE_BUILD_DIR, or the newest build tree."""
+    """Returns the fake library: a path that was given, the tree of YOKE_BUILD_DIR, or the newest build tree."""
     build = os.environ.get("YOKE_BUILD_DIR")
     if given:
         places = [pathlib.Path(given)]
@@ -27,7 +27,7 @@ def find_library(here, name, given):
 
 
 def without(code, names):
-    """The bytes of a library in which names are not found."""
+    """Returns the bytes of a library in which names are not found."""
     for name in names:
         wanted = b"\0" + name.encode() + b"\0"
         if wanted not in code:

@@ -66,7 +66,7 @@ def write_device_files(root, scenario):
 
 
 def group_of(process):
-    """The line of /proc/PID/cgroup: a container's scope, or a session of a user."""
+    """Returns the line of /proc/PID/cgroup: a container's scope, or a session of a user."""
     container = process.get("container")
     return f"0::/{f'system.slice/docker-{container}' if container else 'user.slice/user-1000.slice/session-3'}.scope"
 
@@ -92,7 +92,7 @@ def write_users(root, users):
 
 
 def write_probes(root, probes):
-    """Lines "0.h2d 2.3e10": what probes would measure on such a machine."""
+    """Writes lines "0.h2d 2.3e10": results of probes on such a machine."""
     def lines(prefix, value):
         if isinstance(value, dict):
             for name, each in value.items():

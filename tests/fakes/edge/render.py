@@ -55,7 +55,7 @@ def find(scenario, near=SCENARIOS):
 
 
 def read(path):
-    """The JSON object of a file; a key that stands twice is a mistake, too."""
+    """Returns the JSON object of a file; a key that stands twice is a mistake, too."""
     def unique(pairs):
         found = dict(pairs)
         if len(found) != len(pairs):
@@ -107,7 +107,7 @@ def extended(path, seen=()):
 
 
 def changed(scenario, changes, path):
-    """A scenario with keys of single cards changed: {"3": {...}} of the fourth."""
+    """Returns a scenario with keys of single cards changed: {"3": {...}} of the fourth."""
     try:
         schema.map_of(schema.map_of(lambda place, value: None), schema.INDEX)("gpu_changes", changes)
         gpus = scenario.get("gpus", [])
@@ -133,7 +133,7 @@ def gpu_of(given, defaults, models):
 
 
 def cards(scenario, models):
-    """All cards of a scenario, whole."""
+    """Returns all cards of a scenario, whole."""
     given = scenario.get("gpus", [])
     if not isinstance(given, list):
         schema.wrong("gpus", given, "a list")
@@ -171,7 +171,7 @@ def complete(scenario):
 
 
 def joined(scenario):
-    """How many NVLinks each card has in use."""
+    """Returns how many NVLinks each card has in use."""
     gpus, nvlink = scenario["gpus"], scenario.get("nvlink", [])
     if isinstance(nvlink, str):
         return [int(nvlink.split(":")[1])] * len(gpus)
@@ -219,7 +219,7 @@ def mentioned(scenario):
 
 
 def load(scenario):
-    """The flat scenario of a name or a path. Raises Mistake."""
+    """Returns the flat scenario of a name or a path. Raises Mistake."""
     path = find(scenario)
     try:
         whole = extended(path)

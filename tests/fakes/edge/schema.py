@@ -55,7 +55,7 @@ def size(place, value):
 
 
 def bytes_of(value, place="size"):
-    """A size in bytes: a whole number of them, or text with a unit."""
+    """Returns a size in bytes: a whole number of them, or text with a unit."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(\w+)", value) if isinstance(value, str) else None

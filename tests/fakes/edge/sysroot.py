@@ -51,7 +51,7 @@ def way_up(scenario, address):
 
 
 def place_of(scenario, address, under):
-    """The folder of a PCI device in /sys/devices."""
+    """Returns the folder of a PCI device in /sys/devices."""
     chain = way_up(scenario, under) if under else []
     top = chain[-1] if chain else address
     return "/".join([f"/sys/devices/pci{top[:7]}", *reversed(chain), address])

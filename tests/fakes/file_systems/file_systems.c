@@ -191,7 +191,7 @@ static int is_folder(const char *path)
     return lstat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* Whether this process has a file at the path, or below it, open or mapped. */
+/* Tells whether this process has a file at the path, or below it, open or mapped. */
 static int is_open(const char *path)
 {
     char line[8192], name[4096];

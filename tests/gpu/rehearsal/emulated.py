@@ -24,7 +24,7 @@ BY_TORCH = {"torch.compile, once", "bench attention", "bench main", "bench steps
 
 
 def call(machine, *options, clock=1, report="h200", **more):
-    """(exit status, {part: outcome}, real seconds) of a call of `./dev gpu` on a machine of its own."""
+    """Returns (exit status, {part: outcome}, real seconds) of a call of `./dev gpu` on a machine of its own."""
     folder = WORK / machine
     driver = folder / "carried" / "tests" / "fakes" / "cuda" / "driver"
     variables = {**os.environ, "PATH": f"{HERE / 'emulated'}:{os.environ['PATH']}", "YOKE_GPU_CLOCK": str(clock), "YOKE_GPU_FOLDER": str(folder),

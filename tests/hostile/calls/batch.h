@@ -35,7 +35,7 @@ struct Outcome {
 Outcome run_batch(const Options &options, uint64_t seed, int64_t count,
                   const std::vector<int64_t> *kept, std::string *told);
 
-// The least calls that give the same failure.
+// Returns the fewest calls with an equal failure.
 std::vector<int64_t> shrink(const Options &options, uint64_t seed, const Outcome &outcome);
 
 // A folder for what calls write and read.

@@ -56,7 +56,7 @@ def split(param):
 
 
 def draw(function, params, i):
-    """The C++ expression that draws parameter `i`."""
+    """Returns the C++ expression that draws parameter `i`."""
     kind, name = params[i]
     after = params[i + 1][1] if i + 1 < len(params) else ""
     before = params[i - 1][0] if i else ""
@@ -105,7 +105,7 @@ def draw(function, params, i):
 
 
 def entry(function, result, params):
-    """The table's line of one function."""
+    """Returns the table's line of one function."""
     if function in SPECIAL:
         body = f"special::{function}(d);"
     elif function.endswith("_release"):

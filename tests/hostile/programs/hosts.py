@@ -179,7 +179,7 @@ def call_literal(step, language):
 
 
 def render(program, language):
-    """The program as a few lines, to be run by hand."""
+    """Returns the program as a few lines, to be run by hand."""
     lines = [f"{literal(Var(n), language)} = {tensor_literal(d, a, language)}" for n, (d, a) in program.inputs.items()]
     if program.mode == "autograd":
         lines += [f"{literal(Var(n), language)}{'.' if language is PYTHON else ':'}requires_grad_(True)" if language is PYTHON

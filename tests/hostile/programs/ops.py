@@ -102,7 +102,7 @@ def unary(name, function, fits=is_float, ulps=4, smooth=True, autocast="none"):
 
 
 def autocast_is(kind, x):
-    """Whether autocast computes this tensor in float32: set by the reference while a region is in force."""
+    """Tells whether autocast computes this tensor in float32: set by the reference while a region is in force."""
     return kind == "f32" and region[0] and x.dtype in ("float16", "bfloat16")
 
 
@@ -193,7 +193,7 @@ op("cast", choose_cast, compute_cast, kind="view", ulps=0)
 
 
 def reduced(x, kind):
-    """The dtype of a sum; integers are summed in int64."""
+    """Returns the dtype of a sum; integers are summed in int64."""
     if x.dtype not in FLOATS:
         return "int64"
     return "float32" if region[0] and x.dtype in ("float16", "bfloat16") else x.dtype
@@ -237,7 +237,7 @@ op("sort_values", with_axis(lambda x: x.dtype != "bool" and not np.isnan(x.array
 
 
 def low(x):
-    """The dtype in which a product takes a tensor."""
+    """Returns the dtype in which a product takes a tensor."""
     return region[0] if region[0] and x.dtype != "float64" else x.dtype
 
 

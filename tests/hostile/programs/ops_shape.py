@@ -64,7 +64,7 @@ view("expand", choose_expand, lambda a, shape: np.broadcast_to(a, shape))
 
 
 def shapes_of(rng, size):
-    """A shape of so many elements."""
+    """Returns a shape of so many elements."""
     found = []
     while size > 1 and len(found) < 3:
         n = int(rng.choice([d for d in range(1, size + 1) if size % d == 0]))

@@ -43,7 +43,7 @@ class Wrong(Exception):
 
 
 def variables(args):
-    """The Vars among arguments."""
+    """Yields the Vars among arguments."""
     for a in args:
         if isinstance(a, Var):
             yield a

@@ -59,7 +59,7 @@ def used(program):
 
 
 def shrink(program, host):
-    """The least program that is wrong as well."""
+    """Returns the least program that is wrong as well."""
     again = True
     while again:
         again = False

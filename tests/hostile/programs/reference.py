@@ -16,12 +16,12 @@ _WIDTH = {"int64": np.int64, "int32": np.int32, "int8": np.int8, "uint8": np.uin
 
 
 def storage(dtype):
-    """NumPy's dtype of the array that stands for a tensor."""
+    """Returns NumPy's dtype of the array that stands for a tensor."""
     return np.float64 if dtype in FLOATS else np.bool_ if dtype == "bool" else np.int64
 
 
 def rounded(array, dtype):
-    """The values of an array as a tensor of this dtype would hold them."""
+    """Returns the values of an array as a tensor of this dtype would hold them."""
     array = np.asarray(array)
     if dtype == "bool":
         return array != 0
@@ -38,7 +38,7 @@ def rounded(array, dtype):
 
 
 def promoted(a, b):
-    """The dtype of two tensors together (docs/design.md)."""
+    """Returns the dtype of two tensors together (docs/design.md)."""
     if a == b or b == "bool":
         return a
     if a == "bool":
@@ -52,7 +52,7 @@ def promoted(a, b):
 
 
 def with_scalar(dtype, scalar):
-    """The dtype of a tensor together with a number of a script, which is weak."""
+    """Returns the dtype of a tensor together with a number of a script, which is weak."""
     if isinstance(scalar, bool) or dtype in FLOATS:
         return dtype
     if isinstance(scalar, int):

@@ -17,7 +17,7 @@ TensorHeld sum_of(yoke_tensor *x)
     return sum;
 }
 
-// sum(x · x · x), whose gradient is 3 where x is 1.
+// Returns sum(x · x · x), whose gradient is 3 where x is 1.
 TensorHeld cubes(yoke_tensor *x)
 {
     TensorHeld square, cube;

@@ -143,7 +143,7 @@ private:
         const std::lock_guard lock(mutex_);
         *latest_.out() = yoke_tensor_retain(loss);
     }
-    // The sum of relu(...relu(x) * x...), whose gradient is 7 where x is 1.
+    // Returns the sum of relu(...relu(x) * x...), whose gradient is 7 where x is 1.
     TensorHeld forward()
     {
         TensorHeld y, sum;

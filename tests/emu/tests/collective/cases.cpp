@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Small numbers; each dtype can represent their sums and products.
+// Returns small numbers; each dtype can represent their sums and products.
 double number(int rank, int64_t i)
 {
     return static_cast<double>((rank + i * (rank + 2)) % 3 + 1);

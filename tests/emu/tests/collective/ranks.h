@@ -27,7 +27,7 @@ const yoke_backend &open_module(const char *folders = DRIVER_FOLDER);
 const yoke_backend_comm &engine();
 // Returns the module's log lines so far.
 std::string logged();
-// How often the module has given scratch memory back.
+// Returns how often the module has given scratch memory back.
 int scratch_given_back();
 // Counts the resources that the fake NCCL still holds: communicators, windows, memory. Waits for a count of 0, at
 // most this long.

@@ -101,7 +101,7 @@ public:
             out(record, *one);
         return finish(record);
     }
-    // The result, the log-sum-exp of each row, and the gradients, one behind the other.
+    // Returns the result, the log-sum-exp of each row, and the gradients, one behind the other.
     std::vector<std::vector<float>> read()
     {
         std::vector<std::vector<float>> all;

@@ -33,7 +33,7 @@ std::vector<std::vector<float>> run_both(void *device, const AttentionCase &aske
     return run.read();
 }
 
-// How many graphs a case runs.
+// Returns how many graphs a case runs.
 int graphs_of(void *device, const AttentionCase &asked,
               const std::vector<std::vector<float>> *wanted = nullptr)
 {

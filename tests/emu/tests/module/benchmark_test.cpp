@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kBenchmark = YOKE_LAUNCH_CUDNN_BENCHMARK;
 
-// The engine of the fake that ran last; of half precision, with sums in order, 2, 3 and 4 may.
+// Returns the engine of the fake that ran last; of half precision, with sums in order, 2, 3 and 4 may.
 int last_engine()
 {
     return ask_cudnn("fake_cudnn_last", 0);

@@ -17,7 +17,7 @@ inline int cudnn_runs(bool tf32)
 {
     return ask_cudnn("fake_cudnn_runs", tf32);
 }
-// How often the engine of that number ran.
+// Returns how often the engine of that number ran.
 inline int cudnn_runs_of(int engine)
 {
     return ask_cudnn("fake_cudnn_runs_of", engine);

@@ -89,7 +89,7 @@ public:
     {
         step([&] { return table().stream_synchronize(device, on); });
     }
-    // A block with these values; bytes are the vector's.
+    // Returns a block with these values; bytes are the vector's.
     template <class T>
     T *upload(const std::vector<T> &values)
     {
@@ -273,7 +273,7 @@ inline void play_with(const Scenario::Part &part, const std::string &call, int n
     EXPECT_EQ(Module::held(), optional && optional->held ? optional->held : "");
 }
 
-// How often each call is made where none fails.
+// Returns how often each call is made where none fails.
 inline std::map<std::string, int> count_calls(const Scenario::Part &part)
 {
     const std::string file = testing::TempDir() + "yoke_calls_" + std::to_string(getpid());

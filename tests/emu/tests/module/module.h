@@ -50,7 +50,7 @@ public:
         EXPECT_EQ(table()->device_open(0, &device), YOKE_OK) << failure().message;
         return device;
     }
-    // A function that the fake driver exports.
+    // Returns a function that the fake driver exports.
     template <class Call>
     static Call fake(const char *name)
     {
@@ -71,7 +71,7 @@ public:
                     std::string(text.empty() ? "" : " ") + kNames[kind] + "=" + std::to_string(n);
         return text;
     }
-    // How often each call was made since the start or forget_calls().
+    // Returns how often each call was made since the start or forget_calls().
     static std::map<std::string, int> calls()
     {
         std::map<std::string, int> counts;
@@ -85,7 +85,7 @@ public:
     }
     static bool is_lost() { return fake<decltype(&fake_lose)>("fake_lose")(0, 0) != 0; }
     static void forget_calls() { fake<decltype(&fake_reset)>("fake_reset")(); }
-    // The lines that the module has logged.
+    // Returns the lines that the module has logged.
     static std::string &logged()
     {
         static std::string lines;

@@ -31,7 +31,7 @@ EventSets &sets()
     return *all;
 }
 
-// The next event of a set: a scenario's are told once each.
+// Gets the next event of a set; each event of a scenario is reported once.
 bool next_event(const Scenario &all, EventSet &set, EventData &out)
 {
     const Json events = all.keys.value("events", Json::array());
@@ -159,7 +159,7 @@ EXPORT int nvmlDeviceGetFieldValues(Handle *device, int count, FieldValue *value
     });
 }
 
-// The processors near a card, one bit each.
+// Reports the processors near a card, a bit each.
 EXPORT int nvmlDeviceGetCpuAffinity(Handle *device, uint words, unsigned long *set)
 {
     return on_gpu(__func__, device, {set}, [&](const Scenario &all, const Gpu &gpu) {

@@ -30,7 +30,7 @@ struct Handle {
     int gpu, instance;
 };
 
-// A size in bytes: a number, or text with a unit.
+// Returns a size in bytes: a number, or text with a unit.
 ulonglong bytes_of(const Json &value);
 
 // Card of the scenario. A missing key means: the card does not support the call.
@@ -144,7 +144,7 @@ int on_any(const char *call, const Handle *device, Pointers out, Work work)
 
 // ---- answers --------------------------------------------------------------------------------------------------------
 
-// A key's value times a factor; NOT_SUPPORTED where the card has no such key.
+// Gets a key's value times a factor; NOT_SUPPORTED if the card has no such key.
 template <class Number>
 Return tell(const Gpu &gpu, const char *key, Number *out, double factor = 1)
 {

@@ -62,7 +62,7 @@ bool is_active(const Gpu &gpu, uint link)
     return link < gpu.keys.value("nvlinks_active", 0u);
 }
 
-// The card at the other end of a link, -1 for a switch or none.
+// Returns the card at the other end of a link, -1 for a switch or none.
 int peer_of(const Scenario &all, const Gpu &gpu, uint link)
 {
     if (all.switch_links()) return -1;
@@ -210,7 +210,7 @@ EXPORT int nvmlDeviceGetTopologyCommonAncestor(Handle *a, Handle *b, int *level)
                    });
 }
 
-// The cards at one level.
+// Reports the cards at a level.
 EXPORT int nvmlDeviceGetTopologyNearestGpus(Handle *device, int level, uint *count, Handle **out)
 {
     return on_gpu(__func__, device, {count}, [&](const Scenario &all, const Gpu &gpu) {

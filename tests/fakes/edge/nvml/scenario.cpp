@@ -95,7 +95,7 @@ int Scenario::links(int a, int b) const
     return links;
 }
 
-// The bridges above a card, its own port first.
+// Returns the bridges above a card, its own port first.
 static std::vector<std::string> bridges_above(const Json &keys, std::string address)
 {
     std::vector<std::string> found;
