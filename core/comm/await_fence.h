@@ -12,8 +12,8 @@ namespace yoke {
 // pause.
 void pause_between_looks(Deadline::Clock::time_point began) noexcept;
 
-// Waits until the fence is reached. Returns false if the deadline passes before, or is_over() is true; null is never
-// over.
+// Waits until the fence is reached, and returns true. Returns false if the deadline passes before, or if is_over() is
+// true; a null `is_over` does not end the wait. Raises the device's failure.
 bool is_reached_by(const Fence &fence, Deadline deadline, const std::function<bool()> &is_over);
 
 }  // namespace yoke

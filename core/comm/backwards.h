@@ -26,7 +26,8 @@ public:
     // Result of a module's part in a backward.
     enum class End { kReduced, kAnswered, kAlone, kFailed };
 
-    // Notes another begun call. So this rank's step is over, unless the parameters show a half-done step.
+    // Notes that this rank goes on after its last backward. So the optimizer's step counts as over, unless the
+    // parameters show a half-done step.
     void go_on()
     {
         const std::lock_guard lock(mutex_);
@@ -40,7 +41,8 @@ public:
         has_gone_on_ = true;
         if (is_synced) left_at_.reset();
     }
-    // Ends a module's part. Returns true if all modules have ended and the backward counts.
+    // Ends a module's part. If parts are still open, a part has failed, or no part was reduced or answered, returns
+    // false. Else counts the backward and returns true.
     bool end(End how) noexcept
     {
         const std::lock_guard lock(mutex_);
@@ -54,7 +56,8 @@ public:
         return true;
     }
 
-    // Begins a join. Answered backward passes of other ranks count at the end of the join.
+    // Begins a join: sets the number of answered backward passes to 0. Passes answered from now on count as done at
+    // end_join.
     void begin_join()
     {
         const std::lock_guard lock(mutex_);
@@ -77,21 +80,23 @@ public:
         const std::lock_guard lock(mutex_);
         return done_;
     }
-    // Takes over the count of the group that this group continues.
+    // Sets the number of done backward passes to `done`, if this is larger. `done` is the number of the group that
+    // this group continues.
     void go_on_from(int64_t done)
     {
         const std::lock_guard lock(mutex_);
         done_ = std::max(done_, done);
     }
 
-    // Counts the group's calls outside backward passes. Ranks that are equally far have equal counts.
+    // Counts a call of the group, unless a backward is open. Ranks that are equally far have equal counts.
     void note_asked() noexcept
     {
         if (!open_) ++asked_for_;
     }
 
-    // Returns the position at which the first module left the group. It holds for all modules, since an optimizer may
-    // write to several modules: a whole state comes from a single rank. `look` gives progress and writes.
+    // Returns the rank's position when the first module left the group. The first call asks `look` for progress and
+    // writes; later calls return the same position. An optimizer may write to several modules, so all modules use a
+    // single position.
     template <class Look>
     Position leave(Look &&look)
     {
@@ -115,14 +120,14 @@ public:
         return *(left_at_ = now);
     }
 
-    // Has `leave` look anew: a script has written parameters since.
+    // Forgets the position, so the next `leave` calls `look` again. A script has written parameters since.
     void forget_left()
     {
         const std::lock_guard lock(mutex_);
         left_at_.reset();
     }
 
-    // Returns whether all modules that have left so far went on in `group`.
+    // Returns whether the modules that have left went on in `group`; true if no module has gone on yet.
     bool has_gone_on_in(uint64_t group) const
     {
         const std::lock_guard lock(mutex_);
@@ -134,7 +139,8 @@ public:
         gone_on_in_ = group;
     }
 
-    // Notes a module's parameters, alike on all ranks. The largest count gives the length of every backward's header.
+    // Takes the number of a module's parameters, alike on all ranks, and keeps the largest number. The largest number
+    // gives the length of every backward's header.
     void note_params(size_t count) noexcept
     {
         most_params_ = std::max<size_t>(most_params_, count);

@@ -43,7 +43,7 @@ std::shared_ptr<Store> BarrierKeys::view() const
     return std::make_shared<PrefixStore>(members_.store, kBarriers);
 }
 
-// Uses a view of its own, which stays open when a rank dies, so no rank joins twice.
+// Publishes this rank's arrival by a view of its own. This view stays open when a rank dies, so no rank joins twice.
 void BarrierKeys::come_to(uint64_t number, Deadline deadline) const
 {
     PrefixStore keys(members_.store, kBarriers);

@@ -28,10 +28,11 @@ Cause Blame::cause_of(const EngineFailure &failure, const CurrentCall &current,
                           members_.ranks);
 }
 
-// Returns the ranks to blame for a deadline. The missed rank may itself wait for another rank, and publishes this at
-// its own deadline. So the last rank of the chain, which publishes no message, is to blame. If the chain is a circle,
-// all its ranks are to blame. If no rank is certainly missed, as amid the elements of a collective, the suspects are
-// all ranks without a message. There may be several suspects, for example if a healthy rank is short of a processor.
+// Publishes the missed rank, and returns the ranks to blame for a deadline. The missed rank may itself wait for
+// another rank, and publishes this at its own deadline. So the last rank of the chain, which publishes no message, is
+// to blame. If the chain is a circle, all its ranks are to blame. If no rank is certainly missed, as amid the
+// elements of a collective, the suspects are all ranks without a message. There may be several suspects, for example
+// if a healthy rank is short of a processor.
 Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
 {
     const std::map<int32_t, Missing> told =
@@ -60,7 +61,8 @@ Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
     return silent;
 }
 
-// If the store does not answer either, the rank that keeps the store is a suspect.
+// Returns find_suspects(). If the store does not answer, sets *can_agree to false, and returns the rank that keeps
+// the store and the missed rank.
 Suspects Blame::suspects_or_server(int32_t missed, const CurrentCall &current,
                                    bool *can_agree) const
 try {
@@ -74,7 +76,8 @@ try {
     return suspects;
 }
 
-// Returns why the rank's call in place of this call was refused; "" if unknown.
+// Returns why the call that `rank` made in place of the current call was refused. Returns "" if unknown, or if the
+// group is still being made.
 std::string Blame::refusal_in(int32_t rank, const CurrentCall &current) const
 {
     if (current.making) return "";
@@ -86,8 +89,9 @@ std::string Blame::refusal_in(int32_t rank, const CurrentCall &current) const
     return told.empty() ? keys_.refusal_of(rank, Refused::kBarrier, number, deadline) : told;
 }
 
-// Returns the published ending of the faulty rank's process; null if the rank has not left. If the store is gone, the
-// rank that keeps the store has gone too, and its goodbye message or its end is about to arrive.
+// Returns how the faulty rank's process ended, as published; "" if the rank left and published no ending. Returns
+// null for other faults, and if the rank has not left. If the store does not answer, waits a short time for the
+// rank's goodbye message or end.
 std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) const noexcept
 {
     constexpr std::chrono::milliseconds kToBeHeard{1000};
@@ -104,7 +108,8 @@ std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) cons
                                                             : std::nullopt;
 }
 
-// Asks the store for ranks that left with a goodbye message.
+// Returns the first of these ranks known to have gone, or -1. If no rank is known and `has_died` is false, asks the
+// store for ranks that left with a goodbye message.
 int32_t Blame::find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept
 {
     for (const int32_t each : ranks)

@@ -28,8 +28,8 @@ public:
     // names itself, and publishes no missed rank, so the waiting ranks name this rank too. Sets *can_agree to false
     // if the store for the agreement does not answer after a deadline.
     Cause cause_of(const EngineFailure &failure, const CurrentCall &current, bool *can_agree) const;
-    // Returns the first of these ranks that has gone, or -1, as for yoke_collective::find_gone. If `has_died`, only
-    // ranks known to have died count.
+    // Returns the first of these ranks that has gone, or -1. If `has_died`, only ranks known to have died count.
+    // Serves yoke_collective::find_gone.
     int32_t find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept;
 
 private:

@@ -57,8 +57,8 @@ void CallIssuer::check_coalesced(const char *call, bool is_coalesced) const
             "the ranks of this group are devices of one process; put the calls of all of them in one coalesce, or a thread's call in one of its own");
 }
 
-// Prepares a call. If an engine of the device serves the device's tensors, the call becomes a `LateCall`; else it is
-// staged.
+// Returns a call ready for `issue`, with a work if `is_async`. If an engine of the device serves the device's
+// tensors, the call becomes a `LateCall`; else the call is staged.
 IssuedCall CallIssuer::prepare(Collective call, bool is_async)
 {
     IssuedCall issued{std::move(call), nullptr, script_line()};
@@ -106,7 +106,8 @@ bool writes_what(const Collective &call, const Tensor &other)
            shares_memory(*call.out, *other);
 }
 
-// Refuses calls of a scope that use the same memory, because no call is done when another call reads or writes.
+// Raises YOKE_E_STATE if two calls of a scope use the same memory and either writes there. Calls of a scope are
+// issued together, so no call is done before another reads or writes.
 void check_apart(const std::vector<IssuedCall> &issued)
 {
     for (size_t i = 0; i < issued.size(); ++i)
@@ -132,9 +133,9 @@ bool is_late(const IssuedCall &call)
 
 }  // namespace
 
-// Issues calls of several groups. They run in the threads of their groups, so no group waits for another group. If
-// the deferred calls of a group cannot be issued, no group's deferred calls are issued, because an engine would wait
-// for the missing calls.
+// Issues calls of several groups. These calls run in the threads of their groups, so no group waits for another
+// group. If the deferred calls of a group cannot be issued, no group's deferred calls are issued, because an engine
+// would wait for the missing calls.
 std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> &groups)
 {
     const auto has_late = [](const Together *each) {
@@ -185,7 +186,8 @@ std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> 
 
 // ---- Calls of the core's own ------------------------------------------------------------------------------------
 
-// Makes an ordinary call. So a rank that dies, is late or makes another call is found as in any other call.
+// Exchanges numbers by an ordinary all_gather. So a rank that dies, is late or makes another call is found as in any
+// other call.
 std::vector<int64_t> CallIssuer::exchange(const yoke_comm_signature &said,
                                           std::vector<int64_t> mine, std::optional<Deadline> until)
 {

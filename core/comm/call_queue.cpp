@@ -94,8 +94,9 @@ std::vector<Ref<Work>> CallQueue::issue(std::span<IssuedCall> issued, bool may_r
     return start(batch, may_run_here, std::move(lock));
 }
 
-// Runs the calls in the caller's thread, if `may_run_here` and no other call is queued or runs; else in the queue's
-// thread.
+// Runs the calls in the caller's thread, if `may_run_here`, no other call is queued, runs or is on a device, and no
+// host program can interrupt the wait. Else queues the calls, and returns new works for the blocking calls. If the
+// system gives no thread, logs a warning and runs the calls here.
 std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                                         std::unique_lock<std::mutex> lock)
 {
@@ -224,8 +225,8 @@ void CallQueue::end(PendingCall &call, std::exception_ptr failure,
     if (call.work.present()) call.work->finish(failure, std::move(tail));
 }
 
-// Returns the failure of the call: `failure` if the ranks did not call alike, or another call of its scope failed. If
-// the group goes on, the device goes on with the call.
+// Gives a compared call to the flights, after a wait until the stream has the call. Returns `failure`, or the reason
+// if the stream does not get the call. If the group has failed, another thread lands the call instead.
 std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr failure) noexcept
 {
     call.late->settle();
@@ -245,8 +246,8 @@ std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr fai
     return failure;
 }
 
-// Returns whether the next call may run. A barrier waits until all earlier calls on devices have landed. The caller
-// holds the lock.
+// Returns whether the first queued calls may run now. A barrier waits until all earlier calls on devices have landed.
+// The caller holds the lock.
 bool CallQueue::is_next_ready() const noexcept
 {
     if (queue_.empty() || is_running_) return false;

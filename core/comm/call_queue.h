@@ -29,24 +29,25 @@ public:
     class Owner {
     public:
         // Ends a group that lingered, in the queue's own thread. The queue ends with the group, so the queue uses no
-        // field after the call.
+        // field after this call.
         virtual void end_lingering() noexcept = 0;
 
     protected:
         ~Owner() = default;
     };
 
-    // Makes a queue. `timeout_s` is the time of a call from its issue on.
+    // Makes a queue without a thread. `timeout_s` is the time of a call from its issue on.
     CallQueue(Owner &owner, CallRunner &runner, Flights &flights, const Members &members,
               double timeout_s);
     CallQueue(const CallQueue &) = delete;
     CallQueue &operator=(const CallQueue &) = delete;
-    // Ends the thread after all calls; calls on a device may go on. The owner calls this function last, perhaps in
-    // the queue's own thread.
+    // Ends the queue's thread after all queued calls, and waits for the thread; calls on a device may go on. In the
+    // queue's own thread, runs the rest of the queue here. The owner calls this function last.
     void stop();
-    // Makes the thread, which every deferred call needs. Raises YOKE_E_OOM if the system gives no thread.
+    // Makes the queue's thread, if there is none. Every deferred call needs the thread. Raises YOKE_E_OOM if the
+    // system gives no thread.
     void ensure_thread(const char *call);
-    // Wakes the thread: calls on devices have landed.
+    // Wakes the queue's thread, because calls on devices have landed.
     void wake() noexcept;
 
     // Takes the tensors of the calls, gives the calls their place in the order, and begins them. A call without a
@@ -55,10 +56,10 @@ public:
     std::vector<Ref<Work>> issue(std::span<IssuedCall> issued, bool may_run_here);
 
     bool has_pending() const noexcept;  // queued or running calls
-    // Returns whether a call on a device has not landed.
+    // Returns whether a call on a device was issued and has not landed.
     bool has_late_pending() const noexcept;
     // Lets a released group live on until its calls are done; then the queue's thread calls end_lingering. Returns
-    // false if no call is queued or runs, or if the caller is the queue's thread.
+    // false if no call is queued or runs, if there is no thread, or if the caller is the queue's thread.
     bool linger() noexcept;
     bool is_lingering() const noexcept;
 
@@ -83,12 +84,12 @@ public:
         uint64_t calls = 0;
         std::vector<uint64_t> sent, received;  // by peer
     };
-    // Returns the numbers; *now_s is their time.
+    // Returns the numbers. Sets *records to the last calls, and *now_s to the time of both.
     Counts counts(std::vector<CallRecord> *records, double *now_s) const;
 
 private:
     using Batch = std::vector<PendingCall>;
-    // The caller holds the lock for these four.
+    // Counts a call, and returns its signature. The caller holds the lock for this function and the next three.
     yoke_comm_signature sign(const Collective &call);
     PendingCall number(IssuedCall &issued);
     void note_running(PendingCalls calls, double now);

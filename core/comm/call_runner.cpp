@@ -32,8 +32,9 @@ std::vector<Ref<Storage>> storages_of(PendingCalls calls)
     return storages;
 }
 
-// Returns, of calls issued together, the call in which the faulty rank has failed. A send of this rank meets a recv
-// from it.
+// Returns, of calls issued together, this rank's call that meets the faulty rank's call. A send of the faulty rank
+// meets this rank's recv from the faulty rank. If no call meets the faulty rank's call, returns the first collective
+// or message with the faulty rank. If there is no such call either, returns the first call.
 const PendingCall &met_by(const yoke_comm_fault &fault, PendingCalls calls) noexcept
 {
     const auto is_met = [&](const PendingCall &each) {
@@ -49,8 +50,9 @@ const PendingCall &met_by(const yoke_comm_fault &fault, PendingCalls calls) noex
     return met == calls.end() ? calls[0] : *met;
 }
 
-// Returns the call to report. If the rank's call equals a later call of this scope, this rank was in an earlier call
-// of another kind: a message, or a collective.
+// Returns this rank's call for the report of a fault: the call that meets the faulty rank's call. If the two calls
+// are alike, the ranks differ in the order of a coalesce. Then returns this rank's earlier call of another kind, with
+// the met call in `before`.
 CurrentCall current_call_of(const yoke_comm_fault &fault, PendingCalls calls)
 {
     const PendingCall &met = met_by(fault, calls);
@@ -165,8 +167,8 @@ void CallRunner::end_staged(PendingCall &pending)
     }
 }
 
-// Returns the record of a call. For a deferred call, the record passes no elements: by a barrier or an empty message,
-// the ranks compare their calls.
+// Returns the engine's record of a call. For a deferred call, the record passes no elements: by a barrier or an empty
+// message, the ranks compare their calls.
 yoke_collective CallRunner::record_of(const PendingCall &pending) const
 {
     yoke_collective record = yoke::record_of(pending.call, pending.in, pending.out, members_.rank);
@@ -201,7 +203,7 @@ void CallRunner::await_launch(const PendingCall &pending)
     if (is_given == true) return;
     // The thread that launches the call fails the group, if need be after a wait for the dead rank.
     for (int i = 0; is_given && i < 3; ++i) failure_.await(pending.call.name());
-    // This rank is late itself. So it names itself, and blames no other rank.
+    // Names this rank as the culprit and blames no other rank, because this rank is late itself.
     raise_own(is_given ? YOKE_E_CANCELLED : YOKE_E_TIMEOUT,
               is_given ? "the engine of the device did not take the call"
                        : "the engine of the device did not return from the call in time",

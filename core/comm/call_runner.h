@@ -25,12 +25,14 @@ public:
     void attach(std::shared_ptr<Engine> engine) { engine_ = std::move(engine); }
     const std::shared_ptr<Engine> &engine() const noexcept { return engine_; }
 
-    // Gives a call on tensors of a device a Staged; does nothing for other calls.
+    // Makes a Staged for a call on tensors of a device, so the tensors pass through host memory. Does nothing for
+    // other calls.
     void prepare(Collective &call);
-    // Copies the input of a call on tensors of a device. The call has no number yet, so if memory is missing, the
-    // group goes on and the other ranks are not notified. If the device is lost, the group fails.
+    // Copies the input of a staged call to host memory. The call has no number yet, so if memory is missing, this
+    // raises OOM, and the group goes on without a notice to other ranks. If the device is lost, the group fails.
     void stage(Collective &call);
-    // Takes a step of a call without a number, as `stage` does.
+    // Runs a step of a call without a number. An error of the step is raised, and the group goes on. If the device is
+    // lost, the group fails, and its cause is raised.
     template <class Step>
     void stage_by(const Collective &call, Step &&step)
     {
@@ -44,19 +46,21 @@ public:
                                         describe(members_.self()).c_str(), error.what())});
         }
     }
-    // Runs the calls, in the caller's thread or the queue's. If the group has failed since their issue, the engine
-    // refuses them, and the function raises the cause.
+    // Runs the calls on the engine, in the caller's thread or the queue's. If the engine fails, fails the group and
+    // raises the cause. If the group has failed since the issue, the engine refuses the calls, and the function
+    // raises the cause.
     void run(PendingCalls calls);
-    // Waits until the device has a call made by all ranks. Raises the reason if the device does not get the call.
+    // Waits until the stream has a deferred call, at most until the call's deadline. If the stream does not get the
+    // call, fails the group and raises the cause.
     void await_launch(const PendingCall &pending);
     bool is_failed() const noexcept { return failure_.is_failed(); }
-    // Returns the failures reported by devices of this group's calls.
+    // Returns the group's record of failures reported by devices or to callers.
     const std::shared_ptr<FailuresOfDevices> &failures() const noexcept
     {
         return staging_.failures();
     }
     // Returns memory that peers reach without a copy. All ranks call this together: if a rank cannot, the group
-    // fails.
+    // fails, and the cause is raised.
     void *allocate(uint64_t bytes);
 
 private:

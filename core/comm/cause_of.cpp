@@ -41,7 +41,8 @@ const char *name_of_doing(const CurrentCall &current)
     return collective_name(current.from < 0 ? current.signature.op : YOKE_COMM_RECV);
 }
 
-// Returns "call 7 of the group". Sends and receives are counted apart, by pair.
+// Returns "call 7 of the group"; for send and recv "message 7 from the one to the other", because messages are
+// counted apart, by pair.
 std::string number_of(const CurrentCall &current)
 {
     const auto number = static_cast<unsigned long long>(current.signature.sequence);
@@ -87,7 +88,8 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
 
 namespace {
 
-// Returns "rank 1 (host a, process 7), rank 2 (host a, process 8) and 30 more".
+// Returns a list of ranks for people, with at most 8 names: "rank 1 (host a, process 7), rank 2 (host a, process 8)
+// and 30 more".
 std::string list(const std::vector<int32_t> &which, const std::vector<RankInfo> &ranks)
 {
     constexpr size_t kMost = 8;
@@ -112,7 +114,7 @@ Cause ring_of(const CurrentCall &current, const Suspects &ring, const std::vecto
             name_of_doing(current), ring.ranks.size(), text.c_str())};
 }
 
-// Returns the cause if groups share the streams of devices.
+// Returns the cause of a timeout if a call is behind another group's call on the stream of a device.
 Cause held_up(const CurrentCall &current, const Suspects &suspects,
               const std::vector<RankInfo> &ranks)
 {

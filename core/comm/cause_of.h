@@ -24,11 +24,14 @@ struct CurrentCall {
     std::string held_up_by = {};   // on a device: another group's call, ahead on the stream
 };
 
-// Returns the cause of a fault reported by an engine, with the culprit and both calls.
+// Returns the cause of a fault reported by an engine, with the faulty rank and this rank's call. After a mismatch,
+// the text also has the faulty rank's call. If the faulty rank is unknown, the text names this rank and the engine's
+// reason.
 Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
                const CurrentCall &current, const RankInfo &self,
                const std::vector<RankInfo> &ranks);
-// Returns "recv of 4 float32 from rank 1 at train.py:17".
+// Returns a call for people, with its line if known: "recv of 4 float32 from rank 1 at train.py:17". Returns "the
+// making of the group" if there is no call.
 std::string told_as(const CurrentCall &current);
 
 // Message of a rank to the other ranks at its deadline.
@@ -49,24 +52,24 @@ struct Suspects {
     // Calls of other groups ahead of this call on devices, by rank; only if all ranks came.
     std::map<int32_t, std::string> held_up = {};
 };
-// Returns the cause for a passed deadline.
+// Returns the cause for a passed deadline, YOKE_E_TIMEOUT. The text names the suspects, or says that all ranks came.
 Cause cause_of(const CurrentCall &current, const Suspects &suspects,
                const std::vector<RankInfo> &ranks);
 // Returns the cause for a rank that released the group while others were in a call, or came to a call. `how` is its
 // ending(), or "".
 Cause cause_of(const CurrentCall &current, const RankInfo &left, const std::string &how);
-// Returns the cause for a rank that died or gave up the group. The rank that keeps the store is gone, so the real
-// case is unknown.
+// Returns the cause for an ended connection to rank `other`, after the end of `server`, the rank that keeps the
+// store. Without the store, this rank cannot know whether `other` died or gave up the group.
 Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left,
                const RankInfo &other);
-// Returns the cause for a rank that ended, missed its heartbeats, or left the group outside a call. `what` is "died:
-// its connection ended".
+// Returns the cause for a rank that ended, missed its heartbeats, or left the group outside a call. `what` is for
+// example "died: its connection ended".
 Cause cause_of(const RankInfo &lost, const std::string &what);
-// Returns why a rank did not get memory for peers.
+// Returns a text for people: this rank did not get `bytes` of memory that peers reach, with the engine's reason.
 std::string no_memory_text(const char *call, const RankInfo &self, uint64_t bytes,
                            const std::string &engine_text);
-// Returns the cause for this rank's own problem in a call: an interrupt, an error, or missing memory. An error of the
-// store names its ranks. For other errors, the cause names this rank.
+// Returns the cause for this rank's own problem in a call: an interrupt, an error, or missing memory. The text of a
+// YOKE_E_TIMEOUT or YOKE_E_COMM error stays, because it names its ranks. For other errors, the text names this rank.
 Cause cause_of(const std::exception_ptr &caught, const RankInfo &self, const char *call);
 
 }  // namespace yoke

@@ -22,7 +22,7 @@ struct Scope {
 };
 thread_local Scope scope;
 
-// Leaves a scope. Returns whether it was the outermost scope.
+// Leaves a scope. Returns whether it was the outermost scope. Raises YOKE_E_STATE if the thread has no scope.
 bool leave(const char *call)
 {
     if (scope.depth == 0)
@@ -51,7 +51,8 @@ std::exception_ptr dropped()
         Error(YOKE_E_CANCELLED, "the calls of this coalesce were dropped before they were issued"));
 }
 
-// Fails the works of calls that were not issued.
+// Ends the works of calls that were not issued with the group's failure. Does nothing for issued calls, whose works
+// report their own failures.
 void tell_works(const CallIssuer::Together &kept) noexcept
 {
     if (!kept.failure || kept.were_issued) return;

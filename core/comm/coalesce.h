@@ -11,17 +11,18 @@ namespace yoke {
 class Coalescing {
 public:
     static bool is_open() noexcept;
-    // Raises YOKE_E_STATE in an open scope. Calls with a result from other ranks need this check.
+    // Raises YOKE_E_STATE in an open scope. Calls that return a result from other ranks make this check.
     static void check_closed(const char *call);
     static void begin();
-    // Raises the first failure. If the wait is interrupted, all calls go on. Raises YOKE_E_STATE without a begin, or
-    // if the outermost scope ends after a drop.
+    // Ends the innermost scope. At the end of the outermost scope, issues all kept calls, waits for the blocking
+    // calls, and raises the first failure. If the wait is interrupted, all calls go on. Raises YOKE_E_STATE without a
+    // begin, or if the outermost scope ends after a drop.
     static void end(const char *call);
-    // Ends the innermost scope. All calls kept until the end of the outermost scope are dropped; their works end as
-    // cancelled.
+    // Ends the innermost scope after an error. Drops all calls kept so far, and all calls kept until the end of the
+    // outermost scope; their works end as cancelled. Raises YOKE_E_STATE without a begin.
     static void drop(const char *call);
 
-    // Adds a group's call to the open scope.
+    // Keeps a group's call for the end of the outermost scope.
     static void add(Ref<Group> group, IssuedCall issued);
 };
 

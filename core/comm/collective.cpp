@@ -132,7 +132,8 @@ void check_tensors(const Collective &call, RankOf at)
              call.name(), call.in->device->name.c_str(), call.out->device->name.c_str());
 }
 
-// Returns the elements of a single part.
+// Returns the number of elements in a rank's part of the tensor; without `has_parts`, of the whole tensor. Raises
+// YOKE_E_VALUE if the elements do not divide by the number of ranks.
 int64_t part_of(const Tensor &tensor, const char *argument, bool has_parts, const Collective &call,
                 RankOf at)
 {

@@ -15,11 +15,11 @@ namespace yoke {
 inline constexpr int32_t kSplitCall = YOKE_COMM_OP_COUNT, kEmptyCall = kSplitCall + 1,
                          kOpenCall = kEmptyCall + 1, kCallCount = kOpenCall + 1;
 
-// Returns the name in scripts, such as "all_reduce".
+// Returns the name of a call in scripts, such as "all_reduce"; "no collective" for an unknown number.
 const char *collective_name(int32_t op) noexcept;
-// Returns "sum"; "" for -1.
+// Returns the name of a reduction, such as "sum"; "" for -1 and unknown numbers.
 const char *reduction_name(int32_t reduction) noexcept;
-// Raises YOKE_E_VALUE with the known names.
+// Returns the number of the reduction with this name. Raises YOKE_E_VALUE with the known names for other names.
 int32_t read_reduction(const char *name, const char *call);
 
 // A call with the caller's tensors; tensors without a use on this rank are absent.
@@ -44,7 +44,7 @@ struct Collective {
     uint64_t bytes() const noexcept;  // all bytes read or written by this rank
 };
 
-// Replaces the caller's tensors by views: a leaf may move (move_leaf) while the call is under way.
+// Replaces the caller's tensors by views of the same memory: a leaf may move (move_leaf) while the call is under way.
 inline void hold_memory(Collective &call)
 {
     const bool is_one = call.in.get() == call.out.get();
@@ -58,7 +58,7 @@ inline uint32_t version_of(const Tensor &tensor) noexcept
     return tensor.present() ? tensor->storage->version.load(std::memory_order_relaxed) : 0;
 }
 
-// Returns the flags of a call with sums in this dtype. Raises YOKE_E_TYPE unless the dtype is float32 or YOKE_NONE.
+// Returns YOKE_COMM_IN_F32 for float32, and 0 for YOKE_NONE. Raises YOKE_E_TYPE for other dtypes.
 uint32_t flags_of_reduce_dtype(yoke_dtype reduce_dtype, const char *call);
 
 // Place of a rank in its group.
@@ -66,9 +66,9 @@ struct RankOf {
     int32_t rank, size;
 };
 
-// Fills in dtype and count. Raises YOKE_E_VALUE and YOKE_E_TYPE with argument, both values and the rank: for an
-// invalid root or peer; for missing tensors; for unlike dtypes or devices; for sizes that do not divide or agree; for
-// reductions that a dtype does not support.
+// Checks a call and sets its dtype and count. Raises YOKE_E_VALUE and YOKE_E_TYPE with argument, both values and the
+// rank: for an invalid root or peer; for missing or expanded tensors; for unlike dtypes or devices; for sizes that do
+// not divide or agree; for reductions that a dtype does not support.
 void check_collective(Collective &call, RankOf at);
 // Returns whether row-major `in` and `out` overlap in a way that engines refuse. Engines accept equal places, or a
 // tensor as this rank's own part of the other.
@@ -80,13 +80,15 @@ yoke_collective record_of(const Collective &call, const Tensor &in, const Tensor
                           int32_t rank);
 // Returns the signature of a checked call, which must be alike on all ranks; group and sequence are missing.
 yoke_comm_signature signature_of(const Collective &call);
-// Does the same for an internal call, by which ranks exchange `count` numbers.
+// Returns the signature of an internal call, by which ranks exchange `count` int64 numbers; group and sequence are
+// missing.
 yoke_comm_signature signature_of(int32_t called_as, int64_t count);
 
-// Returns "all_reduce of 5 float32, sum" or "broadcast of 5 int64, root 0". A recv has the signature of the send, so
-// the receiver passes the sender as `from`, for "recv of 5 int64 from rank 0".
+// Returns a call for people: "all_reduce of 5 float32, sum" or "broadcast of 5 int64, root 0". A recv has the
+// signature of the send, so the receiver passes the sender as `from`, for "recv of 5 int64 from rank 0".
 std::string describe(const yoke_comm_signature &signature, int32_t from = -1);
-// Returns the first difference of two signatures: "the dtype, float32 and int64".
+// Returns the first difference of two signatures: "the dtype" or "the number of elements"; "nothing" if they are
+// equal.
 std::string difference(const yoke_comm_signature &ours, const yoke_comm_signature &theirs);
 
 }  // namespace yoke

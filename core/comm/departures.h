@@ -19,14 +19,15 @@ public:
 
     // Returns the rank that keeps the store, or -1 if no rank of this group does.
     int32_t server() const noexcept { return server_; }
-    // Notes a goodbye message of the rank, or else its death. Rank -1 stands for the store of a rank outside this
-    // group.
+    // Notes that a rank has gone: with a goodbye message, or else by its death. Rank -1 stands for the store of a
+    // rank outside this group.
     void note_gone(int32_t rank, bool with_farewell) noexcept;
-    // Returns whether the rank left with a goodbye message; null if the rank is not known to have gone.
+    // Returns true if the rank left with a goodbye message, false if the rank died, and null if the rank is not known
+    // to have gone.
     std::optional<bool> has_gone(int32_t rank) const noexcept;
     // Returns how many ranks of this group have died.
     size_t count_dead() const noexcept;
-    // Waits until one of these ranks has gone, for the time `most`.
+    // Waits until any of these ranks has gone, at most for the time `most`.
     void await_any(std::initializer_list<int32_t> ranks, std::chrono::milliseconds most) const;
 
 private:

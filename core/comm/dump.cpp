@@ -109,7 +109,7 @@ ordered_json head_of(const Dump &dump)
 
 }  // namespace
 
-// Writes each record on a line of its own, so grep can read the file too.
+// Returns the dump as JSON, with each record on a line of its own, so grep can read the file too.
 std::string dump_text(const Dump &dump)
 {
     const auto text = [](const ordered_json &value) {

@@ -64,9 +64,9 @@ struct Dump {
 
 DumpedCall dumped(const CallRecord &record);
 
-// Raises YOKE_E_UNSUPPORTED in a build without nlohmann-json, as reading does.
+// Returns the dump as JSON. Raises YOKE_E_UNSUPPORTED in a build without nlohmann-json, as read_dump does.
 std::string dump_text(const Dump &dump);
-// Raises YOKE_E_VALUE if the text is no dump.
+// Returns the dump read from the text. Raises YOKE_E_VALUE if the text is no dump.
 Dump read_dump(std::string_view text);
 
 }  // namespace yoke

@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// Writes the dump; on failure, an existing file stays as it was.
+// Writes the dump to the file `path`. On failure raises the error, and an existing file stays as it was.
 void write_dump(const Dump &dump, const std::string &path);
 void log_no_dump(const std::exception &why) noexcept;
 
@@ -19,8 +19,8 @@ class FailureDump {
 public:
     FailureDump() = default;  // no dump is wanted
     FailureDump(const char *folder, Dump dump);
-    // Returns a future that is ready after the write, or after a logged failure; not valid if no dump is wanted. Call
-    // only once.
+    // Returns a future that is ready after the write, or after a logged failure. Returns an invalid future if no dump
+    // is wanted. Call only once.
     std::shared_future<void> written() const;
     void write() const noexcept;
 

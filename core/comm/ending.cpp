@@ -22,7 +22,7 @@ struct Ending {
 };
 Ending &the_ending = immortal<Ending>();
 
-// With the lock held.
+// Returns "its script raised ValueError: bad". The caller holds the lock.
 std::string as_raised()
 {
     return std::string("its script raised ") + the_ending.raised;

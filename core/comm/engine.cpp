@@ -133,7 +133,8 @@ void Engine::Together::end()
         raise(fault_, status, engine->name());
 }
 
-// Ends the scope. After a failed call no call is issued; group_end still runs, because the engine counts scopes.
+// Ends a scope that was not ended by end(), as after a failed call. Aborts the communicator, so no call of the scope
+// is issued. group_end still runs, because the engine counts scopes.
 Engine::Together::~Together()
 {
     if (!engine_) return;
@@ -159,7 +160,8 @@ void Engine::hang_up() noexcept
     if (table_.hang_up) table_.hang_up(comm_);
 }
 
-// Leaves the peers. An engine without hang_up would only report the abort as a failure.
+// Aborts the communicator and hangs up. Does nothing for an engine without hang_up, which would only report the abort
+// as a failure.
 void Engine::leave() noexcept
 {
     if (!table_.hang_up) return;

@@ -18,7 +18,7 @@ struct EngineFailure {
     std::string text;
 };
 
-// Returns an empty record of a fault.
+// Returns a fault record without a fault and without a rank.
 yoke_comm_fault no_fault() noexcept;
 
 struct EngineInit {
@@ -35,10 +35,12 @@ struct EngineInit {
 
 class Engine {
 public:
-    // Returns the engine with this name, "cpu" or a module's. Raises YOKE_E_VALUE with the known names, and
-    // YOKE_E_UNAVAILABLE with the reason if a module is missing.
+    // Returns the engine with this name: "cpu", also called "gloo", or a module's. Raises YOKE_E_VALUE with the known
+    // names, YOKE_E_UNAVAILABLE with the reason if a module cannot be used, and YOKE_E_UNSUPPORTED in a build without
+    // collectives.
     static const yoke_backend_comm &find(const std::string &name, const char *call);
-    // Returns the id that rank 0 makes for all ranks. This function and the functions below raise EngineFailure.
+    // Returns the id of a new communicator, which rank 0 makes for all ranks. This function and the functions below
+    // raise EngineFailure, unless they are noexcept.
     static std::string make_id(const yoke_backend_comm &table, double timeout_s);
 
     Engine(const yoke_backend_comm &table, const EngineInit &init);
@@ -63,18 +65,18 @@ public:
     };
     void call(yoke_collective record, Together &in);
     void abort() noexcept;
-    // Hangs up after an abort, if the engine supports it.
+    // Makes this rank look dead to its peers, after an abort. Does nothing if the engine does not support this.
     void hang_up() noexcept;
-    // Notifies the peers of this rank's departure, although tensors in the engine's memory keep the engine. No call
-    // may follow.
+    // Shows the peers that this rank has left, although tensors in the engine's memory keep the engine. No call may
+    // follow.
     void leave() noexcept;
     void *allocate(uint64_t bytes);
     void free(void *pointer, uint64_t bytes) noexcept;
-    // Returns memory of an ended communicator.
+    // Gives memory back to the engine after the communicator of the memory has ended.
     static void free_without(const yoke_backend_comm &table, void *pointer,
                              uint64_t bytes) noexcept;
     const yoke_backend_comm &table() const noexcept { return table_; }
-    // Returns the failure of an asynchronous engine by itself; null while there is no failure.
+    // Returns the failure that an asynchronous engine has found by itself; null if there is no failure.
     std::optional<EngineFailure> async_error() const;
     std::string describe() const;
 

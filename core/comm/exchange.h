@@ -9,13 +9,15 @@
 
 namespace yoke {
 
-// Returns the numbers of all ranks in order; all ranks give equally many.
+// Exchanges numbers with all ranks. Returns the numbers of all ranks, in the order of ranks. All ranks pass equally
+// many numbers.
 std::vector<int64_t> gathered(Group &group, const std::vector<int64_t> &mine, const char *call);
-// Returns the numbers of rank `root`; all ranks give equally many.
+// Returns the numbers of rank `root` on all ranks. All ranks pass equally many numbers.
 std::vector<int64_t> from_rank(Group &group, int32_t root, const std::vector<int64_t> &mine,
                                const char *call);
 
-// Packs a text in `length` numbers, and cuts a longer text. unpacked returns the text up to the first NUL.
+// Packs the bytes of a text in `length` numbers, and cuts a longer text. `unpacked` returns the text up to the first
+// NUL.
 std::vector<int64_t> packed(const std::string &text, size_t length);
 std::string unpacked(const int64_t *numbers, size_t length);
 

@@ -22,7 +22,8 @@ void Failure::fail(const Cause &mine, double timeout_s) noexcept
     if (!is_failed()) fail_with(keys_.agree(mine, timeout_s));
 }
 
-// Fails the group. The launcher gets the report before any call raises, and may end the process.
+// Fails the group: keeps the cause, ends the engine's calls and the views of the store, and writes the dump. Does
+// nothing in a failed group. The launcher gets the report before any call raises, and may end the process.
 void Failure::fail_with(const Cause &cause) noexcept
 {
     if (is_failed()) return;
@@ -100,7 +101,8 @@ void Failure::fail_alone(const char *call, const Cause &mine)
     __builtin_unreachable();  // fail has left a cause
 }
 
-// Checks the store. A group that goes on without its store cannot run calls that need the store.
+// Raises if the store has gone with the rank that keeps it. A group that goes on without its store cannot run calls
+// that need the store.
 void Failure::check_table(const char *call)
 {
     constexpr std::chrono::milliseconds kToBeHeard{1000};
@@ -208,8 +210,8 @@ void Failure::remove_view(const std::shared_ptr<Store> &view) noexcept
     std::erase_if(views_, [&](const View &each) { return each.store.lock() == view; });
 }
 
-// Notes a departed rank. A view added meanwhile either ends with this rank, or its caller knows that the rank is
-// dead.
+// Notes a departed rank, and ends the views that end with a rank if the rank died. A view added meanwhile either ends
+// with this rank, or its caller knows that the rank is dead.
 void Failure::note_gone(int32_t rank, bool with_farewell) noexcept
 {
     const std::lock_guard lock(mutex_);

@@ -33,22 +33,26 @@ public:
     // Publishes this rank's cause, and fails the group with the standing cause of all ranks. `timeout_s`: for the
     // answer of the store. Does nothing in a failed group.
     void fail(const Cause &mine, double timeout_s = 1) noexcept;
-    // Fails the group with a standing cause.
+    // Fails the group with a cause that stands for all ranks. Does nothing in a failed group.
     void fail_with(const Cause &cause) noexcept;
     // Raises the cause if the group has failed. If the cause names no call yet, it gets `call`. No device reports the
     // failure after this. The process may end once the caller knows the cause, so this function waits until the dump
     // is written.
     void raise_if_failed(const char *call);
-    // Raises the cause amid a running call. If no thread waits for the call, its device reports the failure.
+    // Raises the cause amid a running call, if the group has failed. Unlike raise_if_failed, does not silence the
+    // devices: if no thread waits for the call, the script learns of the failure from the call's device.
     void raise_amid(const char *call);
-    // Stops reports of the failure by devices: the script knows the failure, or has ended the group itself.
+    // Stops reports of the failure by devices in a failed group: the script knows the failure, or has ended the group
+    // itself.
     void silence_devices() noexcept;
-    // Waits at most a second for a cause about to arrive. Raises the cause; returns if no cause arrives.
+    // Waits at most a second for a cause about to arrive. Raises the cause as raise_if_failed does; returns if no
+    // cause arrives.
     void await(const char *call);
-    // Fails with a problem of this rank alone, while others wait, and raises the standing cause.
+    // Fails the group with a problem of this rank alone, while others wait, and raises the standing cause.
     [[noreturn]] void fail_alone(const char *call, const Cause &mine);
-    // Raises the cause if the store has gone with the rank that keeps it. If the keeping rank is outside the group,
-    // raises YOKE_E_COMM, and the group goes on. Returns if the store is there, or is only slow.
+    // Checks whether the store has gone with the rank that keeps it. If the keeping rank is in the group, waits for
+    // the cause as `await` does. If the keeping rank is outside the group, raises YOKE_E_COMM, and the group goes on.
+    // Returns if the store is there, or is only slow.
     void check_table(const char *call);
 
     // Returns the cause, or null if the group has not failed. The text names the first call that raised the cause.
@@ -58,14 +62,15 @@ public:
     void note_told() noexcept;
     // Returns whether this rank knew the cause before the node with this number was recorded.
     bool was_told_before(uint64_t sequence) const noexcept;
-    // Waits until the dump for YOKE_COMM_DUMP is written.
+    // Waits until the failure's dump for YOKE_COMM_DUMP is written. Returns at once if no dump is wanted.
     void await_dump() const noexcept;
     // Writes a dump of a group that has not failed, if YOKE_COMM_DUMP asks for dumps.
     void dump_of(const Cause &cause) const noexcept;
 
-    // Notes the engine, whose calls end when the group fails; in a failed group they end at once.
+    // Notes the host engine, whose calls end when the group fails. In a failed group, the calls end at once.
     void attach(const std::shared_ptr<Engine> &engine);
-    // Does the same for the engine of a device.
+    // Notes the engine of a device. When the group fails, this engine gets the cause, and its calls end. In a failed
+    // group, both happen at once.
     void attach(const std::shared_ptr<DeviceEngine> &engine);
     bool is_made() const noexcept;
     std::shared_ptr<Engine> engine() const noexcept;  // null before
@@ -74,7 +79,8 @@ public:
     // then.
     size_t add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank, const char *call);
     void remove_view(const std::shared_ptr<Store> &view) noexcept;
-    // Notes a departed rank, as in Departures. If the rank died, views with `ends_with_a_rank` end.
+    // Notes that a rank has left with a goodbye message, or else has died. If the rank died, views with
+    // `ends_with_a_rank` end.
     void note_gone(int32_t rank, bool with_farewell) noexcept;
 
     const std::shared_ptr<FailuresOfDevices> &devices() const noexcept { return devices_; }

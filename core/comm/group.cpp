@@ -111,7 +111,8 @@ void Group::end_lingering() noexcept
     note_lingering_ended();
 }
 
-// Publishes this rank's departure before the other ranks see its connections end. In a failed group no rank asks.
+// Publishes this rank's departure, once, before the other ranks see its connections end. Does nothing in a failed
+// group, where no rank asks, or if the group was never made.
 void Group::say_left() noexcept
 {
     if (size() == 1 || !failure_.is_made() || is_failed() || has_said_left_.exchange(true)) return;
@@ -139,8 +140,8 @@ void Group::abort(const std::string &reason)
 
 // ---- Its calls --------------------------------------------------------------------------------------------------
 
-// Publishes a refused call, for which the other ranks wait. In a failed group, the other ranks wait only for a
-// shrink.
+// Publishes a refused call, for which the other ranks wait. In a failed group, publishes only a refused shrink,
+// because the other ranks wait only for a shrink.
 void Group::note_refused(const char *why, Refused what) noexcept
 {
     if (!is_here() || size() == 1 || (is_failed() && what != Refused::kShrink)) return;
@@ -291,7 +292,8 @@ std::vector<CallRecord> Group::records() const
     return calls_.records();
 }
 
-// Returns a dump. `failing` is the cause with which the group is about to fail.
+// Returns a dump of the group: ranks, last calls and cause. `failing` is the cause with which the group is about to
+// fail, or null.
 Dump Group::look(const Cause *failing) const
 {
     Dump dump;

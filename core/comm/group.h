@@ -35,7 +35,8 @@ namespace yoke {
 
 class Group final : public RefCounted, private CallQueue::Owner, private Flights::Listener {
 public:
-    // Makes a group; all members call the function alike. Raises a failure alike on all ranks.
+    // Makes a group and connects this rank to the other ranks, until the deadline. All members call the function
+    // alike. Raises a failure alike on all ranks.
     static Ref<Group> make(const Members &members, const GroupOptions &options, Deadline deadline,
                            const char *call);
 
@@ -45,33 +46,36 @@ public:
     const std::vector<RankInfo> &ranks() const noexcept { return members_.ranks; }
     uint64_t number() const noexcept { return members_.number; }  // unique among groups
     std::string describe() const;
-    // Returns false in a forked child of the process that made the group.
+    // Returns whether this process made the group; false in a forked child.
     bool is_here() const noexcept { return issuer_.is_here(); }
     bool is_failed() const noexcept { return failure_.is_failed(); }
 
-    // Checks a call and runs it. A blocking call has ended after the return, and the result is null. Raises
-    // YOKE_E_VALUE and _TYPE for invalid arguments, published as by note_refused; else the group's cause.
+    // Checks a call and issues it, or keeps it in an open coalesce. Returns the work of an asynchronous call. An
+    // issued blocking call returns null when the call is done, or when a device has the call ahead of the current
+    // stream. Raises YOKE_E_VALUE and YOKE_E_TYPE for invalid arguments, published as by note_refused; else the
+    // group's cause.
     Ref<Work> run(Collective call, bool is_async);
     CallIssuer &issuer() noexcept { return issuer_; }
-    // Waits for all ranks. Raises a list of the ranks missing after `seconds`, or at once, as YOKE_E_COMM, of dead
-    // ranks. The group stays as it is. The next barrier is again for all ranks, whether or not they came to this
-    // barrier.
+    // Waits at most `seconds` for all ranks. Raises YOKE_E_TIMEOUT with the ranks missing then, or at once
+    // YOKE_E_COMM with the dead ranks. The group does not fail. The next barrier is again for all ranks, whether or
+    // not they came to this barrier.
     void monitored_barrier(double seconds);
     // Returns the group of the ranks with the same color, in the order of their keys, then of their ranks; null for a
     // negative color. All ranks call the function.
     Ref<Group> split(int32_t color, int64_t key);
-    // Returns the group of the ranks that call this within `seconds`, in their order, even without rank 0. This group
-    // ends for all ranks. Raises YOKE_E_COMM on a rank that comes after the others have gone on, and YOKE_E_STATE
-    // after an earlier shrink.
+    // Returns a new group of the ranks that call this within `seconds`, in the order of their ranks, even without
+    // rank 0. This group ends for all ranks. Raises YOKE_E_COMM on a rank that comes after the others have gone on,
+    // and YOKE_E_STATE after an earlier shrink.
     Ref<Group> shrink(double seconds);
     // Returns a tensor in memory that peers reach without a copy; all ranks call the function alike. If the host
-    // engine serves the device, the memory is the allocator's.
+    // engine serves a device, the tensor is an ordinary tensor of the device's allocator. Raises YOKE_E_OOM on all
+    // ranks if memory is missing on a rank.
     Tensor empty(IntList shape, yoke_dtype dtype, Device &device);
-    // Fails the group with `reason` as the cause on all ranks. Returns at once.
+    // Fails the group: all ranks raise YOKE_E_CANCELLED with this rank and `reason`. Does not wait for other ranks.
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Returns this rank's issued calls on devices.
     const Flights &flights() const noexcept { return *flights_; }
-    // Raises the failure of the group.
+    // Raises YOKE_E_FORKED in a forked child, and the cause of a failed group.
     void check_running(const char *call) { issuer_.check_running(call); }
     // Returns whether this rank knew of the failure when the node with this number was recorded. A rank knows if a
     // call raised the failure, or if the rank called abort.
@@ -82,7 +86,8 @@ public:
     // Publishes why this rank's next call was refused. Ranks that wait for the call in vain report the reason at
     // their deadline.
     void note_refused(const char *why, Refused what = Refused::kCollective) noexcept;
-    // Takes a step before a call, and notes the refusal if the step raises.
+    // Runs a step before a call and returns its result. If the step raises an Error, publishes the refusal as
+    // note_refused does, and raises the error.
     template <class Step>
     auto or_refuse(Step &&step, Refused what = Refused::kCollective)
     {
@@ -93,18 +98,18 @@ public:
             throw;
         }
     }
-    // Returns the last calls, the newest last.
+    // Returns the records of the last calls, the newest last. Raises YOKE_E_FORKED in a forked child.
     std::vector<CallRecord> records() const;
-    // Writes the facts of core/comm/dump.h; on failure, an existing file stays as it was. May be called while a call
-    // hangs, and for a failed group.
+    // Writes a dump (core/comm/dump.h) to the file `path`; on failure, an existing file stays as it was. May be
+    // called while a call hangs, and for a failed group.
     void dump(const std::string &path) const;
 
     // Returns the reducers of gradients over the group (reducer.h). Raises YOKE_E_FORKED in a forked child.
     ReducerList &reducers();
     Backwards &backwards() noexcept { return backwards_; }
 
-    // Serves living_groups.h at the end of the process. If the script ended by an error, fails the group, so its
-    // calls end and the other ranks learn the reason. Returns whether calls are queued or running.
+    // Ends this group's calls at the end of the process, for living_groups.h. If the script ended by an error, fails
+    // the group, so its calls end and the other ranks learn the reason. Returns whether calls are queued or running.
     bool end_pending() noexcept;
     bool is_lingering() const noexcept { return calls_.is_lingering(); }
     void leave() noexcept;
@@ -115,8 +120,8 @@ public:
 private:
     Group(const Members &members, const GroupOptions &options);
     ~Group() override;
-    // Destroys the group, but not in a forked child: there, locks and waiters are as in the parent's threads, which
-    // the child does not have.
+    // Destroys the group, or lets it linger until its calls are done. Does nothing in a forked child: there, locks
+    // and waiters are as in the parent's threads, which the child does not have.
     void destroy() noexcept override;
     void end_lingering() noexcept override;
     void note_landed() noexcept override { calls_.wake(); }
@@ -127,8 +132,8 @@ private:
 
     Tensor empty_on_host(IntList shape, yoke_dtype dtype);
     Tensor empty_on_device(IntList shape, yoke_dtype dtype, Device &device);
-    // Takes a step shared by all ranks. If an interrupt or missing memory ends the step here, the other ranks cannot
-    // finish it, so the group fails.
+    // Runs a step shared by all ranks and returns its result. If an interrupt or missing memory ends the step here,
+    // the other ranks cannot finish it. So the group fails, and the cause is raised.
     template <class Step>
     auto or_fail(const char *call, Step &&step)
     {

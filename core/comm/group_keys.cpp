@@ -167,7 +167,8 @@ std::optional<std::string> GroupKeys::how_it_left(int32_t rank) const
     return members_.store->try_get(key_of(kLeft, rank), soon());
 }
 
-// Asks first whether any rank has left, and asks for single ranks only after that.
+// Returns the first of these ranks that has published its departure, or -1. Asks for single ranks only if any rank
+// has left.
 int32_t GroupKeys::find_left(std::span<const int32_t> ranks) const
 {
     const Deadline deadline = soon();

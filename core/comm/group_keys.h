@@ -37,8 +37,8 @@ public:
     // Time for a question to the store, or for several related questions.
     static constexpr std::chrono::milliseconds kSoon{100};
     static Deadline soon() { return Deadline::after(std::chrono::duration<double>(kSoon).count()); }
-    // Takes a step of questions to the store. If the step raises, logs `what` and the reason, and returns false. A
-    // null `what` logs no line.
+    // Runs a step of questions to the store. Returns true if the step does not raise. Else logs `what` and the
+    // reason, and returns false. A null `what` logs no line.
     template <class Step>
     static bool attempt(const char *what, Step &&step) noexcept
     try {
@@ -52,50 +52,57 @@ public:
     // Publishes this rank's cause. Returns the standing cause: the first published cause, or `mine` if the store does
     // not answer in time.
     Cause agree(Cause mine, double timeout_s) const noexcept;
-    // Does the same over another store, for a group not yet made.
+    // Publishes a cause in the store of a group not yet made. Returns the standing cause: the first published cause,
+    // or `mine` if the store does not answer within a second.
     static Cause agree_in(Store &store, const Cause &mine) noexcept;
     // Publishes a cause without a wait for the standing cause, since the watch thread must not wait. Returns false on
-    // failure.
+    // failure, or if no `listen` waits for a cause.
     bool offer(const Cause &cause) const noexcept;
-    // Calls `hear` with a cause published by any rank, as Store::when_set does.
+    // Calls `hear` once with the cause published first by any rank, at once or when the cause arrives.
+    // Store::when_set says in which thread.
     void listen(std::function<void(const Cause &)> hear);
     void stop_listening() noexcept;
-    // Returns whether the store is out of reach for ever. A store without an answer in time may be only slow.
+    // Asks the store, and returns true if the connection has ended, so the store is out of reach for ever. Returns
+    // false for a store without an answer in time, which may be only slow.
     bool is_out_of_reach() const;
 
-    // Publishes this rank's refused next call, and the reason. `number`: of the call; 0 if the call has no number.
+    // Publishes that this rank's next call was refused, and why. `number` is the call's number, or 0 if the call has
+    // no number.
     void note_refused(Refused what, uint64_t number, const char *why) noexcept;
     void forget_refused(Refused what) noexcept;
     // Returns why the rank's call with this number was refused; "" if unknown. Raises the store's errors.
     std::string refusal_of(int32_t rank, Refused what, uint64_t number, Deadline deadline) const;
-    // Does the same for several ranks. If the store does not answer, the other texts are "".
+    // Returns why the calls with this number of several ranks were refused, in the order of `ranks`; "" if unknown.
+    // If the store does not answer, the remaining texts are "".
     std::vector<std::string> refusals_of(const std::vector<int32_t> &ranks, Refused what,
                                          uint64_t number) const;
 
-    // Publishes this rank's message of a missed rank. Returns the messages of all ranks, by rank. Raises the store's
-    // errors.
+    // Publishes this rank's message of a missed rank, and waits a short time for the other ranks' messages. Returns
+    // the published messages, by rank. Raises the store's errors.
     std::map<int32_t, Missing> exchange_missing(const Missing &mine) const;
 
-    // Publishes this rank's release of the group, and the ending of its process. The last rank removes the remaining
+    // Publishes that this rank has left the group, and how its process ended. The last rank removes the remaining
     // keys.
     void say_left(const std::string &how) noexcept;
-    // Returns the ending of a departed rank's process; null if the rank published no ending.
+    // Returns how a departed rank's process ended; null if the rank published no departure. Raises the store's
+    // errors.
     std::optional<std::string> how_it_left(int32_t rank) const;
-    // Returns the first departed rank of these, or -1.
+    // Returns the first of these ranks that has published its departure, or -1. Raises the store's errors.
     int32_t find_left(std::span<const int32_t> ranks) const;
 
-    // Returns a text of each rank, in the order of ranks; all ranks make the same calls. Raises YOKE_E_TIMEOUT with
-    // the missing ranks.
+    // Publishes `mine` and waits for the other ranks. Returns the texts of all ranks, in the order of ranks. All
+    // ranks make the same calls. Raises YOKE_E_TIMEOUT with the missing ranks.
     std::vector<std::string> gather(const std::string &mine, Deadline deadline, const char *call);
     // Notes that this rank's part of the group is made. The last rank removes the keys of the making. Keys out of
     // reach stay until the job ends.
     void note_made() noexcept;
-    // Returns whether a rank still makes its part, or could not; false if unknown.
+    // Returns whether some ranks have made their part of the group and others have not; false if unknown.
     bool is_half_made() const noexcept;
 
-    // Describes the rank that keeps the store, for people.
+    // Returns a text for people about the rank that keeps the store, or the store's address if no rank of this group
+    // does.
     std::string describe_server() const;
-    // Raises YOKE_E_TIMEOUT: `missing` is a list of ranks for people.
+    // Raises YOKE_E_TIMEOUT with a list of missing ranks for people, and the time of the deadline.
     [[noreturn]] static void raise_missing(const char *call, const std::string &missing,
                                            Deadline deadline);
 

@@ -67,7 +67,7 @@ bool InUse::Writing::is_amid(const Storage &storage) noexcept
 
 namespace {
 
-// Waits until no call writes another part of the storage.
+// Waits until no Writing of the storage is open. The lock is open during the wait.
 void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
 {
     if (!registry.writing) [[likely]]
@@ -79,7 +79,8 @@ void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
 
 }  // namespace
 
-// Adjusts the known version of calls on other parts of the storage, and of calls behind this call.
+// Increases the known version of calls on other parts of the storage, and of later calls with the same `order`. So
+// these calls do not take this call's write for a foreign write.
 void InUse::carry(const Storage &storage, const Footprint &footprint, const void *order,
                   uint32_t before) noexcept
 {
@@ -128,8 +129,8 @@ void InUse::note_own_write() noexcept
     if (result.storage) entry.own_writer = result.storage->last_writer();
 }
 
-// Returns whether the storage has its known version. If another call is writing elsewhere in the storage, waits
-// first.
+// Returns whether the storage still has the version that the call knows; true without a storage. If the version
+// differs, waits until no other call is writing, and looks again.
 bool InUse::is_untouched(const Entry::Use &use)
 {
     const auto is_as_known = [&] {

@@ -29,13 +29,15 @@ public:
     InUse(const InUse &) = delete;
     InUse &operator=(const InUse &) = delete;
 
-    // Raises YOKE_E_STATE if a tensor was written since. The tensors must still live.
+    // Raises YOKE_E_STATE if another writer has written a tensor since, and names the writer. The tensors must still
+    // live.
     void check(const char *call) const;
 
-    // Ends a call of this order, after a check. The call has written the tensor.
+    // Ends the watch of a call that has written the tensor, after a check. Increases the tensor's version, also for
+    // calls that may ignore this write.
     void end_written(const yoke_tensor &tensor, const void *order, const char *call) noexcept;
 
-    // Notes the last writer of the result, just before the call's own write replaces the name.
+    // Keeps the name of the result's last writer for `check`, just before the call's own write replaces the name.
     void note_former_writer() noexcept;
     // Notes that the call has written its result, once, in the scope of a Writing. From now on `check` looks only at
     // the result. The expected version is the version of the last check plus 1. So a foreign write between this check
@@ -50,7 +52,7 @@ public:
         ~Writing();
         Writing(const Writing &) = delete;
         Writing &operator=(const Writing &) = delete;
-        // With the lock held.
+        // Returns whether a Writing of the storage is open. The caller holds the lock.
         static bool is_amid(const Storage &storage) noexcept;
 
     private:

@@ -31,14 +31,15 @@ struct Default {
 };
 Default &the_default = immortal<Default>();
 
-// Returns the build of a rank. Ranks of two builds may not understand each other's calls.
+// Returns Yoke's version and the hash of its ops. Ranks of two builds may not understand each other's calls, so ranks
+// compare this text.
 std::string build_of_ranks()
 {
     return format("Yoke %d.%d.%d, ops %016llx", YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR,
                   YOKE_VERSION_PATCH, static_cast<unsigned long long>(YOKE_OP_TABLE_HASH));
 }
 
-// Returns "cuda: NVIDIA H200, driver 580.65.06".
+// Returns the current device and its driver: "cuda: NVIDIA H200, driver 580.65.06"; the kind alone for a host device.
 std::string device_of_rank()
 {
     const Device &device = current_device();
@@ -61,8 +62,8 @@ bool is_default_held_up(Deadline deadline)
 
 constexpr double kSoon = 0.15;  // seconds
 
-// Returns how long the store is kept for ranks that have not left: the remaining time of hanging calls when the
-// groups begin to end.
+// Returns how many seconds the store is kept for ranks that have not left: the remaining time of hanging calls at the
+// first question, at least 0.15 s.
 double farewell_s()
 {
     static const double seconds = std::max(kSoon, deadline_of_exit().remaining_s());
@@ -80,20 +81,22 @@ bool leave_groups()
 
 namespace {
 
-// Leaves all groups. If ranks did not come to calls on devices, the store is kept only for a short time.
+// Leaves all groups, then all rendezvous. If ranks did not come to calls on devices, the store is kept only for a
+// short time.
 void leave_all()
 {
     leave_all_rendezvous(leave_groups() ? farewell_s() : kSoon);
 }
 
-// Registers at the first try of init, so later errors of the script count as this rank's.
+// Registers leave_all for the exit of the process, once. The first try of init calls this, so later errors of the
+// script count as this rank's.
 void leave_all_at_exit()
 {
     static std::once_flag registered;
     std::call_once(registered, [] { leave_at_exit(leave_all); });
 }
 
-// Returns whether the default group has failed; null if there is no default group.
+// Returns whether the default group has failed; null if this process has no default group.
 std::optional<bool> has_default_failed()
 {
     const std::lock_guard lock(the_default.mutex);
@@ -101,7 +104,9 @@ std::optional<bool> has_default_failed()
     return the_default.group->is_failed();
 }
 
-// Returns whether the variables still name the same job. Changed variables mean another job.
+// Returns whether variables and arguments still name the job of the last rendezvous. If they name another job, gives
+// up a rendezvous whose group has failed or misses ranks, and returns false. Raises YOKE_E_STATE if the default group
+// is still healthy.
 bool is_still_meant(const JobRendezvous &last, const char *call)
 {
     const std::string now =
@@ -142,8 +147,8 @@ JobRendezvous new_rendezvous(const InitOptions &options, Deadline deadline)
     return made;
 }
 
-// Returns a group of the same rendezvous, at once. Returns null if ranks have gone, so the ranks need a new
-// rendezvous. A rank that gave up before this rank came, or while it waits, has gone on to the next rendezvous.
+// Returns a new group over the last rendezvous. Returns null if ranks have gone, so the ranks need a new rendezvous.
+// A rank that gave up before this rank came, or while this rank waits, has gone on to the next rendezvous.
 Ref<Group> group_where_met(const JobRendezvous &last, const GroupOptions &how, Deadline deadline,
                            const char *call)
 {
@@ -161,7 +166,8 @@ Ref<Group> group_where_met(const JobRendezvous &last, const GroupOptions &how, D
     return nullptr;
 }
 
-// Logs how the ranks reach each other.
+// Logs how the ranks of the group reach each other, where the rank's number comes from, and variables of other
+// libraries.
 void log_how(const Group &group, const Rendezvous &met)
 {
     log(LogLevel::kInfo, "comm.init: %s; the rank was told by %s", group.describe().c_str(),
@@ -171,15 +177,16 @@ void log_how(const Group &group, const Rendezvous &met)
             each.says.c_str());
 }
 
-// Leaves the groups before the module ends MPI, because MPI's end waits for ranks that may wait for this rank. Exit
-// handlers run in reverse order of their registration.
+// Registers, once, an exit handler that leaves the groups before the module ends MPI, because MPI's end waits for
+// ranks that may wait for this rank. Exit handlers run in reverse order of their registration.
 void leave_groups_before_mpi()
 {
     static std::once_flag registered;
     std::call_once(registered, [] { leave_at_exit([] { (void)leave_groups(); }); });
 }
 
-// Returns null if another thread made a rendezvous meanwhile, perhaps for this call too.
+// Returns a group over the known rendezvous, or over a new rendezvous. Returns null if another thread made a
+// rendezvous meanwhile, perhaps for this call too; the caller then tries again.
 Ref<Group> met_group(const InitOptions &options, const GroupOptions &how, Deadline deadline,
                      const char *call)
 {
@@ -218,7 +225,8 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     return group;
 }
 
-// Raises the error with the name of the call. Errors of a store's files and of settings do not name the call.
+// Reports the error to the launcher, and raises it with the name of the call in front. Errors of a store's files and
+// of settings do not name the call.
 [[noreturn]] void fail_init(const Error &error, const char *call)
 {
     const std::string text =

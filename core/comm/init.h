@@ -17,16 +17,18 @@ struct InitOptions {
     HostStore *host_store = nullptr;  // way to rank 0; borrowed for the call
 };
 
-// Returns the group of all ranks that the launcher names. It becomes the default group, if there is no default group
-// yet. Raises as meet() does.
+// Makes and returns the group of all ranks that the launcher names. The group becomes the default group, unless this
+// process has a default group that has not failed. Raises as meet() does.
 Ref<Group> init_group(const InitOptions &options, const char *call);
 
-// Calls Group::shrink. If the default group was shrunk, the new group becomes the default group.
+// Calls Group::shrink and returns the new group. If the default group was shrunk, the new group becomes the default
+// group.
 Ref<Group> shrink_group(Group &group, double seconds);
 
-// Raises YOKE_E_STATE if there is no default group.
+// Returns the default group. Raises YOKE_E_STATE if there is no default group.
 Ref<Group> default_group(const char *call);
-// Returns null without a default group, or if the group has no other rank on this machine.
+// Returns this rank's number on its machine, from the default group. Returns null without a default group, or if the
+// group has no other rank on this machine.
 std::optional<int32_t> local_rank_in_default_group();
 void finalize_groups() noexcept;
 // Leaves all groups, at the end of the process. Returns false if calls on devices wait for missing ranks; the groups

@@ -8,7 +8,8 @@
 
 namespace yoke {
 
-// Keeps the memory, and logs its size; does nothing for memory without bytes. `whose`: "the engine cpu", "cuda:0".
+// Keeps the memory for the life of the process, and logs a warning with its size; does nothing for memory without
+// bytes. `whose`: "the engine cpu", "cuda:0".
 void keep_for_good(std::vector<Ref<Storage>> storages, const char *whose);
 
 }  // namespace yoke

@@ -11,10 +11,10 @@ namespace yoke {
 class Group;
 struct GroupLink;
 
-// Makes a group known to leave_living_groups.
+// Adds a group to the groups that leave_living_groups leaves.
 void note_living(const std::shared_ptr<GroupLink> &link, Group &group);
-// Returns the deadline for calls that may hang at the end of the process: 5 s from the first question. A module's own
-// end may ask first.
+// Returns the deadline for calls that may hang at the end of the process: 5 s after the first call of this function.
+// A module's own end may ask first.
 Deadline deadline_of_exit() noexcept;
 // Leaves all groups, at the end of the process. Their calls end first. Calls on devices, and calls of a group with a
 // holder, have time until deadline_of_exit. Other calls of a lingering group have as long as they take. Returns false
@@ -23,11 +23,12 @@ bool leave_living_groups() noexcept;
 // Returns whether a group was left behind. Then no communicator may be ended, because its end would wait for the same
 // missing ranks.
 bool has_left_groups_behind() noexcept;
-// Waits for calls on a device. Returns whether they still wait for other ranks at the deadline.
+// Waits for the group's calls on a device, at most until the deadline. Returns whether calls still wait for other
+// ranks then.
 bool is_held_up(Group &group, Deadline deadline) noexcept;
 
-// Notes a lingering group, and its end. A lingering group lives on in its own thread without a holder; the end of the
-// process waits for the group.
+// Counts a lingering group; note_lingering_ended counts its end. A lingering group lives on in its own thread without
+// a holder; the end of the process waits for the group.
 void note_lingering() noexcept;
 void note_lingering_ended() noexcept;
 

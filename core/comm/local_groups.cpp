@@ -19,8 +19,8 @@ namespace yoke {
 
 namespace {
 
-// Makes the groups of all ranks at once, each in its own thread, rank 0 in the caller's. `devices`: a device per
-// rank, or empty.
+// Makes the groups of all ranks at once, each in its own thread, rank 0 in the caller's. Raises YOKE_E_OOM if the
+// system gives no thread. `devices`: a device per rank, or empty.
 std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions &how,
                                      const std::vector<Device *> &devices, const char *call)
 {
@@ -62,7 +62,7 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
     return groups;
 }
 
-// Returns members that are threads of this process.
+// Returns the members of a new group whose ranks are threads of this process, with a store in the process's memory.
 Members members_here(int32_t size)
 {
     Members members;

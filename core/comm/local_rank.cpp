@@ -14,7 +14,7 @@ namespace yoke {
 
 namespace {
 
-// Returns the launchers of this process.
+// Returns the launchers of this process, without launchers that only started another launcher.
 std::vector<LauncherSource> own_launchers()
 {
     std::vector<LauncherSource> all = launchers(process_variable, process_launcher);
@@ -22,7 +22,8 @@ std::vector<LauncherSource> own_launchers()
     return all;
 }
 
-// Returns null unless the variables make this process a rank among several on the machine.
+// Returns this process's number on its machine from the launchers' variables. Returns null unless the variables make
+// this process a rank among several on the machine.
 Said<int32_t> said_local_rank()
 {
     const std::vector<LauncherSource> all = own_launchers();
@@ -32,7 +33,7 @@ Said<int32_t> said_local_rank()
     return first_said(all, &LauncherSource::local_rank);
 }
 
-// Returns the job named by the variables of a process; null if the variables name no job.
+// Returns the job named by the variables of a process; null if the variables name no job, or are invalid.
 std::optional<Environment> job_of(const Lookup &variable)
 try {
     return read_environment({}, variable, [](auto &, auto &) { return std::nullopt; });

@@ -29,19 +29,21 @@ struct Made {
     ShrinkPorts ports;  // ports for a shrink, if ranks are processes
 };
 
-// Makes an engine, connected to the engines of the other ranks, and gives it to `failure`. If a rank cannot make its
-// part, the rank closes its connections and publishes the cause, which all ranks raise.
+// Makes the host engine of a group, connected to the engines of the other ranks, and gives it to `failure`. Also
+// chooses the engine for devices. If a rank cannot make its part, the rank closes its connections and publishes the
+// cause, which all ranks raise.
 Made make_engine(const Members &members, const GroupOptions &options, GroupKeys &keys,
                  Failure &failure, Deadline deadline, const char *call);
 
-// Returns the time for an answer of an engine's library, while the other ranks wait for this rank for `seconds`. The
-// other ranks wait longer than the library, so they can receive the reason.
+// Returns half of `seconds`: the time for an answer of an engine's library, while the other ranks wait for this rank
+// for `seconds`. The other ranks wait longer than the library, so they can receive the reason.
 inline double library_time_s(double seconds)
 {
     return seconds / 2;
 }
 
-// Makes an engine. If an interrupt of the host program ends the wait for the ranks, raises the interrupt.
+// Makes an engine, connected to the other ranks. On failure raises EngineFailure, or the interrupt if the host
+// program has interrupted the wait.
 std::shared_ptr<Engine> connect(const yoke_backend_comm &table, const EngineInit &init);
 
 }  // namespace yoke

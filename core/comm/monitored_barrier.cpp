@@ -49,7 +49,8 @@ void MonitoredBarrier::wait(Deadline deadline)
     }
 }
 
-// Opens a view, which ends when the group fails, and when another rank's death is reported.
+// Opens a view of the store, which ends when the group fails, and when another rank's death is reported. Returns the
+// view and the number of ranks dead before.
 MonitoredBarrier::View MonitoredBarrier::open()
 {
     std::shared_ptr<Store> keys = barriers_.view();
@@ -58,7 +59,7 @@ MonitoredBarrier::View MonitoredBarrier::open()
     return {std::move(keys), dead};
 }
 
-// Returns the ranks missing at the end of the try.
+// Waits for the end of the try. Returns the ranks missing at the end; an empty list if all ranks joined.
 std::vector<int32_t> MonitoredBarrier::end_of(uint64_t number, Deadline deadline)
 {
     bool has_come = false;
@@ -68,7 +69,9 @@ std::vector<int32_t> MonitoredBarrier::end_of(uint64_t number, Deadline deadline
     }
 }
 
-// Returns null if another rank has died meanwhile, because the dead rank may have joined before.
+// Joins the try at the first call, waits for the end, and returns the missing ranks. At the deadline, gives up the
+// try. Raises YOKE_E_COMM if dead ranks never joined. Returns null if another rank dies during the wait, because the
+// dead rank may have joined before; the caller then waits again.
 std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, bool &has_come,
                                                             Deadline deadline)
 {
@@ -95,8 +98,8 @@ std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, boo
          absent.c_str());
 }
 
-// Returns the missing ranks, unless another rank has ended the try first: a rank at its deadline, or the last joined
-// rank.
+// Ends the try without the missing ranks. Returns the missing ranks, as published by the first rank that ended the
+// try; returns no ranks if the last rank has joined meanwhile. Raises YOKE_E_TIMEOUT if the store does not answer.
 std::vector<int32_t> MonitoredBarrier::give_up(uint64_t number, Deadline deadline) const
 try {
     return barriers_.give_up(number);
@@ -106,7 +109,8 @@ try {
     GroupKeys::raise_missing(kMonitored, keys_.describe_server(), deadline);
 }
 
-// Returns the next try. A rank at its first barrier skips all tries that were given up.
+// Returns the number of the next try, and notes it as this rank's last. A rank at its first barrier skips all tries
+// that were given up.
 uint64_t MonitoredBarrier::number_behind(uint64_t number)
 {
     const uint64_t next = std::max(barriers_.next(), number + 1);
@@ -114,7 +118,8 @@ uint64_t MonitoredBarrier::number_behind(uint64_t number)
     return last_ = std::max(last_, next);
 }
 
-// Returns the ranks that died before joining, and the other missing ranks; "" if no rank has died.
+// Returns a text with the ranks that died before joining, and the other missing ranks; "" if no missing rank has
+// died.
 std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
 {
     std::string dead, missing;
@@ -126,7 +131,7 @@ std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
     return dead.empty() || missing.empty() ? dead : dead + "; not there yet: " + missing;
 }
 
-// Returns the missing ranks, with the reasons of their refused calls.
+// Returns a text with the missing ranks, and the reasons of their refused calls.
 std::string MonitoredBarrier::describe_absent(const std::vector<int32_t> &ranks) const
 {
     const uint64_t number = calls_.next_number();
@@ -141,8 +146,8 @@ std::string MonitoredBarrier::describe_absent(const std::vector<int32_t> &ranks)
     return list;
 }
 
-// Removes the keys of earlier tries. All ranks have joined this try, so no rank looks at earlier tries. After an
-// error, the keys stay.
+// Removes this rank's keys of the tries before `before`. All ranks have joined this try, so no rank looks at earlier
+// tries. After an error, the keys stay.
 void MonitoredBarrier::forget(uint64_t before) noexcept
 {
     uint64_t first = 0;

@@ -64,7 +64,8 @@ int64_t free_memory_of(Device &device)
     return static_cast<int64_t>(is_known ? std::min<uint64_t>(memory.free, INT64_MAX) : INT64_MAX);
 }
 
-// Checks first, because a machine without free shared memory ends programs at random.
+// Raises YOKE_E_OOM if the ranks of a machine ask for more memory than is free there. The check comes before the
+// allocation, because a machine without free shared memory ends programs at random.
 void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
                            uint64_t bytes)
 {

@@ -70,8 +70,8 @@ void PeerNews::hear(const PeerEvent &event) noexcept
                                             : "left while the group was made"));
 }
 
-// Writes a dump if this rank is in no call. The group lives on until its next call, which may come after a launcher has
-// ended this process. A rank in a call fails there, and writes a dump then.
+// Writes a dump about a dead rank, if this rank is in no call. The group lives on until its next call, which may come
+// after a launcher has ended this process. A rank in a call fails there, and writes a dump then.
 void PeerNews::dump_loss(const RankInfo &peer) noexcept
 try {
     if (failure_.is_failed() || !calls_.describe_running().empty()) return;
@@ -79,16 +79,16 @@ try {
 } catch (const std::bad_alloc &) {
 }
 
-// Notes the end of a rank outside this group, if the rank keeps the store.
+// Notes the end of a rank outside this group, if the rank keeps the store. Ignores other news.
 void PeerNews::note_outsider(const PeerEvent &event) noexcept
 {
     if (is_end(event) && event.rank == members_.met->server_rank)
         departures_.note_gone(departures_.server(), event.kind == PeerEvent::kLeft);
 }
 
-// Fails the group soon after the death of the rank that keeps the store. Ranks that wait for the dead rank cannot
-// publish this without the store, so ranks that wait for them would wait in vain. The delay lets calls end that do
-// not need the dead rank.
+// Fails the group 0.3 s after the death of the rank that keeps the store; does nothing for other ranks. Ranks that
+// wait for the dead rank cannot publish this without the store, so ranks that wait for them would wait in vain. The
+// delay lets calls end that do not need the dead rank.
 void PeerNews::miss_server(const RankInfo &peer) noexcept
 {
     constexpr double kToEndCalls = 0.3;
@@ -96,8 +96,9 @@ void PeerNews::miss_server(const RankInfo &peer) noexcept
     tell_later(link_, kToEndCalls, cause_of(peer, "died: its connection ended"));
 }
 
-// Publishes a lost rank. All ranks that lose the same rank publish the same cause. A rank that loses the store's rank
-// cannot agree with any rank. Otherwise the standing cause of the store arrives like any other rank's cause.
+// Publishes the loss of a rank and fails the group. If the store takes the cause, the group fails with the standing
+// cause, or with this cause if no cause arrives in a second. If the lost rank keeps the store, or the store does not
+// take the cause, the group fails at once. All ranks that lose the same rank publish the same cause.
 void PeerNews::tell_loss(const RankInfo &peer, const Cause &cause) noexcept
 {
     constexpr double kToHearCause = 1;

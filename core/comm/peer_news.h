@@ -26,7 +26,8 @@ public:
     void close() noexcept;
     void hear(const PeerEvent &event) noexcept override;
     void fail_with(const Cause &cause) noexcept override { failure_.fail_with(cause); }
-    // Returns "; rank 0 (host a, process 7) is in barrier at train.py:17", or "".
+    // Returns the call that this rank is in: "; rank 0 (host a, process 7) is in barrier at train.py:17". Returns ""
+    // if no call runs.
     std::string describe_running() const;
 
 private:

@@ -8,7 +8,7 @@ namespace yoke {
 
 namespace {
 
-// Returns x[from : from + count] along the first axis; with count 0, x[from] without this axis.
+// Returns the view x[from : from + count] along the first axis; with count 0, the view x[from] without this axis.
 Tensor part_of(const yoke_tensor &x, int64_t from, int64_t count)
 {
     std::vector<int64_t> shape(x.shape().begin(), x.shape().end());

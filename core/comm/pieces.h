@@ -8,7 +8,8 @@
 
 namespace yoke {
 
-// Returns views in row-major order, of at most 1 MiB each. The cuts depend only on shape and dtype.
+// Cuts a tensor into views of at most 1 MiB each, and returns them in row-major order. The cuts depend only on shape
+// and dtype.
 std::vector<Tensor> pieces_of(const yoke_tensor &x);
 std::string bytes_of(const yoke_tensor &piece, const char *call);
 

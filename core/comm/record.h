@@ -30,9 +30,9 @@ class CallRecords {
 public:
     static constexpr size_t kMost = 2000;
 
-    // Returns the number of the new record. `find` takes this number while the record is among the last.
+    // Adds a record, in place of the oldest if the ring is full. Returns the record's number for `find`.
     uint64_t add(CallRecord record);
-    // Returns null if the record was overwritten.
+    // Returns the record with this number; null if the record was overwritten.
     CallRecord *find(uint64_t number);
     std::vector<CallRecord> all() const;  // the oldest first
 

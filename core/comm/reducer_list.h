@@ -14,7 +14,7 @@ class Reducer;
 // Living reducers. Any thread may call the functions.
 class ReducerList {
 public:
-    // Returns the reducer's number in the group, from 1 on.
+    // Adds a reducer, and returns its number in the group, from 1 on.
     int64_t add(std::weak_ptr<Reducer> reducer)
     {
         const std::lock_guard lock(mutex_);

@@ -93,7 +93,8 @@ Ref<Group> Shrink::run(double seconds)
     return made;
 }
 
-// Waits for the living ranks, but only part of the time, because the joined ranks must still make their group.
+// Waits for the living ranks, and returns the members of the new group. Waits only part of the time, because the
+// joined ranks must still make their group. If the wait lasts, ends the former group after a delay.
 Members Shrink::reunite(Deadline deadline)
 {
     constexpr double kForRanks = 0.75;
@@ -117,8 +118,8 @@ Members Shrink::reunite(Deadline deadline)
     }
 }
 
-// Ends the group. The rank that keeps the store may have stopped, so the wait for the store is short. Most of the
-// time is for ranks that answer.
+// Fails the group as ended by shrink; does nothing in a failed group. The rank that keeps the store may have stopped,
+// so the wait for the store is short. Most of the time is for ranks that answer.
 void Shrink::end_group(double seconds) noexcept
 {
     constexpr double kMost = 1;
@@ -137,8 +138,8 @@ try {
     throw;
 }
 
-// Warns of ranks left out because of a refused call: they may not know that the others miss them. The group is made
-// by now, so missing memory must not end the call.
+// Logs a warning for each rank left out because its call of shrink was refused: such a rank may not know that the
+// others miss it. The group is made by now, so missing memory must not end the call.
 void Shrink::warn_of_absent(const std::vector<int32_t> &present) const
 try {
     std::vector<int32_t> absent;

@@ -49,8 +49,8 @@ Members Split::part_of(int32_t color, const std::vector<int64_t> &given,
     return part;
 }
 
-// Makes the subgroup. If a rank's group fails before the rank joins the subgroup, the other ranks do not wait for the
-// rank.
+// Makes the subgroup, and returns it. If a rank's group fails before the rank joins the subgroup, the other ranks do
+// not wait for the rank.
 Ref<Group> Split::make_part(const Members &part)
 {
     const Deadline deadline = Deadline::after(options_.init_timeout_s);

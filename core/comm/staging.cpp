@@ -162,7 +162,8 @@ public:
     {
     }
 
-    // Notes a result on its way. A write to the tensor before the wait for the work would race with the copy.
+    // Takes the tensor of a result, and the fence behind its copy. Watches the tensor, because a write before the
+    // wait for the work would race with the copy.
     void note_result(const Tensor &out, const char *call, Ref<Fence> done, InUse in_use)
     {
         out_ = out->storage;
@@ -205,7 +206,8 @@ public:
     }
 
 private:
-    // Ends the watch: from now on the tensor may be written.
+    // Ends the watch of the result: from now on the tensor may be written. Raises YOKE_E_STATE if the tensor was
+    // written before.
     void leave_result()
     {
         Ref<Storage> left;

@@ -33,7 +33,8 @@ Watched &watched = immortal<Watched>();
 
 using Time = Deadline::Clock::time_point;
 
-// Looks at all flights, with the lock open meanwhile. Returns when to look again; null if no flights are left.
+// Looks at the calls of all groups, with the lock open during each look. Removes groups without a call in flight.
+// Returns when to look again; null if no calls are left.
 std::optional<Time> look_at_all(std::unique_lock<std::mutex> &lock)
 {
     std::optional<Time> next;
@@ -71,8 +72,8 @@ void run() noexcept
     watched.changed.notify_all();
 }
 
-// Registers the end once. Exit handlers run in reverse order, and the driver of a device has registered its end by
-// now. So the thread ends before the driver.
+// Registers, once, an exit handler that leaves the groups and ends the thread. Exit handlers run in reverse order,
+// and the driver of a device has registered its end by now. So the thread ends before the driver.
 void end_at_exit()
 {
     static std::once_flag registered;

@@ -19,9 +19,9 @@ public:
     // Makes the thread, which every deferred call needs. Raises YOKE_E_OOM if the system gives no thread. At the exit
     // of the process, groups get some seconds for their calls, and the thread ends before drivers do.
     static void ensure_thread(const char *call);
-    // Gives the flights to the thread, which looks at them until no flight is left.
+    // Gives a group's flights to the thread, which looks at them until no flight is left.
     static void watch(std::shared_ptr<Flights> flights);
-    // Returns the call at the head of a lane, over all groups; null if no call is in flight.
+    // Returns the first call in flight on a lane, over all groups; null if no call is in flight there.
     static std::optional<Flights::Head> head_of(const CommLane &lane);
     // Ends the thread at the exit of the process. Waits at most 0.1 s, because an entry of a driver may hang.
     static void stop() noexcept;

@@ -21,8 +21,8 @@ namespace yoke {
 
 class CommLane {
 public:
-    // Returns the lane of the device, which lives until its last holder releases it. Raises YOKE_E_UNSUPPORTED if the
-    // backend has no streams.
+    // Returns the only lane of the device, and makes it at first need. The lane lives until its last holder releases
+    // it. Raises YOKE_E_UNSUPPORTED if the backend has no streams.
     static std::shared_ptr<CommLane> of(Device &device);
 
     explicit CommLane(Device &device);
@@ -32,7 +32,7 @@ public:
     Device &device() const noexcept { return *stream_->lane.device; }
     Stream &stream() const noexcept { return *stream_; }
     uint8_t id() const noexcept { return stream_->lane.id; }
-    // Returns the place of the next call on the stream, in a turn.
+    // Counts a call on the stream, and returns its place. Only the thread with the turn calls this.
     uint64_t next_place() noexcept { return ++places_; }
 
     // Call of the thread with the turn, for people.
@@ -44,7 +44,8 @@ public:
     // Scope in which only this thread gives calls their places, in the orders of their group and of the stream.
     class Turn {
     public:
-        // Waits until no other thread has the turn, until the deadline, or until is_over().
+        // Takes the turn when no other thread has it. Gives up at the deadline, or when is_over() is true; is_given()
+        // is then false.
         template <class F>
         Turn(CommLane &lane, Deadline deadline, const F &is_over);
         ~Turn();

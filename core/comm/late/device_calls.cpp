@@ -43,7 +43,7 @@ std::vector<int64_t> words_of(std::string_view bytes)
     return words;
 }
 
-// Returns the bytes of each rank from equally many words per rank.
+// Divides the words by the number of ranks, and returns the first `bytes` bytes of each rank's words.
 std::vector<std::string> bytes_of(const std::vector<int64_t> &words, size_t ranks, size_t bytes)
 {
     const size_t each = words.size() / ranks;
@@ -53,8 +53,8 @@ std::vector<std::string> bytes_of(const std::vector<int64_t> &words, size_t rank
     return told;
 }
 
-// Frees memory. A library of collectives takes memory outside the allocator, and may crash if the device has no free
-// memory.
+// Empties the device's cache if less than 1 GiB is free. A library of collectives takes memory outside the allocator,
+// and may crash if the device has no free memory.
 void make_room(Device &device)
 {
     constexpr uint64_t kWanted = uint64_t{1} << 30;
@@ -306,7 +306,8 @@ void DeviceCalls::launch(std::span<Batch> batches)
         });
 }
 
-// Allocates in a turn of the lane, in order with this rank's calls.
+// Allocates in a turn of the lane, in order with this rank's calls. If the turn or the engine fails, fails the group
+// and raises the cause.
 void *DeviceCalls::allocate(DeviceEngine &engine, uint64_t bytes, const yoke_comm_signature &said)
 {
     CurrentCall current;
@@ -352,8 +353,8 @@ void DeviceCalls::fail(const EngineFailure &failure, const LateCall &call)
     fail(failure, current);
 }
 
-// Fails the group with this rank as the culprit, because the others wait for it. If the group has failed meanwhile
-// with another cause, only the log reports the thread that held this rank up.
+// Fails the group with this rank as the culprit, if the time for the turn has passed: the other ranks wait for this
+// rank. If the group has failed meanwhile with another cause, only logs the thread that held this rank up.
 void DeviceCalls::note_held(const LateCall &call, const HeldLane &held, Deadline until)
 {
     EngineFailure late{no_fault(), YOKE_E_TIMEOUT, held.text(members_.number)};

@@ -32,7 +32,7 @@ public:
     DeviceCalls(const Members &members, const GroupOptions &options, const GroupKeys &keys,
                 const Departures &departures, Failure &failure, CallQueue &calls,
                 Exchange exchange);
-    // Takes the choice, before the first call.
+    // Takes the ranks' choice of an engine, before the first call.
     void take(DeviceChoice choice) { choice_ = std::move(choice); }
     // Releases the communicator, and does not wait for it.
     void close() noexcept;
@@ -48,13 +48,14 @@ public:
     // then have the time of an init.
     std::shared_ptr<DeviceEngine> open(Device &device, const char *call, yoke_comm_signature said,
                                        std::optional<Deadline> until = {});
-    // Raises YOKE_E_VALUE if the device has the group's kind, but is another device.
+    // Raises YOKE_E_VALUE if the group's communicator is on another device of the same kind.
     void check_device(const Device &device, const char *call) const;
     // Returns whether calls on the device have not ended.
     bool has_pending() const noexcept { return calls_.has_late_pending(); }
-    // Returns whether the group has a communicator on the device, or makes it at first need.
+    // Returns whether the group's communicator is on the device, or would be made there at first need.
     bool may_serve(const Device &device) const noexcept;
-    // Returns null if the call is to be staged.
+    // Makes a deferred call on tensors of a device, and the group's communicator at first need. Returns null if the
+    // call is to be staged, or has no tensors of a device.
     Ref<LateCall> begin(const Collective &call);
 
     // Calls of a group, in their order; some may be calls in host memory.
@@ -69,11 +70,12 @@ public:
     // stream comes behind blocking calls. If an engine refuses the calls, their groups fail, and the cause is raised.
     static void launch(std::span<Batch> batches);
 
-    // Returns memory that peers reach without a copy. All ranks call this together: if a rank cannot, the group
-    // fails.
+    // Returns memory of the device that peers reach without a copy. All ranks call this together: if a rank cannot,
+    // the group fails, and the cause is raised.
     void *allocate(DeviceEngine &engine, uint64_t bytes, const yoke_comm_signature &said);
 
-    // Fails the group with a call in flight. The caller is a short thread.
+    // Fails the group because a call on the device has failed. If another thread is about to report the reason, waits
+    // for that report first, at most 2 s. So the watch thread must not call this.
     void note_fault(const LateCall &call, const EngineFailure &failure) noexcept;
 
 private:

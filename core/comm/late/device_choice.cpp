@@ -17,7 +17,8 @@ bool is_late_engine(std::string_view backend)
     return *kind_reducing_by(backend) != '\0';
 }
 
-// Returns the table of a kind's engine; or null, with the reason.
+// Returns the engine that serves a kind of devices. Returns null, with the reason in *why_not, if the kind or its
+// engine cannot be used.
 const yoke_backend_comm *late_table_of(const std::string &kind, std::string *why_not)
 {
     if (!platforms().allow(kind)) {

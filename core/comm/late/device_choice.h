@@ -13,7 +13,8 @@
 
 namespace yoke {
 
-// Returns the name of the host engine for a script's backend: "", "nccl" and "gloo" mean "cpu".
+// Returns the name of the host engine for a script's backend: "cpu" for "" and for engines of devices, such as
+// "nccl"; else the backend's own name.
 std::string host_engine_of(const std::string &backend);
 
 // Facts about a rank, for the other ranks.
@@ -24,7 +25,8 @@ struct DeviceOffer {
     int32_t version = 0;      // version of the engine's library; 0: the engine cannot serve
     std::string why_not;      // reason, if `version` is 0
 
-    // Returns this rank's offer. `timeout_s` is for the engine's library.
+    // Returns this rank's offer: the engine and its version, or the reason why the engine cannot serve. `timeout_s`
+    // limits the wait for the engine's library.
     static DeviceOffer of_this_rank(const std::string &backend, bool has_device, double timeout_s);
     std::string encode() const;  // a line
     static DeviceOffer decode(std::string_view line);
@@ -36,8 +38,9 @@ struct DeviceChoice {
     std::string why_staged;  // reason for the host engine; "" if the script asked for it
 };
 
-// Returns the choice of all ranks; `offers` are in the order of ranks. Raises YOKE_E_UNAVAILABLE if a rank asks for
-// an engine that cannot serve all ranks. Raises YOKE_E_VALUE if only some ranks name a device.
+// Returns the engine for tensors of devices, alike on all ranks, or the reason for the host engine. `offers` are in
+// the order of ranks. Raises YOKE_E_UNAVAILABLE if a rank asks for an engine that cannot serve all ranks. Raises
+// YOKE_E_VALUE if only some ranks name a device.
 DeviceChoice choose(const std::vector<DeviceOffer> &offers, const Members &members,
                     const char *call);
 

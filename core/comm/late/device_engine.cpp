@@ -89,8 +89,8 @@ void DeviceEngine::abort() noexcept
     if (const std::shared_ptr<Engine> held = engine()) held->abort();
 }
 
-// Asks the engine for a failure. If the group has ended meanwhile, another thread releases the communicator, not the
-// watch thread.
+// Returns the failure that the engine has found by itself; null without a failure, or after the abort or the end. If
+// the group ends during the question, another thread releases the communicator, not the watch thread.
 std::optional<EngineFailure> DeviceEngine::async_error()
 {
     Engine *asked = nullptr;

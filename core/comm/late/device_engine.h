@@ -25,7 +25,7 @@ namespace yoke {
 
 class DeviceEngine {
 public:
-    // `whose`: "rank 0 of 2".
+    // Adds the communicator to the list for live_communicators. `whose` names the group's rank: "rank 0 of 2".
     DeviceEngine(std::string whose, std::shared_ptr<CommLane> lane, std::shared_ptr<Engine> engine,
                  std::shared_ptr<FailuresOfDevices> failures);
     ~DeviceEngine();
@@ -37,11 +37,11 @@ public:
     CommLane &lane() const noexcept { return *lane_; }
     // Returns the communicator; null once the group has ended.
     std::shared_ptr<Engine> engine() const noexcept;
-    // Ends the communicator without a wait. Calls under way may hold this object longer.
+    // Releases the communicator without a wait. Calls under way may hold this object longer.
     void close() noexcept;
 
-    // Takes the group's failure, once. If a call is under way, the device reports the failure. A thread that gets the
-    // report waits for the dump.
+    // Takes the group's failure, once, and marks the communicator as aborted. If a call is under way, the device
+    // reports the failure. note_told waits for `dumped`.
     void take(const Cause &cause, std::shared_future<void> dumped) noexcept;
     void abort() noexcept;
     bool is_aborted() const noexcept { return is_aborted_.load(std::memory_order_acquire); }
@@ -49,10 +49,11 @@ public:
     std::exception_ptr failure() const noexcept { return is_aborted() ? failure_ : nullptr; }
     // Returns the communicator's own failure; null while there is no failure. Only the watch thread calls this.
     std::optional<EngineFailure> async_error();
-    // Notes that a caller got the failure, so the device does not report it.
+    // Notes that a caller got the failure, so the device does not report it. Waits for the dump first. Does nothing
+    // before an abort.
     void note_told() noexcept;
 
-    // Counts the issued calls that have not ended.
+    // Counts an issued call; note_ended counts its end. The device reports a failure only while calls are under way.
     void note_issued() noexcept { under_way_.fetch_add(1); }
     void note_ended() noexcept { under_way_.fetch_sub(1); }
 
@@ -79,7 +80,8 @@ struct GroupEngines {
 };
 
 namespace detail {
-// Adds the names of groups with a communicator on the device, at most `most`. Returns their number.
+// Adds the names of groups with a communicator on the device to `names`, at most `most`. Returns the number of all
+// such groups.
 int64_t live_communicators(Device &device, size_t most, std::vector<std::string> &names);
 }  // namespace detail
 

@@ -33,7 +33,8 @@ std::list<Flight> Flights::take_landed() noexcept
     return landed;
 }
 
-// Waits for the calls. A call may land while the group fails, so the last look comes after the failure.
+// Waits for the calls, and returns whether they have landed well. A call may land while the group fails, so the last
+// look comes after the failure.
 bool Flights::have_ended(uint64_t calls, const std::function<bool()> &is_over, Deadline until) const
 {
     const auto have_landed = [&] { return ended_ever_.load(std::memory_order_acquire) >= calls; };
@@ -55,7 +56,7 @@ void Flights::close() noexcept
     let_go();
 }
 
-// Lands calls in place of the group's thread.
+// Lands the landed calls in the calling thread, because the group's thread has ended.
 void Flights::let_go() noexcept
 {
     const std::list<Flight> landed = take_landed();
@@ -80,7 +81,8 @@ LateCall *Flights::head() noexcept
     return flying_.empty() ? nullptr : flying_.front().call.get();
 }
 
-// Looks at the first call. Only this thread removes flying calls, so the first call stays meanwhile.
+// Looks at the first call: lands ended and aborted calls, and reports a failure. Returns when to look again; null if
+// no call is in flight. Only this thread removes flying calls, so the first call stays meanwhile.
 std::optional<Deadline::Clock::time_point> Flights::look() noexcept
 {
     using namespace std::chrono_literals;
@@ -153,7 +155,8 @@ try {
 } catch (const std::bad_alloc &) {  // the next look tries again
 }
 
-// Reports a failure to the listener, or, if the group has ended, to the works of the calls.
+// Reports a failure to the listener. If the group has ended, gives the failure to the works of the calls instead, and
+// aborts the communicator.
 void Flights::tell_in_thread(LateCall &call, const EngineFailure &failure) noexcept
 {
     Listener *listener = nullptr;

@@ -26,7 +26,8 @@ public:
     // Interface to the group, until `close`.
     class Listener {
     public:
-        // Wakes the group's thread. The caller is the watch thread and holds the lock of the flights.
+        // Wakes the group's thread, which takes the landed calls. The caller is the watch thread and holds the lock
+        // of the flights.
         virtual void note_landed() noexcept = 0;
         // Fails the group with a failed call, or with the failed communicator of a call. The caller is a short
         // thread, which may wait.
@@ -36,30 +37,33 @@ public:
         ~Listener() = default;
     };
     explicit Flights(Listener &listener) : listener_(&listener) {}
-    // Waits for a thread that reports a failure. After this the listener is not called.
+    // Removes the listener, waits for threads that report a failure to it, and lands the landed calls. After this the
+    // listener is not called.
     void close() noexcept;
 
     void add(Flight flight);
     bool are_none() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
     bool are_flying() const noexcept { return flying_count_.load(std::memory_order_acquire) > 0; }
     bool have_landed() const noexcept { return landed_count_.load(std::memory_order_acquire) > 0; }
-    // Returns the landed calls. The caller lands them, and then passes their number to note_let_go.
+    // Removes and returns the landed calls. The caller lands them, and then passes their number to note_let_go.
     std::list<Flight> take_landed() noexcept;
     void note_let_go(size_t count) noexcept { issued_ -= count; }
 
-    // Notes a call from its issue on, before it flies. A dropped call has failed before its flight.
+    // Counts a call from its issue on, before it flies. note_dropped takes off a call that has failed before its
+    // flight.
     void note_issued() noexcept { ++issued_, ++issued_ever_; }
     void note_dropped() noexcept { --issued_; }
     bool are_issued() const noexcept { return issued_.load(std::memory_order_acquire) > 0; }
 
     // Returns the number of calls issued so far.
     uint64_t issued_ever() const noexcept { return issued_ever_.load(std::memory_order_acquire); }
-    // Returns whether the first `calls` issued calls have landed well; no call behind a failed call lands well. Waits
-    // until is_over() is true, or the deadline passes. Raises Interrupted.
+    // Waits until the first `calls` issued calls have landed well, is_over() is true, or the deadline passes. Returns
+    // whether they have landed well; no call behind a failed call lands well. Raises Interrupted.
     bool have_ended(uint64_t calls, const std::function<bool()> &is_over,
                     Deadline until = Deadline::never()) const;
 
-    // Looks for landed calls, in the watch thread. Returns when to look again; null if no call is in flight.
+    // Looks at the first calls, in the watch thread: lands ended calls, and reports a failure once. Returns when to
+    // look again; null if no call is in flight.
     std::optional<Deadline::Clock::time_point> look() noexcept;
 
     // First of these calls on a lane, for people.

@@ -109,7 +109,8 @@ bool LateCall::is_given() const noexcept
     return state == kLaunched || state == kLanded;
 }
 
-// Waits for the launch. An entry of the engine may hang, so the wait ends at the deadline.
+// Waits for the launch, and returns whether the stream has the call; null at the deadline. An entry of the engine may
+// hang, so the wait ends at the deadline.
 std::optional<bool> LateCall::await_launch(Deadline deadline) const noexcept
 {
     const auto began = Deadline::Clock::now();
@@ -122,7 +123,8 @@ std::optional<bool> LateCall::await_launch(Deadline deadline) const noexcept
 
 // ---- Its end ----------------------------------------------------------------------------------------------------
 
-// Calls guard(storage) for memory of the allocator. Other memory stays with the call.
+// Releases the call's tensors, after guard(storage) for memory of the allocator. Other memory stays with the call
+// until the call lands.
 template <class Guard>
 void LateCall::drop_tensors(const Guard &guard) noexcept
 {
@@ -145,7 +147,7 @@ void LateCall::drop_tensors(const Guard &guard) noexcept
     drop(out_, gone[1]);
 }
 
-// Returns all memory still held by a call that did not end well.
+// Takes from the call all memory still held, and returns it, for a call that did not end well.
 std::vector<Ref<Storage>> LateCall::take_storages() noexcept
 {
     std::vector<Ref<Storage>> taken;

@@ -37,7 +37,8 @@ public:
     // Makes a call, behind the work on the calling thread's current stream.
     static Ref<LateCall> make(std::shared_ptr<DeviceEngine> engine);
 
-    // Takes the call's tensors and memory. Raises OOM, and the device's failure.
+    // Takes the call's tensors and makes them dense for the engine, on the lane's stream behind the caller's stream.
+    // Raises OOM, and the device's failure.
     void stage(Collective &call, RankOf at);
     void note_number(const yoke_comm_signature &signature, Deadline deadline,
                      const ScriptLine *line) noexcept;
@@ -47,32 +48,38 @@ public:
     void note_work() noexcept { has_work_ = true; }
     bool has_work() const noexcept { return has_work_; }
     void launch(Engine::Together &together);
-    // Copies a result to a tensor that is not dense, and notes that the result was written. Calls launched together
-    // do this behind all of the launched calls.
+    // Copies the engine's result to the call's tensor if the tensor is not dense, and notes that the tensor was
+    // written. Calls launched together do this behind all of the launched calls.
     void bring_back();
     void end_launch(Ref<Fence> done) noexcept;
-    // Refuses the call. `keeps_memory` is as in yoke_comm_fault.
+    // Marks the call as refused by the engine, unless the call was launched. If `keeps_memory`, the call's memory
+    // stays for the life of the process.
     void refuse(bool keeps_memory) noexcept;
     // Notes that all ranks have compared their calls, or that the group has failed. A host thread that waits for a
     // stream behind the call waits for this note too.
     void settle() noexcept;
-    // Waits until the stream has the call. Returns false if the engine did not take the call, and null at the
-    // deadline.
+    // Waits until the stream has the call, and returns true. Returns false if the engine did not take the call, and
+    // null at the deadline.
     std::optional<bool> await_launch(Deadline deadline) const noexcept;
     bool is_given() const noexcept;
-    // Releases the rest of the call's memory, at its end. If the call was aborted or refused, its memory is released
-    // behind its fence. If the engine cannot take the call back, the memory stays for the life of the process.
+    // Releases the rest of the call's memory, at its end. An aborted call's memory is released behind the call's
+    // fence. A refused call has no fence: its memory stays until the call is destroyed. If `refuse` got
+    // `keeps_memory`, the memory stays for the life of the process.
     void land(bool has_ended) noexcept;
 
-    // Asks the device. Raises the device's failure.
+    // Returns whether the device is done with the call. Raises the device's failure.
     bool is_reached() const { return yoke::is_reached(*done_); }
-    // Returns whether a wait would end at once.
+    // Returns whether a wait would end at once: the call has ended, was aborted or refused. Releases the tensors of a
+    // call that has ended well.
     bool is_over() noexcept;
-    // Blocks the calling thread. Returns false at the deadline; raises the failure of the call or of its group.
+    // Blocks the calling thread until the call has ended, and releases the tensors. Returns false at the deadline;
+    // raises the failure of the call or of its group.
     bool wait(double seconds);
-    // Puts the calling thread's current stream behind the call.
+    // Puts the calling thread's current stream behind the call, without a wait of the thread, and releases the
+    // tensors. Raises the failure of the group.
     void follow();
-    // Releases the tensors of a call without waiting holders.
+    // Releases the tensors of a call when its work is released. The call's fence guards their memory until the device
+    // is done.
     void let_go() noexcept;
 
     DeviceEngine &engine() const noexcept { return *engine_; }

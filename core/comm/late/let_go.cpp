@@ -68,7 +68,7 @@ void let_go_in_turn() noexcept
     new std::vector<Left>(std::move(mine));  // the exit waits for no device
 }
 
-// With the lock held.
+// Makes the thread, if this process has none and the exit has not begun. The caller holds the lock.
 void begin_thread() noexcept
 {
     if (letting_go.process == getpid() || letting_go.is_stopped) return;

@@ -12,11 +12,11 @@
 
 namespace yoke {
 
-// Releases the storages after the fence is reached; null waits for no fence. Memory behind a fence that is never
-// reached stays for the life of the process. All memory stays if the system gives no thread.
+// Releases the storages, in the thread, after the fence is reached; a null fence needs no wait. Memory behind a fence
+// that is never reached stays for the life of the process. All memory stays if the system gives no thread.
 void let_go_of(std::vector<Ref<Storage>> storages, Ref<Fence> behind) noexcept;
 
-// Makes the thread early; else the first `let_go_of` makes it.
+// Makes the thread early. Without this call, the first `let_go_of` makes the thread.
 void begin_letting_go() noexcept;
 
 // Ends the thread at the exit of the process. Waits at most 0.1 s.
