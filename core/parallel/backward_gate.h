@@ -14,8 +14,9 @@ namespace yoke {
 // the compression with state_mutex_ held, so no backward begins meanwhile.
 class BackwardGate {
 public:
-    // Lets a backward in, with fixed terms. `was_told`: when the backward's oldest op was recorded, the group's
-    // failure was already reported to this rank. Raises YOKE_E_STATE while another backward is under way.
+    // Lets a backward in, and returns its terms, which stay fixed. `was_told`: when the backward's oldest op was
+    // recorded, the group's failure was already reported to this rank. Raises YOKE_E_STATE while another backward is
+    // under way.
     StepTerms claim(bool was_told);
     // Notes that the backward has reduced all gradients. `root` is the first rank with data.
     void note_reduced(const StepTerms &terms, int32_t root);
@@ -26,32 +27,35 @@ public:
     bool is_sync() const;
     void set_weight(double n);
 
-    // Stops all reductions: the group has failed, and the script knows it.
+    // Closes the gate for good: later backward passes reduce no gradients. The group has failed, and the script knows
+    // the failure.
     void close();
     bool is_closed() const;
-    // Closes the gate for a refused backward. Returns false, and does not close, if this backward would not have
-    // reduced, or while another thread's backward goes on.
+    // Closes the gate for a refused backward, and returns true. Returns false, and does not close, if this backward
+    // would not have reduced, or while another thread's backward goes on.
     bool refuse();
     // Closes the gate of a module before another reducer takes over the module. `resting` comes from hold_resting.
     void retire(const std::unique_lock<std::mutex> &resting);
     bool is_retired() const;
 
-    // Lets no backward begin while the result lives: the holder may use the state of the compression.
+    // Returns a lock, during whose life no backward begins, so the holder may use the state of the compression.
     [[nodiscard]] std::unique_lock<std::mutex> hold() const;
-    // Holds likewise, but raises YOKE_E_STATE while a backward is under way.
+    // Returns a lock, during whose life no backward begins. Raises YOKE_E_STATE while a backward is under way.
     [[nodiscard]] std::unique_lock<std::mutex> hold_resting(const char *call) const;
 
-    // Raises YOKE_E_STATE if this rank is in a join already, or within no_sync.
+    // Notes that this rank is in a join. Raises YOKE_E_STATE if this rank is in a join already, or within no_sync.
     void begin_join();
     struct Leave {
         bool is_sync, has_unsynced;
     };
-    // Notes that this rank is out of data. Raises YOKE_E_STATE if this rank is in no join.
+    // Notes that this rank is out of data, so its weight is 0 from now on. Returns whether sync is on, and whether
+    // gradients were added up without a reduction. Raises YOKE_E_STATE if this rank is in no join.
     Leave leave_join();
-    // Returns the root of the join's last backward; -1: no backward.
+    // Notes that this rank is in no join any more. Returns the first rank with data in the join's last backward; -1
+    // if there was no backward.
     int32_t end_join();
 
-    // Takes over the script's settings of a former reducer of the module.
+    // Takes over the weight and the sync setting from the gate of a former reducer of the module.
     void go_on_from(const BackwardGate &former);
 
 private:

@@ -38,8 +38,8 @@ void BucketLayout::lay_out_again(const std::vector<size_t> &order)
     if (!is_same) lay_out(plan);
 }
 
-// Moves gradients out of the old buckets, a bucket at a time, and then into the new buckets. So beside the gradients
-// there is never more than a single bucket.
+// Makes the buckets of a plan. Moves gradients out of the old buckets, a bucket at a time, and then into the new
+// buckets. So beside the gradients there is never more than a single bucket.
 void BucketLayout::lay_out(const BucketPlan &plan)
 {
     compression_.lay_out({}, module_.names());

@@ -40,15 +40,17 @@ public:
     const Tensor &view_of(size_t param) const;
     std::vector<std::vector<std::string>> names() const;  // by bucket
 
-    // Raises YOKE_E_STATE if a parameter has moved: a view of another dtype or device cannot be its gradient.
+    // Raises YOKE_E_STATE if a parameter now has another dtype or device than its view: such a view cannot be its
+    // gradient.
     void check_places() const;
-    // Copies gradients in a bucket outside the leaf's own view. A script may have given a leaf another leaf's view,
-    // or its own view with axes in another order. A backward would overwrite such a gradient before reading it.
+    // Copies gradients that lie in a bucket, but not in the leaf's own view, so each leaf has its own gradient. A
+    // script may have given a leaf another leaf's view, or its own view with axes in another order. A backward would
+    // overwrite such a gradient before reading it.
     void part_gradients();
-    // Writes the sum of the leaf's gradient and `gradient`, which may be null, into the view. The leaf then holds the
-    // view.
+    // Writes the sum of the leaf's gradient and `gradient` into the view; either may be missing and counts as 0. The
+    // leaf then holds the view.
     void store(size_t param, const Tensor &gradient);
-    // Lets the leaf hold its view.
+    // Gives the leaf its view of the bucket as gradient.
     void hand_out(size_t param);
 
 private:

@@ -19,10 +19,12 @@ struct BucketSizes {
     uint64_t other = uint64_t{25} << 20;
 };
 
-// Returns the sizes for a script's MiB. Raises YOKE_E_VALUE unless `mib` is above 0.
+// Returns the sizes for a script's MiB; the first bucket has at most 1 MiB. Raises YOKE_E_VALUE unless `mib` is above
+// 0, and at most 1e6.
 BucketSizes bucket_sizes(double mib);
 
-// Plans the buckets. A bucket is closed when a parameter fills its size. `order` has each parameter once.
+// Returns the parameters of each bucket. A bucket has a single dtype on a single device, and is closed when a
+// parameter fills its size. `order` has each parameter once.
 BucketPlan plan_buckets(const std::vector<Tensor> &params, const std::vector<size_t> &order,
                         BucketSizes sizes);
 
@@ -32,7 +34,8 @@ struct Bucket {
     std::vector<Tensor> views;   // by params
 };
 
-// Makes a bucket, alike on all ranks, in memory of the group that peers can reach.
+// Makes the bucket of these parameters, filled with 0; all ranks call this alike. If the group's engine serves the
+// device, peers can reach the memory.
 Bucket make_bucket(Group &group, const std::vector<Tensor> &params,
                    const std::vector<size_t> &which);
 

@@ -21,11 +21,12 @@ struct CompressionState {
     int64_t steps = 0;
     std::map<std::string, Tensor> tensors;  // "error/<parameter>", "q/<parameter>"
 
-    // Returns the part alike on all ranks; each rank has its own rest.
+    // Returns the part alike on all ranks, without the tensors "error/…", which differ by rank.
     CompressionState common() const;
 };
 
-// Returns {"steps": ..., "tensors": {...}}. read_compression_state raises YOKE_E_VALUE and _TYPE for another tree.
+// Returns the state as a tree: {"steps": ..., "tensors": {...}}. read_compression_state reads such a tree, and raises
+// YOKE_E_VALUE and _TYPE for another tree.
 Ref<State> state_of(const CompressionState &state);
 CompressionState read_compression_state(const State &state, const char *call);
 
@@ -36,11 +37,11 @@ public:
     virtual yoke_dtype passes(yoke_dtype dtype) const { return dtype; }
     virtual void begin(Bucket &bucket, size_t index, bool is_last) = 0;
     virtual void go_on(Bucket &, size_t) {}
-    // Waits until the bucket's memory holds the mean.
+    // Waits until the bucket's memory holds the mean over the ranks.
     virtual void end(Bucket &bucket, size_t index) = 0;
     // Notes after end that no leaf gets this view of the bucket, because no rank has used the parameter.
     virtual void keep(const Bucket &, size_t /*index*/, size_t /*view*/) {}
-    // Ends a failed step. No work of the step is under way after the return.
+    // Ends a failed step. Waits until no work of the step is under way.
     virtual void abandon() noexcept = 0;
 
     // Takes newly laid out buckets, and the names of all parameters. Is called between two steps, like the functions
@@ -49,7 +50,7 @@ public:
     virtual CompressionState state() const { return {}; }
     // Returns the option 'compression' with every part. The text must be alike on all ranks, or their calls differ.
     virtual std::string text() const = 0;
-    // Raises YOKE_E_VALUE for the state of another model or compression.
+    // Takes the state of an earlier process. Raises YOKE_E_VALUE for the state of another model or compression.
     virtual void load(const CompressionState &state);
 };
 

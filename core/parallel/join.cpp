@@ -21,7 +21,8 @@ bool has_any_gradient(const WrappedModule &module)
     return false;
 }
 
-// Leaves the join. Ends the group if the rank cannot leave: the other ranks wait for this rank.
+// Notes that this rank is out of data. If no_sync has left gradients without a reduction, ends the group and raises
+// YOKE_E_STATE, because the other ranks wait for this rank.
 void leave(Reducer &reducer)
 {
     const BackwardGate::Leave left = reducer.gate().leave_join();
@@ -53,7 +54,8 @@ void take_gradients(const Reducer &reducer, int32_t root)
     send_values(reducer.group(), told, root, Writes::kAll);
 }
 
-// Returns the root's `mine`. With the root's values this rank is as far as the root.
+// Gives all ranks the root's values and gradients, and returns the root's `mine`. With the root's values this rank is
+// as far as the root. On an error, ends the group.
 Ref<State> state_of_last(Reducer &reducer, int32_t root, const Ref<State> &mine)
 try {
     Group &group = reducer.group();

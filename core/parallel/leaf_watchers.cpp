@@ -21,8 +21,8 @@ void Reducing::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
     of_.steps().begin(reached, oldest);
 }
 
-// Finds the neighbours: reducers of the same group whose calls come before and behind this reducer's. The order of
-// calls is the order of `all`, whatever the graph is.
+// Opens this reducer's step between its neighbours: reducers of the same group whose calls come before and behind
+// this reducer's. The order of calls is the order of `all`, whatever the graph is.
 void Reducing::open(std::span<LeafWatcher *const> all)
 {
     if (!of_.steps().is_synced_over(of_.group())) return;
@@ -174,8 +174,8 @@ LeafWatcher *WatchedLeaves::watcher() noexcept
     return of_.group().size() > 1 ? static_cast<LeafWatcher *>(&reducing_) : &alone_;
 }
 
-// Returns whether the reducer takes a leaf. In a group of a single rank, a leaf with a Reducing is left alone, and
-// other watchers are kept for later.
+// Returns whether the reducer takes a leaf. A reducer of a single rank does not take the leaf of a live Reducing. Of
+// other leaves, such a reducer keeps the earlier watchers for later.
 bool WatchedLeaves::takes(size_t param)
 {
     if (of_.group().size() > 1) return true;
@@ -198,7 +198,7 @@ LeafWatcher *WatchedLeaves::let_go_before(const LeafNode &leaf) const
     return before_[of_.module().find(leaf).value()].let_go.get();
 }
 
-// Returns the watcher that the leaf gets back when the reducer leaves.
+// Returns the watcher that the leaf gets back when the reducer leaves, or null.
 std::shared_ptr<LeafWatcher> WatchedLeaves::former(size_t param) const noexcept
 {
     if (before_.empty()) return nullptr;

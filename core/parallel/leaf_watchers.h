@@ -68,15 +68,18 @@ public:
     WatchedLeaves(const WatchedLeaves &) = delete;
     WatchedLeaves &operator=(const WatchedLeaves &) = delete;
 
-    // Raises YOKE_E_STATE if another live reducer reduces a parameter of the module.
+    // Raises YOKE_E_STATE if another live reducer reduces a parameter of the module. Does nothing in a group of a
+    // single rank.
     void check_free(const char *call) const;
     // Puts the reducer's watcher on the leaves, and in a group of several ranks on the anchor.
     void take();
     // Takes over the former reducer's anchor, to which earlier recorded outputs lead.
     void keep_anchor_of(const WatchedLeaves &former) { anchor_ = former.anchor_; }
-    // Leaves the leaves without a watcher, or with their earlier watcher. Gradients stay.
+    // Takes the reducer's watcher off the leaves, and gives leaves their earlier watcher back, if any. Gradients
+    // stay.
     void leave() noexcept { leave_to(nullptr); }
-    // Leaves the leaves to a LetGo.
+    // Puts a LetGo on the leaves in place of the reducer's watcher, so a later backward of ops recorded before raises
+    // YOKE_E_STATE.
     void let_go() noexcept;
     const Ref<LeafNode> &anchor() const noexcept { return anchor_; }
     // Returns the LetGo that had the leaf of a parameter before this reducer, whose group has a single rank; or null.

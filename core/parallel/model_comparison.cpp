@@ -50,7 +50,7 @@ std::string lines_of(const std::vector<ModuleTensor> &tensors, std::string_view 
     return text;
 }
 
-// Returns the options that determine order and kind of calls.
+// Returns a text with the options that determine order and kind of calls.
 std::string lines_of(const BucketSizes &sizes, const Compression &compression)
 {
     const auto bytes = static_cast<double>(sizes.other);
@@ -58,8 +58,8 @@ std::string lines_of(const BucketSizes &sizes, const Compression &compression)
                   bytes / (1 << 20), bytes, compression.text().c_str());
 }
 
-// Numbers the kinds of lines in their order. If a text has reached a later kind, lines of the former kind are
-// missing.
+// Returns the kind of a line: 0 for options and parameters, 1 for buffers, 2 for no line. A text has its kinds in
+// this order. If a text has reached a later kind, lines of the former kind are missing.
 int kind_of(const std::string &line)
 {
     return line.empty() ? 2 : line.starts_with(kBuffer) ? 1 : 0;
@@ -67,7 +67,8 @@ int kind_of(const std::string &line)
 
 constexpr size_t kMostShown = 1000;  // bytes of a line
 
-// Returns our first line that differs from theirs, and their line; "there is none" if a text has fewer lines.
+// Returns the first line that differs between the texts, as on both ranks: "… on rank 0, …"; "there is none" stands
+// for a missing line. Returns "" for equal texts. `theirs` is rank 0's text.
 std::string first_difference(const std::string &ours, const std::string &theirs)
 {
     const auto next = [](const std::string &text, size_t &at) {
@@ -109,7 +110,7 @@ std::string name_of(const Group &group, size_t rank)
     return describe(group.ranks()[rank]);
 }
 
-// Raises if some ranks regroup and others wrap: each of the two calls waits for the other ranks in vain.
+// Raises UnlikeModels if some ranks regroup and others wrap: each of the two calls waits for the other ranks in vain.
 void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
 {
     const auto wraps = std::ranges::find_if(all, &About::is_wrapped),
@@ -123,7 +124,7 @@ void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
             name_of(group, static_cast<size_t>(wraps - all.begin())).c_str()));
 }
 
-// Returns the first two ranks of the same former group with unlike modules.
+// Returns the first two ranks of the same former group with unlike modules; null if there are none.
 std::optional<std::pair<size_t, size_t>> first_unlike(const std::vector<About> &all)
 {
     for (size_t second = 1; second < all.size(); ++second)
@@ -152,7 +153,7 @@ try {
 
 namespace {
 
-// Raises the reason of the first rank without a model.
+// Raises UnlikeModels, with the reason of the first rank without a model, if a rank has called tell_refused.
 void check_all_have_models(Group &group, const std::vector<About> &all)
 {
     const auto refused = std::ranges::find(all, kNoModel, &About::length);
@@ -164,8 +165,8 @@ void check_all_have_models(Group &group, const std::vector<About> &all)
                               name_of(group, static_cast<size_t>(rank)).c_str(), why.c_str()));
 }
 
-// Raises if ranks of the same former group bring unlike modules. If the modules had the same shape, they would take
-// each other's values.
+// Raises UnlikeModels if ranks of the same former group bring unlike modules. If the modules had the same shape, they
+// would take each other's values.
 void check_one_order(Group &group, const std::vector<About> &all, const std::string &name)
 {
     const auto unlike = first_unlike(all);
@@ -183,7 +184,8 @@ void check_one_order(Group &group, const std::vector<About> &all, const std::str
             shown(unlike->first).c_str(), shown(unlike->second).c_str()));
 }
 
-// Raises the first difference between any rank's model and rank 0's.
+// Raises UnlikeModels with the first difference between any rank's model and rank 0's; returns if there is no
+// difference.
 void tell_difference(Group &group, const std::string &mine, int64_t length_of_first)
 {
     const auto length = static_cast<size_t>(length_of_first) / sizeof(int64_t) + 1;

@@ -15,7 +15,7 @@ namespace yoke {
 
 namespace {
 
-// Compares bit by bit.
+// Returns whether the tensors are equal bit by bit.
 bool are_equal(const yoke_tensor &x, const yoke_tensor &y)
 {
     return std::ranges::equal(pieces_of(x), pieces_of(y), [](const Tensor &a, const Tensor &b) {
@@ -29,7 +29,7 @@ Tensor flat(const Tensor &x)
     return make_view(*ops::contiguous(*x), shape, nullptr, 0);
 }
 
-// Returns the tensors one after the other, in new memory.
+// Returns a tensor with the elements of these tensors one after the other, in new memory.
 Tensor together(const std::vector<Tensor> &some)
 {
     if (some.size() == 1) return ops::clone(*flat(some[0]));

@@ -21,7 +21,7 @@ bool gives_values(const char *writer)
     return !writer || writer == "copy_"sv || writer == "fill_"sv || writer == "broadcast"sv;
 }
 
-// Returns a bit for each step whose bit in `steps` is `so`.
+// Returns a bit for each step whose bit in `steps` is `so`: `steps` itself, or its inverse.
 uint8_t where(uint8_t steps, bool so)
 {
     return so ? steps : static_cast<uint8_t>(~steps);

@@ -33,22 +33,24 @@ public:
 
     explicit ParamWrites(const WrappedModule &module);
 
-    // Notes the parameters after a backward. `calls`: number of the group's calls on devices until then.
+    // Notes versions and gradients of the parameters after a backward. `calls`: number of the group's calls on
+    // devices until then.
     void end_backward(uint64_t calls);
-    // Notes that calls on devices write parameters. `calls` is the number of the last such call.
+    // Notes that the parameters depend on calls on devices, which write them. `calls` is the number of the last such
+    // call.
     void note_given(uint64_t calls);
-    // Adds the writes since the last backward.
+    // Adds this module's writes since the last backward to `all`.
     void add_to(Since &all) const;
 
-    // Returns how many calls of the group on devices must succeed. If a call of these fails, the parameters were
-    // written from values that were not reduced.
+    // Returns how many of the group's calls on devices, from the first on, must succeed. If a call of these fails,
+    // the parameters were written from values that were not reduced.
     uint64_t calls_behind() const;
     // Notes that the script knows of the group's failure; with `is_refused`, also that the parameters are invalid.
     void note_told(bool is_refused);
-    // Returns whether the script has written all parameters since note_told. Before a refusal, only wholly new values
-    // count, such as from a file, because a script may step its optimizer once more.
+    // Returns whether the script has written all parameters since note_told; false before note_told. Before a
+    // refusal, only wholly new values count, such as from a file, because a script may step its optimizer once more.
     bool are_loaded() const;
-    // Takes over the steps of the module in its former group.
+    // Takes over what is known of the module's steps in its former group.
     void go_on_from(const ParamWrites &former);
 
 private:

@@ -84,7 +84,7 @@ private:
 
 // ---- Compressed parameters --------------------------------------------------------------------------------------
 
-// Returns the rank of a matrix: at most its rows and its columns.
+// Returns the rank for a matrix: the option's, but at most the matrix's rows and columns.
 int64_t PowerSgd::rank_of(const yoke_tensor &view) const
 {
     const int64_t rows = view.shape()[0];
@@ -118,7 +118,8 @@ void PowerSgd::prepare()
     known_.tensors.clear();
 }
 
-// Joins neighbouring matrices of the same shape in a batch. The plan of a bucket makes equal shapes neighbours.
+// Returns a bucket's matrices in batches, and the views that are sent uncompressed. A batch joins neighbouring
+// matrices of the same shape; the plan of a bucket makes equal shapes neighbours.
 Compressed PowerSgd::prepared(const Bucket &bucket)
 {
     Compressed made;
@@ -143,7 +144,8 @@ Compressed PowerSgd::prepared(const Bucket &bucket)
     return made;
 }
 
-// Makes the views of a batch. Its matrices are as far apart as in the bucket.
+// Makes the views of a batch in the bucket and in the errors, and draws its first q. The matrices are as far apart as
+// in the bucket.
 void PowerSgd::place(const Bucket &bucket, const Tensor &errors, Batch &batch) const
 {
     const yoke_tensor &first = *bucket.views[batch.first];
@@ -163,7 +165,7 @@ void PowerSgd::place(const Bucket &bucket, const Tensor &errors, Batch &batch) c
     draw(bucket, batch);
 }
 
-// Draws the first q from a seed per parameter, so the batches do not change the values.
+// Draws the first q of each matrix from a seed per parameter, so the batches do not change the values.
 void PowerSgd::draw(const Bucket &bucket, Batch &batch) const
 {
     const yoke_tensor &first = *bucket.views[batch.first];
@@ -179,8 +181,9 @@ void PowerSgd::draw(const Bucket &bucket, Batch &batch) const
 
 // ---- A step -----------------------------------------------------------------------------------------------------
 
-// Begins a bucket. take_in adds the matrices to the errors of earlier steps, so the errors then hold all of the
-// matrices.
+// Begins a bucket: sends the mean of p for each batch, and the other views uncompressed. Before the first compressing
+// step, sends the whole bucket uncompressed. take_in adds the matrices to the errors of earlier steps, so the errors
+// then hold all of the matrices.
 void PowerSgd::begin(Bucket &bucket, size_t index, bool)
 {
     if (!compresses()) return works_.add(index, group_->run(detail::mean_of(bucket.memory), true));
@@ -250,8 +253,9 @@ void PowerSgd::keep(const Bucket &bucket, size_t index, size_t view)
         }
 }
 
-// Writes the mean of a batch. A gradient that is not finite, for example from a too large loss scale, spoils this
-// step of its matrix alone. All ranks see the same values, and the state keeps no trace of them.
+// Writes the mean of a batch into its matrices, and takes the mean out of the errors. A gradient that is not finite,
+// for example from a too large loss scale, spoils this step of its matrix alone. All ranks see the same values, and
+// the state keeps no trace of them.
 void PowerSgd::put_out_of(Batch &batch)
 {
     const Tensor q = std::exchange(batch.next_q, {}), p = std::exchange(batch.p, {});
@@ -274,8 +278,8 @@ void PowerSgd::put_out_of(Batch &batch)
     batch.holds_all = false;
 }
 
-// Takes the failed step out of the errors. Buckets end together, so either all errors belong to the step, or no
-// errors do.
+// Waits for the calls of a failed step, and takes the step out of the errors. Buckets end together, so either all
+// errors belong to the step, or no errors do.
 void PowerSgd::abandon() noexcept
 try {
     works_.abandon();

@@ -14,7 +14,8 @@
 
 namespace yoke {
 
-// Makes the compression. `options` is "rank=4,start=10,rate=2"; each part may be missing. Raises YOKE_E_VALUE.
+// Makes the compression. `options` is "rank=4,start=10,rate=2"; each part may be missing. Raises YOKE_E_VALUE for an
+// unknown or invalid part.
 std::unique_ptr<Compression> make_powersgd(const std::string &options, Ref<Group> group);
 
 }  // namespace yoke

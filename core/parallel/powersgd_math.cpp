@@ -35,7 +35,8 @@ struct MatrixRows {
     }
 };
 
-// Calls visit with each block of a batch.
+// Calls visit with each block of a batch: some rows of a matrix. A batch that is small, or not in host memory, is a
+// single block.
 template <class Visit>
 void by_blocks(const yoke_tensor &batch, const Visit &visit)
 {

@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// Returns the same numbers on all ranks, whatever their generators are.
+// Returns a tensor of normal numbers from `seed`, the same on all ranks, whatever their generators are.
 Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_t> &shape,
                       uint64_t seed);
 
@@ -20,10 +20,10 @@ Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_
 // finite stays not finite.
 void orthogonalize(const Tensor &matrices, const Tensor &fresh);
 
-// Waits for the device.
+// Returns whether all elements are finite. Waits for the device.
 bool is_finite(const yoke_tensor &tensor);
 
-// Returns a view.
+// Returns a view of the matrices with rows and columns exchanged.
 Tensor transposed(const Tensor &matrices);
 
 // Adds `matrices` to `errors`, all or, on failure, no part of them. Returns the product of the sum and `q`.

@@ -12,7 +12,8 @@ struct PowerSgdOptions {
     double rate = 2;     // least factor by which a compressed matrix shrinks
 };
 
-// Reads the options; each may be missing. Raises YOKE_E_VALUE with an unknown part.
+// Reads "rank=4,start=10,rate=2"; missing parts have their defaults. Raises YOKE_E_VALUE for an unknown, repeated or
+// invalid part.
 PowerSgdOptions read_powersgd_options(const std::string &text);
 // Returns all options, as "'powersgd:rank=4,start=10,rate=2'".
 std::string text_of(const PowerSgdOptions &options);

@@ -192,8 +192,8 @@ void Reducer::load_comm_state(const State &state)
 
 // ---- Going on in another group ----------------------------------------------------------------------------------
 
-// Frees gradients last, without locks held: a gradient may be memory of the script, whose release calls into the
-// script.
+// Leaves the leaves, closes the gate, and drops buckets and gradients. Frees gradients last, without locks held: a
+// gradient may be memory of the script, whose release calls into the script.
 void Reducer::retire()
 {
     {
@@ -212,7 +212,8 @@ CompressionState Reducer::compression_state() const
     return compression_->state();
 }
 
-// Takes `state`. Values missing there stay this rank's own, from the former compression.
+// Takes over settings and writes of the former reducer, and loads `state`. Values missing in `state` stay this rank's
+// own, from the former compression.
 void Reducer::go_on_from(const Reducer &former, CompressionState state)
 {
     gate_.go_on_from(former.gate_);

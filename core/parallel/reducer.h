@@ -55,34 +55,37 @@ public:
 
     // ---- For scripts
 
-    // Leaves the leaves, which then keep their gradients themselves.
+    // Gives the leaves back: they keep their gradients themselves from now on, without a reduction.
     void detach() noexcept { leaves_.leave(); }
-    // Leaves the leaves when the script releases the module. A later backward of ops recorded before raises
-    // YOKE_E_STATE.
+    // Gives the leaves back when the script releases the module. In a healthy group of several ranks, a later
+    // backward of ops recorded before raises YOKE_E_STATE.
     void let_go() noexcept;
-    // Switches reduction. While sync is off, backward adds gradients up here. The next backward with sync on reduces
-    // the sum.
+    // Switches reduction on or off. While sync is off, backward adds gradients up here. The next backward with sync
+    // on reduces the sum.
     void set_sync(bool is_on) { gate_.set_sync(is_on); }
     bool is_sync() const { return gate_.is_sync(); }
-    // Sets the weight of this rank's gradients: the mean is the sum of n times gradient by the sum of weights.
+    // Sets the weight of this rank's gradients: the mean is the sum of n times gradient by the sum of weights. Raises
+    // YOKE_E_VALUE unless `n` is finite and above 0.
     void set_weight(double n);
-    // Raises the group's failure. After the report, a backward leaves gradients of this rank alone, also for ops
-    // recorded after any call reported the failure. Returns the number of a forward that begins now: the forward's
-    // nodes are no older.
+    // Checks the group before a forward, and returns the number of a forward that begins now: the forward's nodes are
+    // no older. Raises the group's failure, and YOKE_E_STATE after a failed regroup. After the report, a backward
+    // leaves gradients of this rank alone, also for ops recorded after any call reported the failure.
     uint64_t check();
-    // Ties outputs of the forward with this number (tied_outputs.h).
+    // Ties outputs of the forward with this number to the reducer, as tied_outputs() does. Returns only nulls in a
+    // group of a single rank.
     std::vector<Tensor> tied(TensorList outputs, uint64_t forward) const;
     std::vector<std::vector<std::string>> bucket_names() const { return layout_.names(); }
     // Returns the compression's state. A backward that begins meanwhile waits. Raises YOKE_E_STATE while a backward
     // runs.
     Ref<State> comm_state() const;
-    // Raises as comm_state does, and YOKE_E_VALUE for the state of another model or compression.
+    // Sets the compression's state. Raises YOKE_E_STATE while a backward runs, and YOKE_E_VALUE for the state of
+    // another model or compression.
     void load_comm_state(const State &state);
 
     // ---- For watchers of leaves, joins and regroups
 
     uint64_t order() const noexcept { return order_; }  // relative order is alike on all ranks
-    // Returns whether the reducer reduces; false after its group has failed.
+    // Returns whether the reducer reduces; false after its group has failed, or its gate is closed.
     bool is_live() const;
     Group &group() const noexcept { return *group_; }
     const WrappedModule &module() const noexcept { return module_; }
@@ -93,16 +96,18 @@ public:
     WatchedLeaves &leaves() noexcept { return leaves_; }
     const WatchedLeaves &leaves() const noexcept { return leaves_; }
 
-    // Leaves the leaves and forgets all gradients. The reducer keeps the compression's state.
+    // Gives the leaves back and forgets all gradients, before another reducer takes over the module. The reducer
+    // keeps the compression's state. Raises YOKE_E_STATE while a backward runs.
     void retire();
     CompressionState compression_state() const;
     // Makes a reducer of the same module for another group. The new reducer has no leaves until take_leaves.
     std::shared_ptr<Reducer> make_next(const Ref<Group> &group) const;
-    // `former` in these three is the reducer replaced by this reducer, or null.
-    void compare_models(const Reducer *former) const;  // on all ranks
-    void take_leaves(const Reducer *former);           // also lays out the buckets
-    void enter_group(const Reducer *former);           // the group keeps a list of its reducers
-    // Takes over the compression's state, and the script's settings of the former reducer.
+    // Raises UnlikeModels, alike on all ranks, if the ranks' modules, options or compressions differ. All ranks call
+    // this function. `former`, here and in the next two functions, is the reducer replaced by this reducer, or null.
+    void compare_models(const Reducer *former) const;
+    void take_leaves(const Reducer *former);  // also lays out the buckets
+    void enter_group(const Reducer *former);  // the group keeps a list of its reducers
+    // Loads the compression's state, and takes over the script's settings of the former reducer.
     void go_on_from(const Reducer &former, CompressionState state);
 
 private:

@@ -42,9 +42,10 @@ public:
     using Error::Error;
 };
 
-// Returns whether this rank's parameters come from completed reductions, or were loaded by the script since. A
-// backward returns before the device has reduced, and the device queues an optimizer's step behind the calls. If the
-// calls are then aborted, the step still runs, with half-reduced gradients.
+// Returns whether this rank's parameters come from completed reductions, or were loaded by the script since. Waits
+// for calls on devices, unless the group has failed. A backward returns before the device has reduced, and the device
+// queues an optimizer's step behind the calls. If the calls are then aborted, the step still runs, with half-reduced
+// gradients.
 bool are_reduced(Group &group, const std::vector<std::shared_ptr<Reducer>> &modules)
 {
     const auto is_over = [&group] { return group.is_failed(); };
@@ -83,8 +84,9 @@ struct Furthest {
     bool is_reduced;
 };
 
-// Returns the rank to go on from. First, each former group gives its furthest rank. Of these, the rank with most
-// steps is chosen; if equal, the first. is_reduced is false if no rank of this former group has reduced parameters.
+// Returns the rank to go on from, after an exchange of all ranks' positions. First, each former group gives its
+// furthest rank. Of these, the rank with most steps is chosen; if equal, the first. is_reduced is false if no rank of
+// this former group has reduced parameters.
 Furthest furthest(Group &group, uint64_t former, Position mine)
 {
     constexpr size_t kEach = 6;
@@ -114,8 +116,8 @@ try {
     return error.what();
 }
 
-// Raises on all ranks: there are no parameters to go on from. Notes the parameters of each rank. If the script later
-// writes all of them, they count as loaded.
+// Raises NotReduced on all ranks: there are no parameters to go on from. Notes the parameters of each rank. If the
+// script later writes all of them, they count as loaded.
 [[noreturn]] void refuse(Group &group, Group &former, int32_t from)
 {
     const Ref<State> why = state_from(group, from, State::make(told_why(former)), kRegroup);
@@ -128,8 +130,8 @@ try {
             kRegroup, why->get_if<std::string>()->c_str()));
 }
 
-// Raises the error of this rank's WatchedLeaves::check_free on all ranks. A former reducer alone in its group, or in
-// a failed group, may have left its leaves to another reducer. The new group stays as it is.
+// Raises on all ranks, as UnlikeModels, the error of this rank's WatchedLeaves::check_free. A former reducer alone in
+// its group, or in a failed group, may have left its leaves to another reducer. The new group stays as it is.
 void check_free_on_all(const Reducer &made)
 try {
     made.leaves().check_free(kRegroup);
@@ -150,7 +152,8 @@ void warn_of_losses(const Reducer &former, const Group &group, int32_t from)
             static_cast<long long>(answered));
 }
 
-// Returns this rank's values, for the case of the other ranks going on from this rank.
+// Returns this rank's steps, parameters, buffers, compression state and `mine` as a tree, in case the other ranks go
+// on from this rank.
 Ref<State> values_of(const Reducer &former, const Ref<State> &mine)
 {
     const Ref<State> all = State::make(StateDict());

@@ -13,9 +13,9 @@ struct Regrouped {
     Ref<State> state;
 };
 
-// Makes a reducer in place of `former`, which leaves its leaves. All ranks of the new group call the function. All
-// ranks get parameters, buffers and the compression's state from the furthest rank, and also this rank's `mine`,
-// which may be null. Gradients are dropped, even if the function raises; parameters and buffers then stay unchanged.
+// Makes a reducer in place of `former`, which gives its leaves back. All ranks of the new group call the function.
+// All ranks get parameters, buffers, the compression's state and `mine` of the furthest rank; `mine` may be null.
+// Gradients are dropped, even if the function raises; parameters and buffers then stay unchanged.
 Regrouped regroup(Reducer &former, const Ref<Group> &group, const Ref<State> &mine);
 
 }  // namespace yoke

@@ -120,8 +120,8 @@ void yoke_sampler::set_epoch(int64_t epoch)
     place_ = taken_ = 0;
 }
 
-// Warns if the script's own loop counts epochs. After a regroup, all ranks go on in the furthest rank's epoch, and
-// such a loop does not know this epoch.
+// Logs a warning, once after a regroup, if `epoch` does not go forward: the script's own loop counts epochs. After a
+// regroup, all ranks go on in the furthest rank's epoch, and such a loop does not know this epoch.
 void yoke_sampler::warn_of_epoch_again(int64_t epoch)
 {
     int64_t now = 0;
@@ -149,7 +149,8 @@ void yoke_sampler::begin()
         shuffle_.emplace(options_.count, options_.seed, epoch_);
 }
 
-// Returns the rank furthest below its share. So no rank is ever a whole example behind or ahead.
+// Returns the rank that gets the next example, and counts the example in `dealt`. This is the rank furthest below its
+// share, so no rank is ever a whole example behind or ahead.
 int32_t yoke_sampler::next_of(std::vector<double> &dealt, int64_t before) const
 {
     size_t next = 0;
@@ -196,7 +197,7 @@ int64_t yoke_sampler::length_of(const Pass &pass) const
     return all / options_.size + (all % options_.size > options_.rank);
 }
 
-// Returns this rank's number of `all` examples.
+// Returns how many of the first `all` examples of a pass this rank gets.
 int64_t yoke_sampler::share_of(int64_t all) const
 {
     std::vector<double> dealt(options_.shares.size());

@@ -37,7 +37,8 @@ private:
 
 // Sampler for a single thread at a time, or for several: each call is atomic.
 struct yoke_sampler final : public yoke::RefCounted {
-    // Raises YOKE_E_VALUE, with the argument and both values.
+    // Makes a sampler at the beginning of epoch 0. Raises YOKE_E_VALUE, with the argument and its value, for invalid
+    // options.
     explicit yoke_sampler(yoke::SamplerOptions options);
 
     // Sets the epoch of the next pass. The pass starts at the epoch's beginning, unless a loaded state has the same
@@ -50,7 +51,8 @@ struct yoke_sampler final : public yoke::RefCounted {
     // Returns the number of examples of a pass that begins now.
     int64_t length() const;
     yoke::SamplerState state() const;
-    // Raises YOKE_E_VALUE for a state that no pass can reach.
+    // Takes a state: the next pass goes over the rest of the state's epoch. Raises YOKE_E_VALUE for a state that no
+    // pass can reach.
     void load(yoke::SamplerState state);
     // Deals the rest of the epoch, behind the furthest rank, among the ranks of the group, from the next pass on. All
     // ranks of the group call the function. Shares keep their proportions. Raises YOKE_E_VALUE if only some ranks

@@ -63,7 +63,8 @@ void Step::check_params() const
                 each.name.c_str(), layout_.group().size());
 }
 
-// Notes the reached parameters. The reducer's anchor is left out, because it has no parameter.
+// Notes which parameters this backward reaches; the other parameters count as arrived. The reducer's anchor is left
+// out, because it has no parameter.
 void Step::reach(const std::vector<Ref<LeafNode>> &reached)
 {
     uses_.assign(module_.size(), false);
@@ -78,8 +79,8 @@ void Step::reach(const std::vector<Ref<LeafNode>> &reached)
     }
 }
 
-// Opens a step. The last of several steps launches the buckets, and the first step's module was made last. Usually
-// the last-made module is used last, so its gradients come first.
+// Sends the header of a step. The last of several steps launches the buckets, and the first step's module was made
+// last. Usually the last-made module is used last, so its gradients come first.
 void Step::open(Step *before, Step *after)
 {
     before_ = before;
@@ -94,7 +95,7 @@ void Step::open(Step *before, Step *after)
     first->launch_full();
 }
 
-// Returns the header with the sums over all ranks. The first gradient waits for the header.
+// Returns the header with the sums over all ranks. The first call, for the first gradient, waits for the header.
 const StepHeader &Step::header()
 {
     if (header_.has_come()) return header_;
@@ -103,7 +104,7 @@ const StepHeader &Step::header()
     return header_;
 }
 
-// Writes the gradients left by no_sync, or 0.
+// Writes the gradients of unreached parameters into the buckets: gradients left by no_sync, or 0.
 void Step::store_unreached()
 {
     for (const size_t i : unreached_)
@@ -174,7 +175,8 @@ void Step::finish()
     send_values(layout_.group(), module_.buffers(), root(), Writes::kUnlike);
 }
 
-// Ends a bucket. A rank out of data gets gradients at the end of the join, so its gradients stay unchanged here.
+// Waits for a bucket's mean and gives it to the leaves. A rank out of data gets gradients at the end of the join, so
+// its gradients stay unchanged here.
 void Step::end_bucket(size_t index)
 {
     Bucket &bucket = layout_.buckets()[index];
@@ -187,8 +189,8 @@ void Step::end_bucket(size_t index)
         if (header().is_used(param)) layout_.hand_out(param);
 }
 
-// Lays the buckets out in the order of the root's arrived gradients. Parameters without a gradient come behind the
-// others. The root is rank 0 if all ranks have data.
+// Sends the root's order of arrived gradients to all ranks, and lays the buckets out in this order. Parameters
+// without a gradient come behind the others. The root is rank 0 if all ranks have data.
 void Step::tell_order()
 {
     std::vector<int64_t> order(order_.begin(), order_.end());

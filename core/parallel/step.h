@@ -31,9 +31,11 @@ public:
 
     // Begins a backward to these leaves. Parameters without a leaf here count as already arrived.
     void begin(const std::vector<Ref<LeafNode>> &reached);
-    // Opens a synced step. All steps of the backward have begun; the neighbours may be null.
+    // Opens a synced step: sends its header, and begins buckets that are complete. All steps of the backward have
+    // begun; the neighbours may be null.
     void open(Step *before, Step *after);
-    // Takes the gradient of a leaf; null is allowed.
+    // Takes the gradient of a leaf, or null, into its bucket, and begins the buckets that are now full. In a failed
+    // group, the leaf keeps the gradient.
     void arrive(LeafNode &leaf, Tensor gradient);
     // Waits for all buckets, and gives the leaves the means. The last buffers come from the root.
     void finish();

@@ -40,9 +40,9 @@ int64_t StepHeader::spot(int64_t next) const noexcept
     return (next * kNumbers + module_) * kPresences + static_cast<int64_t>(terms_.presence);
 }
 
-// Sends these numbers in order: whether this rank uses each parameter; zeros up to the size of the group's largest
-// module; the weight; a spot of each rank; a weight of each rank. So the call has the same length for each module of
-// the group. If ranks go back through unlike modules, they can find this out.
+// Sends these numbers in order by an all_reduce: whether this rank uses each parameter; zeros up to the size of the
+// group's largest module; the weight; a spot of each rank; a weight of each rank. So the call has the same length for
+// each module of the group. If ranks go back through unlike modules, they can find this out.
 void StepHeader::send(const std::vector<bool> &uses, int64_t next)
 {
     const auto size = static_cast<size_t>(group_.size());
@@ -88,8 +88,8 @@ double StepHeader::factor(double weight) const
     return is_even_ ? 1 : weight / all * group_.size();
 }
 
-// Returns the presence of each rank. Raises if the ranks do not go back through the same module, and then the same
-// next module.
+// Returns the presence of each rank. Raises YOKE_E_STATE if the ranks do not go back through the same module, and
+// then the same next module.
 std::vector<int64_t> StepHeader::take_spots(std::span<const double> told) const
 {
     std::vector<Spot> spots;
@@ -112,8 +112,8 @@ std::vector<int64_t> StepHeader::take_spots(std::span<const double> told) const
         static_cast<long long>(second.module), is_same ? describe_next(second).c_str() : "");
 }
 
-// Raises unless all ranks are in a join, or no rank is. Otherwise ranks without data would wait for ranks outside the
-// join.
+// Raises YOKE_E_STATE unless all ranks are in a join, or no rank is. Otherwise ranks without data would wait for
+// ranks outside the join.
 void StepHeader::check_presences(std::span<const int64_t> presences) const
 {
     const auto is_plain = [](int64_t each) {

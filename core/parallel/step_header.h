@@ -25,8 +25,8 @@ public:
     void receive();
     bool has_come() const noexcept { return has_come_; }
 
-    // After receive:
-    bool is_used(size_t param) const { return used_[param] > 0; }  // by any rank
+    // Returns whether any rank uses the parameter. This function and the functions below need a receive before.
+    bool is_used(size_t param) const { return used_[param] > 0; }
     // Returns the factor for gradients of a rank with this weight; the scaled gradients give the mean. Gradients are
     // multiplied before the compression, so neither the compression's state nor a 16-bit float depends on the unit of
     // weights. Raises YOKE_E_VALUE if the sum of weights is not finite.

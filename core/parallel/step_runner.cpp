@@ -81,7 +81,7 @@ bool StepRunner::answer()
     }
 }
 
-// Ends the group if the step is synced: the other ranks wait for this rank's buckets.
+// Ends a failed step. If the step is synced, ends the group: the other ranks wait for this rank's buckets.
 void StepRunner::fail() noexcept
 {
     const bool is_synced = step_->terms().is_synced;
@@ -94,7 +94,8 @@ void StepRunner::fail() noexcept
     release(is_synced ? Backwards::End::kFailed : Backwards::End::kAlone);
 }
 
-// Refuses a backward. If another thread's backward is under way, it goes on.
+// Closes the gate and ends the group for a refused backward that would have reduced. If another thread's backward is
+// under way, it goes on.
 void StepRunner::refuse() noexcept
 {
     if (gate_.refuse()) tell_raised(group_, "backward");

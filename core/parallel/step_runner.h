@@ -34,7 +34,8 @@ public:
     // Returns whether there is a step synced over this group.
     bool is_synced_over(const Group &group) const noexcept;
 
-    // Takes part in a backward of the other ranks, on a rank out of data. Returns false if all ranks are out of data.
+    // Takes part in a whole backward of the other ranks, on a rank out of data. Returns false if all ranks are out of
+    // data.
     bool answer();
 
 private:

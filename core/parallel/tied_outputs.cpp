@@ -31,7 +31,8 @@ private:
     const std::array<Edge, 2> edges_;
 };
 
-// Gives the tensor itself another node, so writes act as before on its views and other holders.
+// Ties a result of the forward in place, once. The tensor itself gets another node, so writes act as before on its
+// views and other holders.
 void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     const auto *made_by = dynamic_cast<const Output *>(node_of(given));
@@ -42,8 +43,8 @@ void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
     given.node_rewrites = rewrites;
 }
 
-// Makes a view of a tensor of the script, because an op with a gradient may not write into a view. For a tensor without
-// a gradient, makes a tensor that is no view.
+// Returns a tied tensor in the memory of `given`. For a tensor with a gradient, this is a view, because an op with a
+// gradient may not write into a view. For a tensor without a gradient, this is no view.
 Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     Edge made_by;

@@ -47,7 +47,7 @@ std::vector<ModuleTensor> trained(const std::vector<ModuleTensor> &params)
     return some;
 }
 
-// Returns a writable view. An axis whose places share the same memory is cut to a single place.
+// Returns a view that can be written. An axis whose places share the same memory is cut to a single place.
 Tensor without_repeats(Tensor x)
 {
     for (int axis = expanded_axis(*x); axis >= 0; axis = expanded_axis(*x)) {

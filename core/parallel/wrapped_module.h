@@ -22,8 +22,8 @@ struct ModuleTensor {
 // A parameter's number is its index among the parameters that are not frozen.
 class WrappedModule {
 public:
-    // Raises YOKE_E_VALUE if no parameter requires a gradient, if an op made a parameter, or if two parameters are
-    // the same tensor.
+    // Takes the tensors of a module. Raises YOKE_E_VALUE if no parameter requires a gradient, if an op made a
+    // parameter, or if two parameters are the same tensor.
     WrappedModule(std::vector<ModuleTensor> params, std::vector<ModuleTensor> buffers);
 
     const std::vector<ModuleTensor> &all_params() const noexcept { return all_params_; }
