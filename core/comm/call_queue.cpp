@@ -94,9 +94,9 @@ std::vector<Ref<Work>> CallQueue::issue(std::span<IssuedCall> issued, bool may_r
     return start(batch, may_run_here, std::move(lock));
 }
 
-// Runs the calls in the caller's thread, if `may_run_here`, no other call is queued, runs or is on a device, and no
-// host program can interrupt the wait. Else queues the calls, and returns new works for the blocking calls. If the
-// system gives no thread, logs a warning and runs the calls here.
+// Runs the calls in the caller's thread, if `may_run_here`, no other call is under way, and no host program can
+// interrupt the wait. Else queues the calls, and returns new works for the blocking calls. If the system gives no
+// thread, logs a warning and runs the calls here. Raises the failure of blocking calls that ran here.
 std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                                         std::unique_lock<std::mutex> lock)
 {

@@ -62,8 +62,8 @@ bool is_default_held_up(Deadline deadline)
 
 constexpr double kSoon = 0.15;  // seconds
 
-// Returns how many seconds the store is kept for ranks that have not left: the remaining time of hanging calls at the
-// first question, at least 0.15 s.
+// Returns how many seconds the store is kept for ranks that have not left, at least 0.15. This is the time left for
+// hanging calls when the function is first called.
 double farewell_s()
 {
     static const double seconds = std::max(kSoon, deadline_of_exit().remaining_s());
