@@ -109,7 +109,7 @@ struct Parts {
     int64_t count() const { return batches * heads; }
     AttentionHeads first(const AttentionHeads &all) const { return all.part(0, batches, 0, heads); }
 
-    // run(heads) for each of them.
+    // Calls run(heads) for each part. Returns the first failure.
     template <class F>
     yoke_status each(const AttentionHeads &all, const F &run) const
     {
@@ -131,7 +131,8 @@ uint64_t bytes_of_head(const AttentionHeads &a)
     return static_cast<uint64_t>(s.queries * (a.deterministic ? s.keys * 2 : s.width * 4));
 }
 
-// How many heads of keys to begin with, or 0: cuDNN counts the elements of a tensor in 32 bits.
+// Returns how many heads of keys to begin with. A gradient takes as many as its limit of memory allows. Halves the
+// number until cuDNN can count the elements of a part in 32 bits; returns 0 if a single head is too large.
 int64_t most_at_once(const AttentionHeads &a, uint64_t limit)
 {
     int64_t most = a.shape.batch * a.shape.key_heads;
@@ -145,13 +146,13 @@ int64_t most_at_once(const AttentionHeads &a, uint64_t limit)
     }
 }
 
-// Rounds up, so following data in the same memory is aligned like a workspace.
+// Rounds up to a multiple of 256, so following data in the same memory is aligned like a workspace.
 uint64_t padded(uint64_t bytes)
 {
     return (bytes + 255) / 256 * 256;
 }
 
-// Attention of a launch. Its parts run in sequence, in the same memory.
+// Attention of a launch, or its gradient. The parts run in sequence, in the same memory.
 class Attention {
 public:
     Attention(const yoke_launch *launch, CudnnWorker &worker, const AttentionHeads &heads)
@@ -174,7 +175,7 @@ private:
     AttentionHeads heads_;
 };
 
-// Memory for a part's sums.
+// Reserves memory for a gradient's sums of a part. If memory is missing, *has_room is false, with YOKE_E_OOM.
 yoke_status Attention::find_room(const Parts &parts, Scratch &room, bool *has_room)
 {
     if (!heads_.backward) return YOKE_OK;
@@ -218,7 +219,8 @@ yoke_status Attention::run_parts(const Parts &parts, bool *has_room)
     });
 }
 
-// Copies keys and values shared by heads, once for every head, because each head has its own gradient of them.
+// Copies keys and values shared by heads, once for every head, because a gradient needs them for each head. Without
+// such a need, does nothing. If memory is missing, *has_room is false, with YOKE_E_OOM.
 yoke_status Attention::copy_keys(CopyOperand copy, Scratch &room, bool *has_room)
 {
     if (!heads_.copies_keys) return YOKE_OK;
@@ -239,7 +241,8 @@ yoke_status Attention::copy_keys(CopyOperand copy, Scratch &room, bool *has_room
     return YOKE_OK;
 }
 
-// Whether all went. Not where there is no plan, but *refused may tell of a workspace beyond the limit, or no room.
+// Runs all parts; *done is whether they ran. If a part has no plan, *refused is the smallest workspace above the
+// limit, or 0. If memory is missing, *refused is twice the limit. Both cases return YOKE_OK.
 yoke_status Attention::try_parts(const Parts &parts, CopyOperand copy, Scratch &keys, bool *done,
                                  uint64_t *refused)
 {
@@ -253,7 +256,7 @@ yoke_status Attention::try_parts(const Parts &parts, CopyOperand copy, Scratch &
     if (has_room) return status;
     Call(launch_, worker_, parts.first(heads_))
         .tell_no_room("it goes in smaller parts, or by Yoke's own kernels");
-    // Half of it is tried next.
+    // The caller then tries parts of half the size.
     *refused = 2 * std::clamp<uint64_t>(launch_->workspace_limit, 1, UINT64_MAX / 2);
     return YOKE_OK;
 }

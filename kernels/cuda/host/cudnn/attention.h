@@ -14,7 +14,7 @@
 
 namespace yoke::cuda {
 
-// _attention or _attention_backward, which the launch tells.
+// Runs the launch's op, _attention or _attention_backward. `copy` copies keys and values that a gradient needs dense.
 yoke_status cudnn_attend(const yoke_launch *launch, CopyOperand copy, bool *done);
 
 }  // namespace yoke::cuda

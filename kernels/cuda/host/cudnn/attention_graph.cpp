@@ -7,7 +7,7 @@ namespace {
 using Node = Graph::Node;
 using Name = AttentionName;
 
-// The tensors of a graph, and steps that both graphs have.
+// Tensors and steps common to the graphs of attention and of its gradient.
 class Attention {
 public:
     Attention(Graph &graph, const AttentionShape &shape)
@@ -69,7 +69,7 @@ public:
         return apply(CUDNN_POINTWISE_MUL, multiply(query, key_across, scores()), scale, scores());
     }
     Node mask(Node x);
-    // Scores, as the left operand of a product, with the last two axes exchanged.
+    // Returns scores with the last two axes exchanged, as the left operand of a product.
     Node transposed_scores(Node x);
     void sum_over_sharers(Node x, Node transposed, int64_t width, Node to);
 
@@ -101,7 +101,8 @@ Node Attention::transposed_scores(Node x)
     return y;
 }
 
-// The gradient of key or value: a product for each head of query, and their sum where heads are shared.
+// Adds the gradient of key or value: a product for each head of query. If heads share a head of keys, also adds the
+// sum of their products.
 void Attention::sum_over_sharers(Node x, Node transposed, int64_t width, Node to)
 {
     if (s.heads == s.key_heads) return g.matmul(transposed, x, to);
@@ -145,7 +146,7 @@ bool build_attention_backward(Graph &graph, const AttentionShape &shape, bool de
         CUDNN_POINTWISE_MUL,
         a.reduce(CUDNN_REDUCE_TENSOR_ADD, a.apply(CUDNN_POINTWISE_MUL, gradient, result, by_query)),
         graph.number(Name::kOne), row_sum);
-    // The probabilities, from what the forward pass kept, and the gradient of value.
+    // The probabilities, from the statistics of the forward pass, and the gradient of value.
     const Node shifted = a.apply(CUDNN_POINTWISE_SUB, a.scaled_scores(), a.statistics, by_score),
                probabilities = a.apply(CUDNN_POINTWISE_EXP, a.mask(shifted), nullptr, by_score);
     a.sum_over_sharers(

@@ -52,8 +52,10 @@ struct AttentionShape {
     HeadStrides gradient, query_gradient, key_gradient, value_gradient;  // for the gradient
 };
 
-// Whether cuDNN takes the finished graph; its steps tell why not.
+// Builds the graph of attention and finalizes it. Returns false if a call of cuDNN fails; the graph's steps keep the
+// failure.
 bool build_attention(Graph &graph, const AttentionShape &shape);
+// Builds the graph of attention's gradient in the same way. `deterministic` chooses the first form above.
 bool build_attention_backward(Graph &graph, const AttentionShape &shape, bool deterministic);
 
 }  // namespace yoke::cuda

@@ -14,7 +14,7 @@ static_assert(std::size(kAttentionPlaces) == kMostAttentionPlaces);
 
 constexpr int64_t kAligned = 8;  // elements of 16 bytes
 
-// An axis of heads: how far apart its neighbours are in each operand, in elements.
+// Axis of heads, with the distance of neighbours in each operand, in elements.
 struct Axis {
     int64_t size = 1;
     int64_t strides[kMostAttentionPlaces] = {};
@@ -108,7 +108,8 @@ bool Reader::continues(const Axis &outer, const Axis &inner, bool with_keys) con
     return true;
 }
 
-// Folds axes into a batch of heads. The heads of query are the heads of keys times the sharers.
+// Folds axes into a batch of heads. The heads of query are the heads of keys times the sharers. Returns false if the
+// axes' strides do not allow this.
 bool Reader::fold()
 {
     if (count_ && is_shared(axes_[count_ - 1])) sharers_ = axes_[--count_];

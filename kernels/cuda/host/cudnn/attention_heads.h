@@ -5,7 +5,7 @@
 
 namespace yoke::cuda {
 
-// The tensors of both graphs: where they stand among a launch's operands, forward and backward.
+// Tensor of the graphs, with its place among a launch's operands, forward and backward. -1: no operand.
 struct AttentionPlace {
     int64_t name;
     HeadStrides AttentionShape::*strides;
@@ -34,7 +34,7 @@ struct AttentionHeads {
     char *statistics;
     void *row_sum, *accumulator;  // for the gradient of a part
 
-    // False where these are not cuDNN's.
+    // Reads the launch. Returns false if its dtype, mask, dropout, sizes, strides or alignment do not fit cuDNN.
     bool read(const yoke_launch *launch);
 
     int count() const { return backward ? kMostAttentionPlaces : 4; }
@@ -46,13 +46,14 @@ struct AttentionHeads {
     {
         return backward && !deterministic ? rows() * static_cast<uint64_t>(shape.width) * 4 : 0;
     }
-    // The most elements from a tensor's first to its last.
+    // Returns how many elements the longest tensor spans, from its first to its last.
     int64_t reach() const;
-    // Returns the heads of keys from `head` on in the batches from `batch` on, and the heads that share them.
+    // Returns `heads` heads of keys from `head` on, in `batches` batches from `batch` on, with the heads of query
+    // that share them.
     AttentionHeads part(int64_t batch, int64_t batches, int64_t head, int64_t heads) const;
 };
 
-// Row-major.
+// Writes the strides, in elements, of a dense row-major tensor with the shape of `like`.
 void dense_strides(const yoke_operand &like, int64_t *strides);
 
 }  // namespace yoke::cuda

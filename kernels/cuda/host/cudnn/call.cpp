@@ -36,7 +36,8 @@ bool may_try(const yoke_launch *launch)
     return before < kMostShapes;
 }
 
-// All of a key but the op's number, which another build of the library may change.
+// Returns the tuned case of a key. Takes the op's name in place of its number, which another build of the library may
+// change.
 Tuned tuned_by(const yoke_launch *launch, const CudnnKey &key)
 {
     return {"YOKE_CUDNN_BENCHMARK_FILE", "cudnn",       static_cast<size_t>(cudnn_version()),
@@ -92,7 +93,8 @@ yoke_status CudnnCall::prepare(bool *exists)
     return status;
 }
 
-// Another library's capture may forbid the steps of making a plan: compilation, and loading of the code.
+// Makes the plan of a new key: in a benchmark, the stored winner, else cuDNN's first plan. The thread is relaxed,
+// because another library's capture may forbid compilation and loading of code.
 yoke_status CudnnCall::make_first(uint64_t limit)
 {
     const Relaxed relaxed;
@@ -207,7 +209,8 @@ yoke_status CudnnCall::execute(const CudnnPlan &plan, void *workspace)
 
 // ---- plans that are tried, where the launch asks for a benchmark ----------------------------------------------------
 
-// By the file; in a capture too.
+// Takes the plan from the file of winners, in a capture too. Returns false if the file has no winner for the key, or
+// the winner makes no plan.
 bool CudnnCall::recall(const Graph &graph, const EngineRules &rules)
 {
     CudnnWinner winner;
@@ -220,7 +223,8 @@ bool CudnnCall::recall(const Graph &graph, const EngineRules &rules)
     return true;
 }
 
-// Logs a failure during trials of plans. The first plan still exists, unless the device is lost.
+// Logs a failure during trials of plans and returns YOKE_OK, because the first plan still exists. If the device is
+// lost, returns the loss.
 yoke_status CudnnCall::pass_by(const CudnnFailure &failure) const
 {
     if (why_lost(launch_)) return cudnn_pass_over(launch_, failure);
@@ -228,7 +232,7 @@ yoke_status CudnnCall::pass_by(const CudnnFailure &failure) const
     return YOKE_OK;
 }
 
-// Returns false if memory is missing; other failures are kept in *lost.
+// Reserves memory for trials. Returns false on failure: a missing memory is logged, other failures go to *lost.
 bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
 {
     const yoke_status status = bytes ? room.try_reserve(bytes) : YOKE_OK;
@@ -239,7 +243,8 @@ bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
     return !status;
 }
 
-// Returns the fastest plan's number, or -1. Holds only one workspace at a time.
+// Times the plans. Returns the fastest plan's number, or -1 if no time is known or the device is lost (*lost). Holds
+// only a single workspace at a time.
 int CudnnCall::race(const CudnnPlan *plans, int count, yoke_status *lost)
 {
     CudnnWorker::Operand all[kMostOperands];
@@ -263,7 +268,8 @@ int CudnnCall::race(const CudnnPlan *plans, int count, yoke_status *lost)
     return watch.works() && !*lost ? fastest : -1;
 }
 
-// Replaces the first plan by the quickest of the first plans, if any. If the search fails, cuDNN's first plan stays.
+// Times cuDNN's first plans and takes the quickest. Stores this winner, if the user named a file. If the search
+// fails, cuDNN's first plan stays. Returns the loss of the device, else YOKE_OK.
 yoke_status CudnnCall::measure(const Graph &graph, const EngineRules &rules)
 {
     CudnnPlan plans[kMostTuned];
@@ -284,7 +290,8 @@ yoke_status CudnnCall::measure(const Graph &graph, const EngineRules &rules)
     return YOKE_OK;
 }
 
-// At a plan's first run in a benchmark.
+// Tunes the plan at its first run in a benchmark, by the stored winner or by trial. During a capture does nothing, so
+// the next run tunes the plan.
 yoke_status CudnnCall::tune()
 {
     const Tuning tuning = tuning_on(launch_, kTunedPlan);

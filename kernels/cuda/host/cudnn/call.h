@@ -15,7 +15,7 @@
 
 namespace yoke::cuda {
 
-// An operand of as many elements elsewhere, or in another order.
+// Operand with the shape of another operand, but with other data and strides.
 struct View {
     yoke_operand operand;
     int64_t strides[YOKE_MAX_NDIM];
@@ -31,13 +31,15 @@ public:
     CudnnCall(const CudnnCall &) = delete;
     CudnnCall &operator=(const CudnnCall &) = delete;
 
-    // Returns in *exists whether there is a plan. Makes the plan if necessary.
+    // Finds the key's plan, or makes it at the first call. Sets *exists to whether there is a plan. Fails only if the
+    // device is lost.
     yoke_status prepare(bool *exists);
     // Returns the smallest workspace of the plans refused for their size, after prepare(); 0 if no plan was refused.
     uint64_t refused() const { return entry_->refused; }
-    // False in *has_room, and YOKE_E_OOM, where there is no memory for any plan's workspace; nothing ran then.
+    // Runs the plan. If there is no memory for any plan's workspace, no plan runs: returns YOKE_E_OOM with *has_room
+    // false.
     yoke_status run(bool *has_room);
-    // Warns that memory is missing, if there is an alternative.
+    // Warns that memory for a workspace is missing. `instead` says what the launch does now.
     void tell_no_room(const char *instead) const;
 
 protected:
@@ -46,16 +48,16 @@ protected:
     static constexpr int kMostOperands = 16;
     using Text = char[160];
 
-    // All that the graph depends on; the last two words are the call's.
+    // Returns all values on which the graph depends. prepare() fills in the last two words.
     virtual CudnnKey key() const = 0;
     virtual EngineRules rules(uint64_t limit) const = 0;
     virtual void build(Graph &graph) const = 0;
-    // The graph's tensors and numbers, and how many they are.
+    // Writes the graph's tensors and numbers into `all`. Returns their number.
     virtual int operands(CudnnWorker::Operand (&all)[kMostOperands]) const = 0;
     virtual void describe(Text &text) const = 0;  // "the convolution of 8 x 64 x 56 x 56 …"
     // Returns the bytes of the first operand, if a run adds to this operand. Trial runs then add to other memory.
     virtual uint64_t adds_to() const { return 0; }
-    // Whether that there is no engine is worth a warning.
+    // Returns whether a missing engine is worth a warning.
     virtual bool tells() const = 0;
 
     const yoke_launch *const launch_;

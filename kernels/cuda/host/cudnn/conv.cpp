@@ -86,7 +86,7 @@ int Call::operands(CudnnWorker::Operand (&all)[kMostOperands]) const
     return bias_ && conv_.kind == ConvKind::kForward ? 4 : 3;
 }
 
-// The gradient by data, onto the bias.
+// Returns the result's bytes for a gradient by data with a bias, because its run adds to the bias; else 0.
 uint64_t Call::adds_to() const
 {
     if (!bias_ || conv_.kind != ConvKind::kData) return 0;
@@ -106,7 +106,7 @@ void Call::describe(Text &text) const
 
 // ---- images ---------------------------------------------------------------------------------------------------------
 
-// cuDNN counts elements in 32 bits: how many images it takes at once.
+// Returns how many images cuDNN can process at once. cuDNN counts elements in 32 bits.
 int64_t images_at_once(const Conv &c)
 {
     return INT_MAX / std::max(c.c * c.h * c.w, c.o * c.oh * c.ow);
@@ -122,7 +122,7 @@ Conv images_of(const Conv &conv, int64_t first, int64_t count)
     return part;
 }
 
-// run(call) for parts of as many images, and for the rest.
+// Calls run(call) for parts of at most images_at_once() images. Returns the first failure.
 template <class F>
 yoke_status each_part(const yoke_launch *launch, CudnnWorker &worker, const Conv &conv,
                       const void *bias, const F &run)
@@ -160,7 +160,7 @@ const yoke_operand &weight_operand(const yoke_launch *launch, ConvKind kind)
     return launch->operands[kind == ConvKind::kWeight ? 2 : 1];
 }
 
-// The gradient by data is added to it.
+// Copies the bias to all elements of the result. cuDNN then adds the gradient by data.
 yoke_status put_bias(const yoke_launch *launch, const Conv &c, CopyOperand copy)
 {
     const yoke_operand &x = launch->operands[launch->operand_count - 1];
@@ -169,7 +169,8 @@ yoke_status put_bias(const yoke_launch *launch, const Conv &c, CopyOperand copy)
     return copy(launch, x, bias.operand);
 }
 
-// False in *has_room, with YOKE_E_OOM, where there is no memory for what cuDNN needs beside the operands.
+// Runs a convolution in parts. Copies a weight whose order differs from cuDNN's, and puts the bias under a gradient
+// by data. If memory for the copy or a workspace is missing, returns YOKE_E_OOM with *has_room false.
 yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, CopyOperand copy,
                     bool *has_room)
 {
@@ -194,8 +195,9 @@ yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, C
     return !status && moves && writes ? copy(launch, weight, reordered.operand) : status;
 }
 
-// Returns whether cuDNN may get a convolution: not an empty one, and no sizes above 32 bits. The gradient by weight
-// is a sum over images, so its images cannot go in parts.
+// Returns whether cuDNN may get a convolution. The launch must not forbid cuDNN, and the dtype must not be f64. The
+// convolution must not be empty, and no size may exceed 32 bits. The gradient by weight is a sum over images, so its
+// images cannot go in parts.
 bool is_taken(const yoke_launch *launch, const Conv &c)
 {
     if (launch->flags & YOKE_LAUNCH_CUDNN_OFF) return false;

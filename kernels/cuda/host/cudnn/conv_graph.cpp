@@ -14,7 +14,7 @@ CudnnShape channels_last(int64_t n, int64_t c, int64_t h, int64_t w)
     return {{n, c, h, w}, {h * w * c, 1, w * c, c}};
 }
 
-// Attribute names differ by kind; their meaning is the same.
+// Names of cuDNN's attributes. They differ by kind of convolution, and have the same meaning.
 struct Attributes {
     cudnnBackendDescriptorType_t operation;
     cudnnBackendAttributeName_t alpha, beta, conv, x, weight, out;

@@ -16,12 +16,14 @@ enum ConvName : int64_t { kConvX = 1, kConvWeight, kConvOut, kConvBias };
 // Properties that distinguish graphs and plans, besides sizes.
 struct ConvTerms {
     int64_t alignment[4];  // x, weight, out and bias, in bytes
-    // Forward, a bias is added. The gradient by data is added to what x holds, into which a caller has put the bias:
-    // of an addition behind that product cuDNN compiles each kernel, for half a second and more.
+    // Whether there is a bias. Forward, the graph adds it. The gradient by data is added to x, into which the caller
+    // has copied the bias. For an addition behind this gradient, cuDNN would compile each kernel for half a second
+    // and more.
     bool bias;
 };
 
-// Whether cuDNN takes the finished graph; its steps tell why not.
+// Builds the graph of a convolution and finalizes it. Returns false if a call of cuDNN fails; the graph's steps keep
+// the failure.
 bool build_conv(Graph &graph, const kernels::Conv &conv, const ConvTerms &terms);
 
 }  // namespace yoke::cuda

@@ -10,7 +10,7 @@ namespace yoke::cuda {
 // first call.
 const char *cudnn_why_unavailable();
 
-// 91900 is 9.19.0; 0 where cuDNN cannot serve.
+// Returns cuDNN's version, 91900 for 9.19.0, or 0 if cuDNN does not work.
 int64_t cudnn_version();
 
 // Prepares the device before a stream is captured: makes a handle if no handle is free. This may wait for the device,
@@ -22,7 +22,7 @@ yoke_status cudnn_prepare(Device &device, uint32_t flags);
 using CopyOperand = yoke_status (*)(const yoke_launch *launch, const yoke_operand &dst,
                                     const yoke_operand &src);
 
-// Gives the device's handles and plans back; the next call makes others. When the device closes.
+// Destroys the device's handles and plans, when the device closes. The next call makes others.
 void cudnn_close(const Device &device);
 
 }  // namespace yoke::cuda

@@ -24,7 +24,8 @@ cudnnBackendDescriptor_t Descriptor::release()
     return std::exchange(it_, nullptr);
 }
 
-// cuDNN's text about a failure is lost at the next failure.
+// Keeps the first failure, with cuDNN's text, because cuDNN drops the text at the next failure. Ignores later
+// failures.
 void CudnnSteps::check(cudnnStatus_t status, const char *what)
 {
     if (status == CUDNN_STATUS_SUCCESS || failure_) return;

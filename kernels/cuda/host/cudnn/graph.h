@@ -44,7 +44,7 @@ private:
     cudnnBackendDescriptor_t it_ = nullptr;
 };
 
-// Calls of the backend API until the first that fails.
+// Sequence of backend API calls. After the first failure, create, set, get and finalize make no call.
 class CudnnSteps {
 public:
     explicit CudnnSteps(const CudnnCalls &functions) : call(functions) {}
@@ -58,7 +58,7 @@ public:
     {
         set(it, name, type, 1, &value);
     }
-    // How many values there are; up to `count` of them are read.
+    // Reads up to `count` values. Returns how many values there are, or 0 after a failure.
     int64_t get(cudnnBackendDescriptor_t it, cudnnBackendAttributeName_t name,
                 cudnnBackendAttributeType_t type, int64_t count, void *values);
     void finalize(cudnnBackendDescriptor_t it);
@@ -88,24 +88,30 @@ public:
     Graph(const Graph &) = delete;
     Graph &operator=(const Graph &) = delete;
 
-    // In memory, aligned to that many bytes; between two operations and never in memory; a number.
+    // Makes a tensor in memory, with this name and an alignment in bytes. Like all functions with a Node, returns
+    // null after a failure.
     Node tensor(cudnnDataType_t type, const CudnnShape &shape, int64_t name, int64_t alignment);
+    // Makes a tensor between two operations, never in memory.
     Node between(cudnnDataType_t type, const CudnnShape &shape);
+    // Makes a number of f32, which a plan reads from host memory.
     Node number(int64_t name);
 
-    // Add operations in f32; `compute` may name another type.
+    // Adds y = mode(x, b), computed in f32. `t`, if not null, is the condition of a selection.
     void pointwise(cudnnPointwiseMode_t mode, Node x, Node b, Node y, Node t = nullptr);
+    // Adds y = the place of each element of `like` along an axis, in int32.
     void index(int64_t axis, Node like, Node y);
+    // Adds y = mode(x, b), a comparison with boolean results.
     void compare(cudnnPointwiseMode_t mode, Node x, Node b, Node y);
     void matmul(Node a, Node b, Node c);
     void reduce(cudnnReduceTensorOp_t op, Node x, Node y);
     void reshape(Node x, Node y);
 
-    // Takes a descriptor into the graph, finalized; an operation also into the list of those.
+    // Finalizes a descriptor and takes it into the graph. keep_operation also adds it to the list of operations.
     Node keep(Descriptor &&made);
     void keep_operation(Descriptor &&made);
 
-    // After the last operation. Whether cuDNN takes the graph.
+    // Makes the graph from its operations, after the last of them. Returns false if any call failed; `steps` keeps
+    // the failure.
     bool finish();
 
     Node get() const { return graph_; }

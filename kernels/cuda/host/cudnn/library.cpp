@@ -193,8 +193,8 @@ bool accepts(void *library, char *why, size_t capacity)
 
 constexpr LibraryName kLibrary = {"libcudnn_graph.so.9", {"cudnn/lib", "", ""}, accepts};
 
-// Opens cuDNN. If a copy is already loaded, for example PyTorch's, only this copy can work. So it comes before all
-// folders except YOKE_CUDA_LIB_PATH.
+// Opens cuDNN, or keeps the reason of the failure. If a copy is already loaded, for example PyTorch's, only this copy
+// can work. So it comes before all folders except YOKE_CUDA_LIB_PATH.
 void open_library()
 {
     const char *setting = g_host->config("YOKE_CUDA_LIB_PATH");

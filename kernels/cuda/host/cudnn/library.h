@@ -34,7 +34,7 @@ struct CudnnCalls {
     YOKE_CUDNN_CALLS(YOKE_LIBRARY_MEMBER)
 };
 
-// Null where cuDNN cannot serve; looks for it at the first call.
+// Returns cuDNN's functions, or null if cuDNN does not work. The first call looks for cuDNN.
 const CudnnCalls *cudnn_calls();
 
 }  // namespace yoke::cuda

@@ -1,4 +1,4 @@
-// Where cuDNN's headers were missing when the module was built.
+// Functions of cudnn.h in a module built without cuDNN's headers.
 #include <atomic>
 
 #include "kernels/cuda/host/cudnn/attention.h"
@@ -24,7 +24,7 @@ yoke_status cudnn_prepare(Device &, uint32_t)
 
 void cudnn_close(const Device &) {}
 
-// Once, where a launch would have gone through cuDNN.
+// Sets *done to false. If the launch would have gone through cuDNN, logs a warning, once in a process.
 static yoke_status pass_over(const yoke_launch *launch, bool is_cudnns, bool *done)
 {
     static std::atomic<bool> told{false};

@@ -20,17 +20,17 @@ struct CudnnPlan {
     uint64_t workspace = 0;
 };
 
-// Whether an engine of these notes may run; notes that no rule names are fine.
+// Returns whether an engine with these notes may run. Notes without a rule are allowed.
 bool notes_allow(const EngineRules &rules, const cudnnBackendNumericalNote_t *notes, int64_t count);
 
-// Makes a plan of a configuration, if its engine may run and its workspace is within the limit. The workspace is
-// reported in any case.
+// Makes a plan of a configuration. Returns false if the rules forbid the engine, the workspace is above the limit, or
+// a call fails; `steps` keeps the failure. made.workspace is set for a workspace above the limit too.
 bool make_plan(CudnnSteps &steps, const Graph &graph, const EngineRules &rules, Descriptor &&config,
                CudnnPlan &made);
 
-// Finds the best plans, at most `wanted`, in cuDNN's order. A result of 0 is not a failure, and a failed plan is not
-// either: `why`, if not null, keeps the first such failure. `refused` gets the smallest workspace above the limit, or
-// 0.
+// Finds the best plans, at most `wanted`, in cuDNN's order, and returns their number. A result of 0 is not a failure,
+// and a failed plan is not either: `why`, if not null, keeps the first such failure. `refused`, if not null, gets the
+// smallest workspace above the limit, or 0.
 int find_plans(const Graph &graph, const EngineRules &rules, int wanted, CudnnPlan *plans,
                CudnnFailure *why = nullptr, uint64_t *refused = nullptr);
 

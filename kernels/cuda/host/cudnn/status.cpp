@@ -32,7 +32,7 @@ const Device &device_of(const yoke_launch *launch)
     return *static_cast<const Device *>(launch->device);
 }
 
-// "cuda:0: cudnnBackendFinalize failed with CUDNN_STATUS_NOT_SUPPORTED (3000): …"
+// Writes a failure: "cuda:0: cudnnBackendFinalize failed with CUDNN_STATUS_NOT_SUPPORTED (3000): …".
 void describe(char *text, size_t capacity, const Device &device, const CudnnFailure &failure,
               const char *tried)
 {

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kMostKnobs = CudnnWinner::kMostKnobs;
 
-// Returns the number of knobs. cuDNN reports the number only when it fills places for knobs.
+// Reads the knobs of a configuration into `winner` and returns their number. If there are more than kMostKnobs, reads
+// none. cuDNN reports the number only when it fills places for knobs.
 int64_t read_knobs(CudnnSteps &steps, cudnnBackendDescriptor_t config, CudnnWinner &winner)
 {
     Descriptor choices[kMostKnobs];

@@ -14,10 +14,11 @@ struct CudnnWinner {
     } knobs[kMostKnobs];
 };
 
-// False where cuDNN does not tell, or has more knobs than there is room for.
+// Reads the engine and the knobs of a plan. Returns false if cuDNN does not report them, or if there are more than
+// kMostKnobs.
 bool read_winner(const CudnnCalls &call, const CudnnPlan &plan, CudnnWinner &winner);
 
-// Makes the winner's plan for a graph, if cuDNN still has the engine and the rules allow it.
+// Makes the winner's plan for a graph. Returns false if cuDNN no longer has the engine, or the rules forbid the plan.
 bool remake_plan(const Graph &graph, const EngineRules &rules, const CudnnWinner &winner,
                  CudnnPlan &plan);
 

@@ -18,7 +18,7 @@ struct CudnnKey {
 
 struct CudnnEntry {
     CudnnKey key;
-    uint64_t used;     // when, for eviction; 0: none
+    uint64_t used;     // clock of the last use, for eviction; 0: free
     bool exists;       // else cuDNN has no engine for this
     bool untuned;      // the first plan, not compared with others yet
     bool is_tried;     // ran once, and has loaded its code
@@ -33,12 +33,12 @@ public:
     CudnnWorker &operator=(const CudnnWorker &) = delete;
 
     CudnnFailure start();
-    CudnnFailure finish();  // gives its handle back, and is used no more
+    CudnnFailure finish();  // destroys the handle; the worker is used no more
     CudnnFailure set_stream(cudaStream_t stream);
     Target target() const { return {handle_, nullptr}; }
 
     CudnnEntry *find(const CudnnKey &key);
-    // Returns the place for a key's plan. A full set drops the least recently used plan.
+    // Returns an entry with this key and no plan. If the set is full, drops its least recently used plan.
     CudnnEntry &room_for(const CudnnKey &key);
 
     struct Operand {
@@ -68,7 +68,7 @@ public:
     CudnnLoan(const CudnnLoan &) = delete;
     CudnnLoan &operator=(const CudnnLoan &) = delete;
 
-    yoke_status status() const { return status_; }  // status if the device is lost
+    yoke_status status() const { return status_; }  // YOKE_OK, or the device's loss
     CudnnWorker *worker() const { return worker_; }
 
 private:
