@@ -19,7 +19,7 @@ constexpr Clock::duration kGrace = 50ms;
 constexpr Clock::duration kLook = 20ms;   // between two questions whether it is of use to wait
 constexpr Clock::duration kIdle = 200ms;  // for which a thread waits for another call
 
-// Threads that have ended a call.
+// Threads that have ended a call and wait for the next.
 class Workers {
 public:
     // Gives the call to a waiting thread. Returns false if no thread waits.
@@ -32,7 +32,7 @@ public:
         called_.notify_one();
         return true;
     }
-    // Returns the thread's next call; null where none comes.
+    // Waits for the thread's next call and returns it. Returns null if no call comes within kIdle.
     Aside *await_next()
     {
         std::unique_lock<std::mutex> lock(lock_);
@@ -53,7 +53,8 @@ Workers g_workers;
 
 }  // namespace
 
-// The caller may close its device while NCCL's call goes on.
+// Opens the device once more, because the caller may close it while NCCL's call goes on. Then gives the call to a
+// waiting or a new thread. On failure closes the device and returns false.
 bool Aside::start()
 {
     void *opened = nullptr;
@@ -104,7 +105,8 @@ void Aside::execute()
 
 // ---- the caller -----------------------------------------------------------------------------------------------------
 
-// With the lock held.
+// Marks the call as left by its caller, with the lock held, and returns the result of the wait. If the time is over
+// and a function of NCCL has not returned, the result is kStuck.
 Outcome Aside::leave(Ending ending, const Comm *comm)
 {
     is_left_ = true;

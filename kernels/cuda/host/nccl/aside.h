@@ -23,13 +23,15 @@ public:
     Aside(const Aside &) = delete;
     Aside &operator=(const Aside &) = delete;
 
-    // Begins the call. Returns false where the device does not open or the system gives no thread.
+    // Begins the call. Returns false if the device does not open or the system gives no thread.
     bool start();
-    // Waits until the call is done, or leaves it: at the end of the limit, or when `comm`, which may be null, is
-    // aborted. The result is kStuck where a function of NCCL has not returned by then.
+    // Waits until the call is done and returns its result, or leaves the call. The call is left at the end of the
+    // limit, if limit.is_over says so, or if `comm`, which may be null, is aborted. The result is kStuck if a
+    // function of NCCL has not returned by then.
     Outcome wait(const Limit &limit, const Comm *comm = nullptr);
-    // Return, after wait, whether the thread goes on alone, and the function with the result.
+    // Returns, after wait, whether the thread goes on alone.
     bool is_left() const { return is_left_; }
+    // Returns, after wait, the function of NCCL with the result, for messages.
     const char *function() const { return stuck_in_ ? stuck_in_ : function_.load(); }
     void drop();
 
@@ -37,9 +39,10 @@ protected:
     virtual ~Aside() = default;
     // Calls NCCL, in the thread.
     virtual Outcome run() = 0;
-    // Gives back what `run` has made, in the thread, where the caller has left before.
+    // Releases the results of `run`, in the thread, if the caller has left before the end.
     virtual void take_back() {}
-    // Calls a function of NCCL. If the function does not return, its name is reported.
+    // Calls a function of NCCL and returns its result. If the function does not return, the caller of wait() reports
+    // its name.
     template <class F>
     ncclResult_t in(const char *function, const F &call)
     {
@@ -47,7 +50,7 @@ protected:
         const Inside inside(in_, function);
         return call();
     }
-    // Notes what `run` waits for, in place of a function of NCCL.
+    // Notes a text for messages, about a wait of `run` outside NCCL.
     void note(const char *what) { function_ = what; }
 
 private:

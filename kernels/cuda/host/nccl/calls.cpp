@@ -28,7 +28,7 @@ Place place_of_call(const Plan &plan)
     return place_of(plan.comm(), kernels::call_name(call.op), call.stream);
 }
 
-// Returns the soonest, since calls that are issued together fail together.
+// Returns the soonest limit of the plans, because calls that are issued together fail together.
 Limit limit_of(const Plan *plans, size_t count)
 {
     Limit soonest;
@@ -66,7 +66,8 @@ yoke_status check(const Comm &comm, const yoke_collective &call)
 // Turns of communicators, in the order of their addresses: two threads take the same turns in the same order.
 class Turns {
 public:
-    // Takes the turn of each plan's communicator, once. Returns kDone, or why one was not given.
+    // Takes the turn of each plan's communicator, once. Returns kDone, or why a turn was not given; kAborted if host
+    // memory is missing.
     Ending take(Plan *plans, size_t count, const Limit &limit);
 
 private:
@@ -90,13 +91,13 @@ Ending Turns::take(Plan *plans, size_t count, const Limit &limit)
     return Ending::kDone;
 }
 
-// A communicator may have gone while its turn was waited for.
+// Returns whether the plan's communicator was aborted or has ended, which may happen during the wait for its turn.
 bool has_gone(const Plan &plan)
 {
     return plan.comm().aborted.load() || !plan.comm().handle;
 }
 
-// Tells why the plan was not issued.
+// Reports why the plan was not issued, notes it in the call's fault, and returns the failure.
 yoke_status fail_before(const Plan &plan, Ending ending)
 {
     const char *function = ending == Ending::kStuck ? plan.comm().turn.in.load() : nullptr;
@@ -135,7 +136,8 @@ private:
     const size_t count_;
 };
 
-// NCCL wants the end of a group also where a call in it has failed.
+// Issues the plans in a group of NCCL and waits until NCCL has taken them. Returns the first failure. NCCL requires
+// the end of a group also after a failed call.
 yoke_status issue_together(Plan *plans, size_t count, const Limit &limit)
 {
     const Calls &nccl = *find_calls();
@@ -159,8 +161,8 @@ yoke_status issue_together(Plan *plans, size_t count, const Limit &limit)
     return YOKE_OK;
 }
 
-// Marks the communicators as failed before their turns end. A thread of NCCL may still launch work of the failed
-// call, so the next call must not be issued after it.
+// Marks the communicators as failed before their turns end, keeps the memory of the calls, and returns `status`. A
+// thread of NCCL may still launch work of the failed call, so the next call must not be issued after it.
 yoke_status give_up(Plan *plans, size_t count, yoke_status status)
 {
     for (size_t i = 0; i < count; ++i) {
@@ -170,7 +172,8 @@ yoke_status give_up(Plan *plans, size_t count, yoke_status status)
     return status;
 }
 
-// In the turn of all communicators.
+// Issues the plans, in the turn of all communicators. Fails if a communicator was aborted or has failed before. After
+// a failure of NCCL, marks the communicators as failed.
 yoke_status issue_in_turn(Plan *plans, size_t count, bool as_group, const Limit &limit)
 {
     for (size_t i = 0; i < count; ++i) {
@@ -218,8 +221,8 @@ yoke_status in_device(Device *device, const Device *current, const F &f)
     return scope.status() ? scope.status() : f();
 }
 
-// Runs plans in the context of the first call's device. NCCL restores the thread's previous device; for a thread
-// without a device, NCCL would make a context on the first card.
+// Prepares, issues and finishes plans, in the context of the first call's device. NCCL restores the thread's previous
+// device; for a thread without a device, NCCL would make a context on the first card.
 yoke_status run_plans(Plan *plans, const Item *items, size_t count)
 {
     Device *const current = items[0].comm->device;
@@ -234,7 +237,7 @@ yoke_status run_plans(Plan *plans, const Item *items, size_t count)
     return status;
 }
 
-// If one of the calls issued together has failed, marks all of them as failed.
+// Marks the communicators of calls issued together as failed. Copies the first noted fault to every call.
 void tell_all(const Item *items, size_t count)
 {
     const yoke_comm_fault *told = nullptr;

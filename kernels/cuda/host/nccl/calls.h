@@ -13,7 +13,8 @@ namespace yoke::cuda::nccl {
 
 yoke_status call(Comm &comm, const yoke_collective &record);
 void begin_group();
-// Fails for all calls of the group.
+// Ends a group. The end of the outermost group issues its calls and returns their failure, which counts for all of
+// them. Fails with YOKE_E_STATE without a group.
 yoke_status end_group(Comm &comm);
 
 }  // namespace yoke::cuda::nccl

@@ -75,7 +75,8 @@ void guard_exit(const Device &device, Making making)
     on_exit(end_calls, nullptr);
 }
 
-// The count comes first: the end of the process sees the thread, or the thread sees the end.
+// Counts the thread first, then asks whether calls are allowed. So the end of the process sees the thread, or the
+// thread sees the end.
 Calling::Calling()
 {
     g_calling.fetch_add(1);
@@ -119,7 +120,8 @@ Limit Limit::of(double seconds)
     return limit;
 }
 
-// Quick at first, since most calls are done in microseconds; a millisecond at most.
+// Pauses before a question to NCCL. The first questions have no pause, because most calls are done in microseconds;
+// the longest pause is a millisecond.
 static void pause_before_question(int question)
 {
     if (question < 8) return;

@@ -53,7 +53,7 @@ struct Comm {
     std::atomic<bool> has_windows{false};  // NCCL has given a window of memory shared with peers
     Freeing freeing;
     LastWork last;
-    std::atomic<int> let_go{0};  // how many have: of NCCL and the core
+    std::atomic<int> let_go{0};  // releases so far: by NCCL and by the core
     Comm *next_left = nullptr;   // in the list of communicators left behind
     // Number of owners: the core's handle, the thread that ends the communicator, and each piece of memory.
     std::atomic<int> owners{1};
@@ -99,26 +99,28 @@ struct Limit {
     void *user = nullptr;
     bool heeds_abort = true;
 
-    // Below 0: for good.
+    // Returns a limit `seconds` from now. Below 0 there is no limit.
     static Limit of(double seconds);
     static Limit none_at_all() { return {.until = Clock::time_point::min()}; }
 };
 
-// kStuck: a function of NCCL has not returned in time; kLate: all have, and other ranks are waited for.
+// Result of a wait for NCCL. kStuck: a function of NCCL has not returned in time. kLate: all functions have returned,
+// and other ranks are missing.
 enum class Ending { kDone, kFailed, kLate, kStuck, kAborted, kOver };
 
 // The right to call NCCL on a communicator.
 class Turn {
 public:
-    // Waits until no other thread has the turn. A thread that aborts the communicator may keep the turn forever.
+    // Waits until no other thread has the turn. Waits no longer than the limit, and not after an abort or the start
+    // of the process's end. A thread that aborts the communicator may keep the turn forever.
     Turn(Comm &comm, const Limit &limit);
     ~Turn();
     Turn(const Turn &) = delete;
     Turn &operator=(const Turn &) = delete;
 
     bool is_given() const { return ending_ == Ending::kDone; }
-    // Returns kDone, or why it was not given: kStuck where a call of NCCL has not returned to its owner, kAborted where
-    // the process ends.
+    // Returns kDone if the turn was given. Else returns kStuck if a call of NCCL has not returned to the turn's
+    // owner, kLate after the limit, and kAborted after an abort or when the process ends.
     Ending ending() const { return ending_; }
 
 private:
@@ -132,18 +134,19 @@ struct Outcome {
     ncclResult_t result = ncclSuccess;  // for kFailed
 };
 
-// Waits in a Turn for the end of a call that said `said`.
+// Waits in a Turn until NCCL has finished a call that returned `said`. Returns kDone, kFailed with NCCL's result, or
+// the reason to wait no longer: limit, is_over, abort, or end of the process.
 Outcome settle(Comm &comm, ncclResult_t said, const Limit &limit);
 
-// Whether NCCL may still be called: not in a forked child, and not once the process has begun to end.
+// Returns whether NCCL may still be called: not in a forked child, and not once the process has begun to end.
 bool may_call();
 
 enum class Making { kBegins, kIsDone };
 
-// Makes the end of the process wait for current calls, and stops later calls. The wait lasts until the function of
-// share_exit returns 0, or 5 s. Called before the first communicator of a device is made, because the process may end
-// during this step, and again afterwards: handlers that NCCL and its runtime registered for the end then run after
-// this handler.
+// Makes the end of the process wait for current calls, and stops later calls. The function of share_exit gives the
+// longest wait in seconds; without it, 5 s. Called before the first communicator of a device is made, because the
+// process may end during this step, and again afterwards: handlers that NCCL and its runtime registered for the end
+// then run after this handler.
 void guard_exit(const Device &device, Making making);
 // Takes the function of yoke_backend_comm::share_exit.
 void share_exit(double (*time_left)());

@@ -41,7 +41,8 @@ yoke_status init(const yoke_comm_member *member, void **out)
     return status;
 }
 
-// Makes a communicator of the calling ranks. NCCL's own split needs all ranks of a parent, without work.
+// Makes a communicator of the calling ranks, in the same way as init. NCCL's own split needs all ranks of a parent,
+// without work.
 yoke_status split(void *, const yoke_comm_member *member, void **out)
 {
     return init(member, out);
@@ -125,8 +126,8 @@ private:
     Comm &comm_;
 };
 
-// Asks for an error without waiting. If NCCL does not return, this is not a failure: the calls have their own
-// deadlines.
+// Asks NCCL whether a call of the communicator has failed, and reports the failure. Also fails after an abort. Waits
+// only a moment: if NCCL does not return, this is not a failure, because the calls have their own deadlines.
 yoke_status async_error(void *handle, yoke_comm_fault *fault)
 {
     Comm &comm = comm_of(handle);

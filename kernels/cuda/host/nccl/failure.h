@@ -20,12 +20,13 @@ void clear(yoke_comm_fault *fault);
 yoke_status fail_at(const Place &place, yoke_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Reports that `function` failed, in the context of the device, with NCCL's text for `handle` (may be null). A lost
-// device is reported as lost.
+// Reports that `function` failed, in the context of the device, with NCCL's text for `handle` (may be null). Returns
+// the status of NCCL's result; a lost device is reported as lost.
 yoke_status fail_nccl(const Place &place, ncclComm_t handle, ncclResult_t result,
                       const char *function);
 
-// Reports how an unfinished wait ended, and notes it in `fault` (may be null).
+// Reports how an unfinished wait ended, notes it in `fault` (may be null), and returns the failure. Returns YOKE_OK
+// for kDone.
 yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outcome,
                       const char *function, yoke_comm_fault *fault);
 

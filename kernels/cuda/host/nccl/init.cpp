@@ -15,7 +15,7 @@ namespace yoke::cuda::nccl {
 
 namespace {
 
-// Has the thread of the end take what NCCL has made so far.
+// Aborts a communicator whose creation failed. If NCCL has made a handle, a separate thread ends it.
 void give_up(Comm &comm)
 {
     comm.aborted.store(true);
@@ -70,7 +70,8 @@ Limit limit_of(const yoke_comm_member &member)
     return limit;
 }
 
-// Why this rank cannot go on by itself, or YOKE_OK.
+// Finds the member's device. Returns the reason that this rank cannot go on by itself, such as a missing NCCL, or
+// YOKE_OK.
 yoke_status look_at_self(const yoke_comm_member &member, Device **device)
 {
     if (const yoke_status status = device_of(member.device, "init", device)) return status;
@@ -114,7 +115,7 @@ yoke_status connect(const yoke_comm_member &member, Device *device, Comm **out)
     return status;
 }
 
-// Call for an id, and the id.
+// Call that asks NCCL for an id, and the id.
 class Drawing final : public Aside {
 public:
     Drawing() : Aside(nullptr, "unique_id") {}

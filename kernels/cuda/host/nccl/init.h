@@ -5,10 +5,11 @@
 
 namespace yoke::cuda::nccl {
 
-// Writes NCCL's 128 bytes, by which ranks find the rank that made them.
+// Gets a new id from NCCL and writes its 128 bytes. By the id, other ranks find the rank with this call. Fails with
+// YOKE_E_TIMEOUT if NCCL does not return in time.
 yoke_status draw_id(void *id, double timeout_s);
 
-// Waits for the other ranks for no longer than the member's time.
+// Makes a communicator together with the other ranks. Waits for them no longer than the member's timeout.
 yoke_status make(const yoke_comm_member &member, Comm **out);
 
 }  // namespace yoke::cuda::nccl

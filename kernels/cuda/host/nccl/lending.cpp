@@ -55,7 +55,8 @@ Outcome Lending::make()
     return {Ending::kFailed, said};
 }
 
-// Says success also while NCCL is still at it, and the window is written later: so NCCL is always asked.
+// Registers the memory as a window. In place of success returns ncclInProgress, so the caller asks NCCL in any case:
+// NCCL returns success while it is still at work, and writes the window later.
 ncclResult_t Lending::register_window(uint64_t bytes)
 {
     const ncclResult_t said = in("ncclCommWindowRegister", [&] {
@@ -65,7 +66,8 @@ ncclResult_t Lending::register_window(uint64_t bytes)
     return said == ncclSuccess ? ncclInProgress : said;
 }
 
-// Where cards do not reach each other's memory NCCL gives success and no window, to all ranks alike.
+// Registers the memory as a window, or as a buffer if there is no window. If cards do not reach each other's memory,
+// NCCL returns success and no window, to all ranks alike.
 Outcome Lending::enroll()
 {
     const uint64_t bytes = whole_pages(memory_->bytes);
@@ -81,8 +83,8 @@ Outcome Lending::enroll()
     return settle(comm_, said, limit_);
 }
 
-// Registers the memory with NCCL. From here on the memory is in the list, so if the registration fails, the memory is
-// freed with the communicator.
+// Registers the memory with NCCL, in a Turn. Without the turn, frees the memory and fails. Before the registration
+// the memory goes into the list, so if the registration fails, the memory is freed with the communicator.
 Outcome Lending::make_known()
 {
     note("an earlier call");

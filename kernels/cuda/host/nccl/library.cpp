@@ -77,7 +77,8 @@ bool ask_version(decltype(Calls::ncclGetVersion) ask, int *version, char *why, s
     return false;
 }
 
-// Checks the version. If a library is too old, its version is reported, not its first missing call.
+// Checks the version before the other functions. So for an old library, `why` names the version, not the first
+// missing call. Returns false if the version is too old or unknown.
 bool has_version(void *library, char *why, size_t capacity)
 {
     int version = 0;

@@ -15,7 +15,7 @@ namespace yoke::cuda::nccl {
 
 constexpr double kPatience = 10;  // seconds, for what the caller gives no time
 
-// Returns null where NCCL cannot serve.
+// Returns NCCL's functions, or null if NCCL does not work.
 const Calls *find_calls();
 
 // Returns "" if NCCL works, else a sentence with the problem, the place, and the remedy.

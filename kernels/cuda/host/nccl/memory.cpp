@@ -16,7 +16,7 @@ namespace {
 std::mutex g_lock;
 Memory *g_all = nullptr;
 
-// Takes what `is_wanted` says out of the list.
+// Takes memory for which is_wanted() is true out of the list. Returns it as a list of its own.
 template <class F>
 Memory *take(const F &is_wanted)
 {
@@ -49,7 +49,7 @@ ncclResult_t deregister_buffer(Comm &comm, void *registration)
     return find_calls()->ncclCommDeregister(comm.handle, registration);
 }
 
-// Returns whether NCCL has released the memory. Called in a turn.
+// Makes NCCL release the memory; called in a Turn. Returns whether NCCL has done so. A failure of NCCL is logged.
 bool deregister(Comm &comm, Memory &memory)
 {
     const Limit limit = Limit::of(comm.patience_s);
@@ -67,7 +67,8 @@ bool deregister(Comm &comm, Memory &memory)
     return true;
 }
 
-// Returns whether the stream is idle. NCCL releases memory only while no kernel of the communicator runs.
+// Returns whether the stream of the last call is idle. NCCL releases memory only while no kernel of the communicator
+// runs.
 bool is_idle(const Comm &comm)
 {
     if (!comm.last.has_called) return true;
@@ -101,7 +102,8 @@ bool is_ending(const Comm &comm)
     return comm.aborted.load() || comm.has_failed.load() || comm.is_in_reaper.load();
 }
 
-// Returns the list of memory that is deregistered.
+// Deregisters marked memory of the communicator and returns it as a list. Memory that NCCL does not release stays in
+// the list of all. Returns null without a turn, during work, and if the communicator is ending.
 Memory *take_marked(Comm &comm)
 {
     const Turn turn(comm, Limit{.until = Clock::now() + kToFree});
@@ -143,7 +145,7 @@ private:
     Comm *const comm_;
 };
 
-// Looks again if another thread has asked meanwhile.
+// Frees marked memory, and begins again if another thread has asked meanwhile.
 Outcome Freer::run()
 {
     Freeing &freeing = of(comm_);
@@ -158,7 +160,8 @@ Outcome Freer::run()
     return {Ending::kDone};
 }
 
-// Waits for so long at most: the host program counts on the memory from then on.
+// Frees marked memory in a separate thread, and waits at most `patience` for it. If such a thread is active, makes it
+// look again and does not wait.
 void free_aside(Comm *comm, Clock::duration patience)
 {
     Freeing &freeing = Freer::of(comm);
@@ -184,7 +187,7 @@ void mark(Memory &memory)
     memory.is_marked = true;
 }
 
-// Frees memory that NCCL no longer knows by a communicator.
+// Frees memory that NCCL no longer knows by a communicator. A failure is logged.
 void free_memory(Memory *memory)
 {
     const ncclResult_t result = free_pointer(*memory);
@@ -204,7 +207,8 @@ void free_orphans()
         free_list(take([](const Memory &memory) { return memory.is_marked && !memory.comm; }));
 }
 
-// Marks the memory; returns false where there is none such.
+// Marks memory as given back. Retains its communicator in *owner, null if the communicator has ended. Returns false
+// if there is no such memory.
 static bool mark_given(const Comm *comm, const void *pointer, uint64_t bytes, Comm **owner)
 {
     const std::lock_guard<std::mutex> lock(g_lock);
@@ -246,8 +250,8 @@ void free_marked(Comm &comm, Clock::duration patience)
     free_aside(&comm, patience);
 }
 
-// Finds registered memory. The memory stays in the list, because a caller may free it meanwhile. It is freed in a
-// turn only.
+// Finds registered memory of a communicator, or returns null. The memory stays in the list, because a caller may free
+// it meanwhile. It is freed in a turn only.
 static Memory *find_registered(const Comm &comm)
 {
     const std::lock_guard<std::mutex> lock(g_lock);

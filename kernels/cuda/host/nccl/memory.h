@@ -43,17 +43,18 @@ void free_orphans();
 yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer, yoke_comm_fault *fault);
 
 // Frees the memory. If the communicator has current calls, marks the memory instead: NCCL does not deregister memory
-// during calls. `comm` is null if the communicator was destroyed before.
+// during calls. `comm` is null if the communicator was destroyed before. Fails with YOKE_E_VALUE for other memory.
 yoke_status give_back(Comm *comm, void *pointer, uint64_t bytes);
 
-// Frees marked memory if the communicator's stream is idle. Waits at most this time for the freeing thread. Not
-// called in a turn.
+// Frees marked memory if the communicator's stream is idle and the communicator is not ending. Waits at most
+// `patience` for the freeing thread. Not called in a turn.
 void free_marked(Comm &comm, Clock::duration patience);
 
 // Makes NCCL release all memory of a communicator before its end. Called in a turn, without work on the communicator.
 void deregister_all(Comm &comm);
 
-// Frees marked memory of an ended communicator. Other memory is freed when the caller gives it back.
+// Separates an ended communicator from its memory, and frees the marked memory. Other memory is freed when the caller
+// gives it back.
 void forget_communicator(Comm &comm);
 
 }  // namespace yoke::cuda::nccl

@@ -56,7 +56,7 @@ yoke_status compare_versions(const yoke_comm_member &member, const Told *all)
     return YOKE_OK;
 }
 
-// Compares cards by UUID; cards without a UUID pass.
+// Compares cards by UUID. Fails if two ranks have the same card; cards without a UUID pass.
 yoke_status compare_cards(const yoke_comm_member &member, const Told *all)
 {
     for (int rank = 1; rank < member.size; ++rank)

@@ -6,8 +6,9 @@
 
 namespace yoke::cuda::nccl {
 
-// Fails alike on all ranks and names the faulty rank. `own` is this rank's failure, or YOKE_OK. `device` is null if
-// the device is at fault. Without all_gather, returns `own`.
+// Exchanges the ranks' failures, NCCL versions and cards. If a rank has failed, versions differ, or two ranks use the
+// same card, fails on all ranks and names the ranks. `own` is this rank's failure, or YOKE_OK, and is returned first.
+// `device` is null if the device is at fault. Without all_gather, returns `own`.
 yoke_status agree(const yoke_comm_member &member, const Device *device, yoke_status own);
 
 }  // namespace yoke::cuda::nccl

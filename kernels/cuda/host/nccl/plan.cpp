@@ -47,7 +47,7 @@ ncclDataType_t key_dtype(int64_t bytes)
     return bytes == 8 ? ncclUint64 : bytes == 4 ? ncclUint32 : ncclUint8;
 }
 
-// NCCL numbers max before min.
+// Returns NCCL's reduction. The numbers differ: NCCL has max before min.
 ncclRedOp_t reduction_of(int32_t reduction)
 {
     switch (reduction) {
@@ -83,7 +83,7 @@ void Plan::choose_form()
     }
 }
 
-// How many parts of `count` elements the input or the output has.
+// Returns how many parts of `count` elements the input has (of_in), or the output.
 int64_t Plan::parts(bool of_in) const
 {
     const int size = comm_->size;

@@ -22,8 +22,8 @@ public:
     yoke_status prepare(Comm &comm, const yoke_collective &call);
     ncclResult_t issue(const Calls &nccl) const;
     yoke_status finish();
-    // Notes that the work may still come, though the call has failed: scratch is not given back, nor shall the caller
-    // give back what the call names.
+    // Keeps scratch, and notes in the call's fault that the caller must keep the call's memory. The work may still
+    // run, though the call has failed.
     void keep_memory();
 
     bool needs_group(const Calls &nccl) const;

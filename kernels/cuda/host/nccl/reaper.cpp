@@ -19,7 +19,8 @@ namespace {
 constexpr Clock::duration kTurnPatience = 60s;    // for a call of NCCL that has not returned
 constexpr Clock::duration kKernelPatience = 10s;  // for kernels of a communicator that was aborted
 
-// Waits for all work of the communicator. Returns cudaErrorNotReady where the limit comes first.
+// Waits for the event of the communicator's last work. Returns cudaErrorNotReady if the limit or an abort comes
+// first, or if there is no event.
 cudaError_t wait_for_work(const Comm &comm, const Limit &limit)
 {
     if (!comm.last.has_called.load()) return cudaSuccess;
@@ -51,7 +52,8 @@ void tell(const Comm &comm, const Outcome &outcome)
         warn_at(place, "other ranks have not let go of it in time; the communicator is aborted");
 }
 
-// Returns whether NCCL has ended its work, here and at the peers.
+// Waits for the work, deregisters memory and finalizes the communicator, within its timeout. Returns whether NCCL has
+// ended its work, here and at the peers. A communicator that was aborted or has failed is not finalized.
 bool finalize(Comm &comm)
 {
     const Limit limit = Limit::of(comm.patience_s);
@@ -72,7 +74,7 @@ bool has_passed(const Comm &comm, ncclResult_t result, const char *function, con
     return false;
 }
 
-// Returns whether NCCL has released the communicator.
+// Finalizes and destroys the communicator, or else aborts it. Returns whether NCCL has released the communicator.
 bool has_let_go(Comm &comm)
 {
     const bool is_final = finalize(comm);
@@ -85,7 +87,8 @@ bool has_let_go(Comm &comm)
                       "the communicator and its memory are left");
 }
 
-// Whether the communicator has gone.
+// Ends the communicator in NCCL, in a Turn. Returns false, with a warning, if a call of NCCL has not returned or NCCL
+// fails; the handle then stays.
 bool end(Comm &comm)
 {
     const Turn turn(comm, Limit{.until = Clock::now() + kTurnPatience, .heeds_abort = false});
@@ -109,8 +112,8 @@ void leave_behind(Comm &comm)
     while (!left.compare_exchange_weak(comm.next_left, &comm)) continue;
 }
 
-// Waits for kernels of an aborted communicator: for all ranks of a process but the last, NCCL's abort returns while
-// kernels still run and write to the memory.
+// Waits for the communicator's kernels and returns whether they have ended. For all ranks of a process but the last,
+// NCCL's abort returns while kernels still run and write to the memory.
 bool has_ended_work(Comm &comm)
 {
     const Calling calling;
@@ -139,7 +142,8 @@ void *free_rest(void *argument)
     return nullptr;
 }
 
-// Returns whether NCCL and the core have both released the communicator: the event of the last work exists then.
+// Counts a release, by NCCL or by the core. Returns whether both have now released the communicator: the event of the
+// last work exists then.
 bool is_second(Comm &comm)
 {
     return comm.let_go.fetch_add(1) == 1;
