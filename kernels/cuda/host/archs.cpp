@@ -29,8 +29,7 @@ Arch read(std::string_view entry)
             both || entry == "-virtual"};
 }
 
-// Return whether machine code of an entry runs on the device, and whether the entry's PTX can be compiled for the
-// device.
+// Returns whether the device runs the machine code of an entry.
 bool runs(const Arch &arch, int major, int minor)
 {
     const bool same = arch.major == major && arch.minor == minor;
@@ -38,6 +37,7 @@ bool runs(const Arch &arch, int major, int minor)
            (arch.suffix == 'a' ? same : arch.major == major && minor >= arch.minor);
 }
 
+// Returns whether the driver can compile the PTX of an entry for the device.
 bool compiles(const Arch &arch, int major, int minor)
 {
     if (!arch.ptx) return false;

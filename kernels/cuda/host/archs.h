@@ -7,8 +7,8 @@
 
 namespace yoke::cuda {
 
-// The architecture (90: 9.0) of the entry whose code a device of compute capability `major`.`minor` runs: the nearest
-// machine code, else the latest PTX. 0 where no entry serves it.
+// Returns the architecture (90 for 9.0) of the entry whose code runs on a device of compute capability
+// `major`.`minor`. Takes the nearest machine code, else the latest PTX. Returns 0 if no entry runs there.
 int arch_of_code(const char *list, int major, int minor, bool driver_takes_ptx);
 
 inline bool archs_serve(const char *list, int major, int minor, bool driver_takes_ptx)

@@ -4,8 +4,8 @@
 
 namespace yoke::cuda {
 
-// The kind of a direction; false if there is no such direction. Between devices CUDA finds both by
-// their addresses, and goes through the host where one may not reach the other.
+// Writes CUDA's kind of a direction to `kind`. Returns false if there is no such direction. For a copy between
+// devices, CUDA finds both devices by their addresses. Without peer access, CUDA copies through host memory.
 static bool kind_of(int32_t direction, cudaMemcpyKind &kind)
 {
     switch (direction) {

@@ -1,4 +1,4 @@
-// From products to cuBLASLt's descriptors and algorithms.
+// Products as descriptors and algorithms of cuBLASLt: plans, trials and runs.
 #include "kernels/cuda/host/cublaslt.h"
 
 #include <algorithm>
@@ -22,9 +22,9 @@ constexpr uint64_t kWorkspace = 32 << 20;  // NVIDIA's recommendation for Hopper
 // Larger batches go in parts; the part length keeps every operand's alignment.
 constexpr int64_t kMostBatches = 65535, kPart = 32768;
 
-// Returns whether cuBLASLt fuses an activation. cuBLASLt applies an activation to unrounded sums, approximates gelu's
-// tanh, and does not document relu of NaN. So Yoke fuses only if the user asks for it; this saves a pass over the
-// result.
+// Returns whether to fuse an activation: relu and gelu by tanh, if YOKE_CUBLASLT_FUSE_ACTIVATIONS is 1. cuBLASLt
+// applies an activation to unrounded sums, approximates gelu's tanh, and does not document relu of NaN. So the user
+// must ask for this; it saves a pass over the result.
 bool fuses(Activation activation)
 {
     static const bool asked = [] {
@@ -56,7 +56,7 @@ Types types_of(const PlanKey &key)
     }
 }
 
-// Calls until the first that fails.
+// Sequence of cuBLASLt calls. status() is the first failure, and set() makes no call after a failure.
 class Steps {
 public:
     Steps(const yoke_launch *launch, const CublasLt &lt) : call(*lt.call), launch_(launch) {}
@@ -142,22 +142,23 @@ void describe(Steps &steps, const Request &request, Plan &plan)
 
 using Results = cublasLtMatmulHeuristicResult_t[kTuned];
 
-// Drops failed algorithms, and returns the number left: cuBLASLt also fills in entries of algorithms that failed its
-// checks.
+// Drops failed algorithms from the first `count` results, and returns the number left. cuBLASLt also fills in entries
+// of algorithms that failed its checks.
 int drop_failed(int count, Results &results)
 {
     const auto failed = [](const auto &result) { return result.state != CUBLAS_STATUS_SUCCESS; };
     return static_cast<int>(std::remove_if(results, results + count, failed) - results);
 }
 
-// The best `wanted` algorithms by cuBLASLt's own judgement; none is no failure.
+// Asks cuBLASLt for its best algorithms, at most `wanted`, and returns their number. Returns 0 if there is no
+// algorithm, or if a call failed: `steps` has the failure then.
 int ask(Steps &steps, const CublasLt &lt, Plan &plan, int wanted, Results &results)
 {
     cublasLtMatmulPreferenceOpaque_t preference;
     steps.check(steps.call.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference),
                 "cublasLtMatmulPreferenceInit");
     steps.set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
-    // Parts of a sum meet in the type it is computed in, never rounded to the result's in between.
+    // cuBLASLt adds parts of a sum in the computing type. So no part is rounded to the result's type.
     steps.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     constexpr cublasLtMatmulPreferenceAttributes_t kAlignments[] = {
@@ -202,7 +203,9 @@ uint64_t largest_workspace(int count, const Results &results)
     return bytes;
 }
 
-// Puts the fastest algorithm first. If the fastest is not known, *tuned is false, and the order is unchanged.
+// Times `count` algorithms and copies the fastest into results[0]; *tuned is true then. If memory for a workspace is
+// missing, or no time is known, *tuned is false and the results stay. Returns the loss of the device, and failures of
+// memory other than YOKE_E_OOM.
 yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request &request,
                     const Plan &plan, int count, Results &results, bool *tuned)
 {
@@ -247,8 +250,8 @@ bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)
     return true;
 }
 
-// Returns the failure if the card is the reason that there is no algorithm: cards before 8.0 have no products of
-// bfloat16.
+// Looks for the reason that there is no algorithm. Returns YOKE_E_UNSUPPORTED for bfloat16 on a card before 8.0,
+// because cuBLASLt has no such products there; else YOKE_OK.
 yoke_status check_card(const yoke_launch *launch, const PlanKey &key)
 {
     const Device &device = *static_cast<const Device *>(launch->device);
@@ -287,7 +290,7 @@ yoke_status make_plan(const yoke_launch *launch, CublasLt &lt, const Request &re
     return YOKE_OK;
 }
 
-// Runs a product by a plan.
+// Runs a product by a plan, with the plan's workspace. Returns the failure of memory or of cuBLASLt.
 yoke_status run(const yoke_launch *launch, const CublasLt &lt, const Gemm &gemm,
                 const Request &request, Plan &plan)
 {
@@ -302,9 +305,10 @@ yoke_status run(const yoke_launch *launch, const CublasLt &lt, const Gemm &gemm,
                           static_cast<long long>(p.n));
 }
 
-// Runs a product without a plan, or a product whose plan can be tuned now. While another library captures in a mode
-// that forbids waits, cuBLASLt must not be asked for algorithms (cuBLASLt of CUDA 13.3 fails then). A plan's first
-// product also loads code. So the thread is relaxed until the product is started.
+// Makes a plan, puts it into the cache, and runs the product; *done is false if cuBLASLt has no algorithm. For
+// products without a plan, and for plans that can be tuned now. The thread is relaxed until the product is started: a
+// plan's first product loads code. While another library captures in a mode that forbids waits, cuBLASLt of CUDA 13.3
+// fails when asked for algorithms.
 yoke_status run_first(const yoke_launch *launch, CublasLt &lt, const Gemm &gemm,
                       const Request &request, Tuning tuning, bool *done)
 {
@@ -340,11 +344,11 @@ yoke_status multiply_part(const yoke_launch *launch, const Gemm &gemm, bool *don
 
 }  // namespace
 
-// Runs a product on the legacy stream, because only this stream's scratch is known to the core before the capture
-// begins. The legacy stream and streams without cudaStreamNonBlocking wait for each other; Yoke's and PyTorch's
-// streams are non-blocking. While another library captures on a blocking stream, CUDA refuses all work for the legacy
-// stream with cudaErrorStreamCaptureImplicit, in every mode of the thread. Then a device's first capture fails. A
-// product before this capture avoids the failure.
+// Runs a small product, if the device has run none. The product is on the legacy stream, because only this stream's
+// scratch is known to the core before the capture begins. The legacy stream and streams without cudaStreamNonBlocking
+// wait for each other; Yoke's and PyTorch's streams are non-blocking. While another library captures on a blocking
+// stream, CUDA refuses all work for the legacy stream with cudaErrorStreamCaptureImplicit, in every mode of the
+// thread. Then a device's first capture fails. A product before this capture avoids the failure.
 yoke_status cublaslt_prepare(Device &device)
 {
     constexpr int64_t kSide = 16, kBytes = kSide * kSide * sizeof(float);

@@ -25,9 +25,9 @@ struct Gemm {
     void *before = nullptr;  // where the activation's argument is kept; strides are those of c
 };
 
-// *done is false, with YOKE_OK and nothing written but parts of the result, where cuBLASLt has no algorithm that does
-// all of it at once. Batches of any number are taken.
-// Strides are such as cublaslt_takes; c is row-major where there is more to do than the product.
+// Runs a product, a batch of any size, with bias and activation. If cuBLASLt has no algorithm for all steps at once,
+// returns YOKE_OK with *done false; parts of the result may be written then. The operands must pass cublaslt_takes.
+// With a bias, an activation or `before`, c must be row-major.
 yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done);
 
 // Returns whether cuBLASLt can read a matrix of a batch. One axis is dense, and the other axis has a step at least as
@@ -39,7 +39,7 @@ bool cublaslt_takes(const Matrix &matrix, int64_t rows, int64_t columns);
 // Returns YOKE_OK if the library is missing: the product itself reports this.
 yoke_status cublaslt_prepare(Device &device);
 
-// Gives the device's handle back; its next product makes another. When the device closes.
+// Destroys the device's handle and plans, when the device closes. The device's next product makes others.
 void cublaslt_close(const Device &device);
 
 }  // namespace yoke::cuda

@@ -36,19 +36,22 @@ struct CublasLt {
     PlanCache plans;
 };
 
-// Log a warning, unless the status is a success. For steps with an alternative. During a launch, a lost device gives
-// no warning: pass_over returns the loss instead.
+// Logs a failed call as a warning, for steps with an alternative, and returns YOKE_OK. If the device is lost, reports
+// and returns the loss instead.
 yoke_status cublaslt_pass_over(const yoke_launch *launch, cublasStatus_t status, const char *what);
+// Logs a failed call as a warning. Logs nothing for a success, and nothing if the device is lost.
 void cublaslt_log(const Device &device, cublasStatus_t status, const char *what);
 
-// Whether there is such a library here; looks for it at the first call.
+// Returns whether a cuBLASLt works here. The first call looks for the library.
 bool cublaslt_is_found();
 
-// Returns the state of the launch's device, made at the first call.
+// Returns the state of the launch's device, made at the first call. Fails with YOKE_E_UNAVAILABLE if the library is
+// missing, and with cuBLASLt's failure to make a handle.
 yoke_status cublaslt_of(const yoke_launch *launch, CublasLt **out);
 
-// "matmul: cuda:0: cublasLtMatmul of … failed with CUBLAS_STATUS_EXECUTION_FAILED (13), …". YOKE_OK for success.
-// YOKE_E_DEVICE_LOST, with CUDA's error too, where the context is lost: of that cuBLASLt has no status.
+// Returns YOKE_OK for success, else reports "matmul: cuda:0: cublasLtMatmul of … failed with
+// CUBLAS_STATUS_EXECUTION_FAILED (13), …". If the context is lost, returns YOKE_E_DEVICE_LOST, with CUDA's error too:
+// cuBLASLt has no status for this.
 yoke_status cublaslt_check(const yoke_launch *launch, cublasStatus_t status, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
 

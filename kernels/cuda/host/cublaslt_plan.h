@@ -10,7 +10,7 @@
 
 namespace yoke::cuda {
 
-// In cuBLASLt's own terms: column-major, D = op(A) op(B).
+// Key of a product, in cuBLASLt's terms: column-major, D = op(A) op(B).
 struct PlanKey {
     int64_t rows, columns, inner, batch;
     int64_t leading[3],
@@ -23,13 +23,13 @@ struct PlanKey {
 
 struct Plan {
     PlanKey key;
-    uint64_t used;  // when, for eviction; 0: none
+    uint64_t used;  // clock of the last use, for eviction; 0: free
     cublasLtMatmulDescOpaque_t product;
     cublasLtMatrixLayoutOpaque_t a, b, d;
     cublasLtMatmulAlgo_t algo;
     uint64_t workspace;  // bytes
     int64_t exists;      // 0: cuBLASLt has no algorithm for this
-    int64_t untuned;     // 1: is to be tuned as soon as no capture forbids to wait
+    int64_t untuned;     // 1: tuned at the next product outside a capture
 };
 
 }  // namespace yoke::cuda

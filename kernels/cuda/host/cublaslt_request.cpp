@@ -14,7 +14,8 @@ Matrix transpose(const Matrix &x)
     return {x.data, x.batch_stride, x.column_stride, x.row_stride};
 }
 
-// Strides of a matrix in which an axis of length 1 has no say.
+// Returns the matrix with new strides for axes of length 1, so these axes do not decide between row-major and
+// column-major.
 Matrix settle(Matrix x, int64_t rows, int64_t columns)
 {
     if (columns == 1 && x.row_stride == 1 && rows > 1) {
@@ -49,7 +50,8 @@ cublasLtEpilogue_t epilogue_of(const Gemm &gemm)
 
 }  // namespace
 
-// Describes operand i. Read column-major, a row-major matrix is its own transpose, as needed here.
+// Writes operand i's leading dimension, batch step and transposition into the key. A row-major matrix, read as
+// column-major, is its own transpose, so it is not marked as transposed.
 void Request::place(int i, const Matrix &given, int64_t rows, int64_t columns, int64_t batch)
 {
     const Matrix x = settle(given, rows, columns);

@@ -6,7 +6,8 @@
 
 namespace yoke::cuda {
 
-// Row-major m x n is column-major n x m: what cuBLASLt is asked for is the transpose, with a and b exchanged.
+// Product as passed to cuBLASLt. A row-major m x n matrix is a column-major n x m matrix. So cuBLASLt computes the
+// transpose, with a and b exchanged.
 struct Request {
     PlanKey key = {};
     const void *a, *b, *bias;  // cuBLASLt's A is the product's b
@@ -18,7 +19,7 @@ private:
     void place(int i, const Matrix &matrix, int64_t rows, int64_t columns, int64_t batch);
 };
 
-// The batches from `first` on, `count` of them.
+// Returns the product of `count` batches, from batch `first` on.
 Gemm part_of(const Gemm &gemm, int64_t first, int64_t count);
 
 }  // namespace yoke::cuda

@@ -19,7 +19,7 @@ constexpr int kTuned = 8;
 Tuning tuning_of(const yoke_launch *launch);
 inline constexpr const char *kTunedProduct = "a matrix product";
 
-// The algorithm that won before, by the file.
+// Reads the product's stored winner into *algo. Returns false if the file has none.
 bool recall_winner(const yoke_launch *launch, const CublasLt &lt, const PlanKey &key,
                    cublasLtMatmulAlgo_t *algo);
 

@@ -5,7 +5,7 @@
 //  * Every entry that needs a device opens a Scope first. The Scope makes the device's primary context current and
 //    restores the caller's context on return. So a host program with CUDA code sees no change, and unused devices get
 //    no context.
-//  * Every CUDA call passes Scope::check, the only place that turns an error into a status.
+//  * Scope::check turns the error of a CUDA call into a status. failures.h does this for calls outside a Scope.
 #pragma once
 
 #include <cuda.h>
@@ -17,14 +17,15 @@
 
 namespace yoke::cuda {
 
-// Set once by the module's symbol, before any other entry can be called.
+// Core's functions. The module's symbol sets the pointer, before any other entry can be called.
 extern const yoke_host *g_host;
 
-// Gives the host a formatted message and returns `status`.
+// Reports a formatted message to the core and returns `status`.
 yoke_status fail(yoke_status status, int64_t native_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// After a fork, the child's copy of the driver is useless: every entry that needs the driver fails at once.
+// Marks this process as a forked child. The child's copy of the driver is useless, so every entry that needs the
+// driver fails from then on.
 void after_fork();
 bool is_forked();
 
@@ -41,13 +42,16 @@ struct Device {
     uint64_t peers;       // bit n: was asked to reach CUDA's device n; see peers.h
 };
 
-// The status of a CUDA error; runtime and driver number their errors alike.
+// Returns the status for a CUDA error, YOKE_E_INTERNAL for errors without a status. Runtime and driver number their
+// errors alike.
 yoke_status status_of(int64_t error);
 
-// Finds the usable device of a handle. Refuses invalid handles, and a forked child.
+// Finds the usable device of a handle. Fails with YOKE_E_VALUE for invalid handles, and with YOKE_E_FORKED in a
+// forked child.
 yoke_status device_of(void *handle, const char *call, Device **device);
 
-// Makes the context of an open device without a context. A Scope does this first.
+// Makes the context of an open device, if it has none. Fails with YOKE_E_CLOSED if the device is not open. A Scope
+// does this first.
 yoke_status make_ready(Device &device, const char *call);
 
 class Scope {
@@ -55,22 +59,23 @@ public:
     // `call` is the entry's name, for messages. The first Scope on a device makes its context, which costs some
     // hundred megabytes. So only used devices cost memory.
     Scope(void *device, const char *call);
-    // For earlier steps: in a context that other threads do not know yet, or in no context.
+    // Enters `context`, or no context if null. For steps before the device's context is known to other threads.
     Scope(Device &device, CUcontext context, const char *call);
     ~Scope();
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
 
-    // Returns YOKE_OK, or the failure of the call, already reported to the core.
+    // Returns YOKE_OK, or the failure to enter the context, already reported to the core.
     yoke_status status() const { return status_; }
     Device &device() const { return *device_; }
 
-    // Returns YOKE_OK, or reports the tried call ("cudaMalloc of 64 bytes") and CUDA's text to the core.
+    // Returns YOKE_OK for success. Else reports the tried call ("cudaMalloc of 64 bytes") and CUDA's text to the
+    // core, and returns the error's status.
     yoke_status check(cudaError_t error, const char *what, ...) const
         __attribute__((format(printf, 3, 4)));
     yoke_status check(CUresult error, const char *what, ...) const
         __attribute__((format(printf, 3, 4)));
-    // For what CUDA was not asked: "cuda:0: <text>".
+    // Reports "cuda:0: <text>" for a refusal without a CUDA call, and returns `status`.
     yoke_status refuse(yoke_status status, const char *text, ...) const
         __attribute__((format(printf, 3, 4)));
 

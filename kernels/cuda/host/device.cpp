@@ -15,7 +15,7 @@
 
 namespace yoke::cuda {
 
-// Guards opening and closing; calls in between rely on their device staying open.
+// Lock of opening and closing. Calls in between rely on their device staying open.
 static std::mutex g_opening;
 
 yoke_status device_count(int32_t *count)
@@ -93,8 +93,8 @@ yoke_status device_open(int32_t index, void **device)
     return YOKE_OK;
 }
 
-// Releases the objects in the device's context. If the context cannot be entered, logs this and returns false. The
-// device then keeps the objects, and the next device_open finds them.
+// Releases the objects in the device's context. If the context cannot be entered, returns false, and logs this if the
+// device was not lost before. The device then keeps the objects, and the next device_open finds them.
 static bool give_back(Device &device)
 {
     const bool was_lost = is_lost(device);

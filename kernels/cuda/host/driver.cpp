@@ -20,7 +20,8 @@ constexpr const char *kLibrary = "libcuda.so.1";
 
 constexpr Floor kFloor = floor_of(CUDART_VERSION);
 
-// Keeps the reason; `broken` is YOKE_OK where there is simply no GPU. Returns false, for the caller to return.
+// Keeps the reason that there are no devices. `broken` is YOKE_OK if there is simply no GPU. Returns false, for the
+// caller to return.
 __attribute__((format(printf, 4, 5))) bool give_up(Driver &driver, yoke_status broken,
                                                    int64_t native_code, const char *format, ...)
 {
@@ -44,7 +45,8 @@ bool give_up_on_error(Driver &driver, const char *call, CUresult error)
 
 // ---- Finding the library ----------------------------------------------------------------------
 
-// Reports a missing library. `said` is the dynamic loader's text; the loader has no error numbers.
+// Keeps the reason that the library is missing or cannot be loaded. Returns false. `said` is the dynamic loader's
+// text; the loader has no error numbers.
 bool no_library(Driver &driver, const char *said)
 {
     const bool absent = strncmp(said, "libcuda.so.1: cannot open", 25) == 0;
@@ -67,7 +69,7 @@ bool no_library(Driver &driver, const char *said)
 }
 
 // Opens the library from the first folder of YOKE_CUDA_LIB_PATH (separated by colons) that contains it. If no folder
-// does, opens it by name.
+// does, opens it by name. Returns null on failure.
 void *open_from_path(const char *folders)
 {
     while (folders && *folders) {
@@ -100,7 +102,7 @@ bool find(void *library, const char *symbol, Call &call)
     return call != nullptr;
 }
 
-// The file that a call of the driver stands in.
+// Returns the path of the file that contains a function of the driver.
 const char *file_of(void *call)
 {
     Dl_info info{};
@@ -135,7 +137,8 @@ bool give_up_old(Driver &driver, int version)
         kFloor.release, older);
 }
 
-// Comes first of all calls: an old driver need not have the others.
+// Checks the driver's version. Returns false, with the reason, if the library is not NVIDIA's, is the toolkit's stub,
+// or is too old. This comes before all other calls, because an old driver may not have them.
 bool check_version(Driver &driver, void *library)
 {
     DriverCalls &call = driver.call;
@@ -173,7 +176,7 @@ bool no_devices(Driver &driver, int64_t native_code)
         "the NVIDIA driver finds no GPU; check that 'nvidia-smi -L' lists one and that this user may open /dev/nvidia*, or start the container with --gpus all");
 }
 
-// Reports a device that is passed over. The text is appended to the reason, which is used if no device is left.
+// Logs a device that is passed over, and appends it to the reason, which is used if no device is left.
 void pass_over(Driver &driver, int number, CUdevice device, int major, int minor)
 {
     char name[128] = "", text[512];  // kBuiltFor names every architecture

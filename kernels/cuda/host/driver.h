@@ -55,10 +55,11 @@ struct Driver {
     int64_t native_code;
 };
 
-// Examines the driver at the first call; the same for all later ones.
+// Returns the driver, examined at the first call.
 Driver &driver();
 
-// Returns the remedy for an error of cuInit or of counting devices: a clause after a semicolon.
+// Returns the remedy for an error at the driver's start, a clause for use after a semicolon. Unknown errors have a
+// remedy too.
 const char *remedy_of(int64_t error);
 
 // Returns the remedy for an error that lost the context, from its semicolon on; "" for other errors.

@@ -1,4 +1,4 @@
-// From CUDA's errors to the host's: statuses, messages, and the scope in which calls are checked.
+// Statuses and messages for CUDA's errors, and the scope in which calls are checked.
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
@@ -32,10 +32,10 @@ yoke_status fail(yoke_status status, int64_t native_code, const char *format, ..
     return told;
 }
 
-// By number: older toolkits have no names for them.
+// Errors by number, because older toolkits have no names for them.
 constexpr int64_t kContained = 226, kTensorMemoryLeak = 721;
 
-// After these the context is gone: every later call fails with the same error.
+// Returns whether the error destroys the context: every later call then fails with the same error.
 static bool is_fatal(int64_t error)
 {
     switch (error) {

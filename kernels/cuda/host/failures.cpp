@@ -35,8 +35,8 @@ yoke_status found_loss(const yoke_launch *launch, cudaError_t error, const char 
                 static_cast<int>(error), cudaGetErrorString(error), advice_for(error));
 }
 
-// Asks the context for an error. A captured stream must not be asked whether it is idle: this would invalidate the
-// capture.
+// Returns an error that the context or the stream reports, "not ready" included. A captured stream must not be asked
+// whether it is idle: this would invalidate the capture.
 static cudaError_t ask_context(cudaStream_t stream)
 {
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
@@ -76,7 +76,7 @@ bool is_lost(const Device &device)
     return g_lost[device.index].load(std::memory_order_relaxed);
 }
 
-// Whether a line is wanted of a failure of the device.
+// Notes a loss. Returns whether to log the failure: not after the device's loss was noted.
 static bool is_news(const Device &device, int64_t error)
 {
     return note_loss(device, error) || !is_lost(device);

@@ -28,8 +28,8 @@ void drop_fault(Device &device)
     device.fault = nullptr;
 }
 
-// Takes the note, for only one of the threads that find it. The place is freed last, because a kernel may claim the
-// place at once.
+// Takes the note, for only one of the threads that find it. Returns false if there is no note. The place is freed
+// last, because a kernel may claim the place at once.
 static bool take_note(const Device &device, Fault &taken)
 {
     static std::mutex taking[kMaxDevices];

@@ -19,11 +19,11 @@ struct Fault {
     int64_t shape[YOKE_MAX_NDIM];
 };
 
-// Pinned and visible to the device; null where none could be had.
+// Makes the device's place for a note, in pinned memory visible to all devices. On failure the place stays null.
 yoke_status make_fault(const Scope &scope);
 void drop_fault(Device &device);
 
-// YOKE_OK, or the note as an error, which is then forgotten.
+// Returns YOKE_OK if there is no note. Else reports the note as an error and forgets it.
 yoke_status take_fault(const Scope &scope);
 
 // Argument of kernels: the place and the text of a note.

@@ -18,7 +18,7 @@ struct Floor {
     const char *release;  // the first that does
 };
 
-// For a module that was built with this version of CUDA.
+// Returns the oldest driver for a module that was built with this version of CUDA.
 constexpr Floor floor_of(int cuda)
 {
     switch (cuda / 1000) {

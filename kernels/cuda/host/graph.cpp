@@ -12,7 +12,8 @@ static cudaStream_t native_stream(void *stream)
     return static_cast<cudaStream_t>(stream);
 }
 
-// Begins a capture in relaxed mode. Only this mode allows allocations meanwhile, which the capture needs.
+// Prepares cuBLASLt and cuDNN, then begins a capture in relaxed mode. Only this mode allows allocations meanwhile,
+// which the capture needs.
 yoke_status graph_begin(void *device, void *stream, uint32_t flags)
 {
     const Scope scope(device, "graph_begin");

@@ -56,7 +56,7 @@ void Search::open(const char *place)
     dlclose(library);
 }
 
-// Reports which other version a folder without the file has.
+// Notes that a folder is without the file, and which other version it has.
 void refuse_absent(Search &search, const char *path)
 {
     char why[320] = "no such file", pattern[PATH_MAX + 8];
@@ -71,7 +71,7 @@ void refuse_absent(Search &search, const char *path)
     search.refuse(path, why);
 }
 
-// Whether the file is there.
+// Opens the library in a folder. Returns whether the file is there, even if the library does not work.
 bool try_folder(Search &search, const char *folder, int length)
 {
     char path[PATH_MAX];

@@ -21,11 +21,11 @@ namespace yoke::cuda {
 struct LibraryName {
     const char *file;              // "libcublasLt.so.13"
     const char *wheel_folders[3];  // in site-packages/nvidia; "" for none
-    // Whether the library serves; else why not, in `why`.
+    // Function that returns whether the library works. If not, writes the reason to `why`.
     bool (*accepts)(void *library, char *why, size_t capacity);
 };
 
-// Text that grows up to its capacity.
+// Text that grows up to its capacity. Longer text is cut off.
 struct Text {
     char *data;
     size_t capacity, length = 0;
@@ -38,7 +38,7 @@ struct Text {
 // does not work is passed over.
 void *find_library(const LibraryName &name, const char *folders, Text &tried);
 
-// Fills a table of functions. The first name that is missing, or null.
+// Fills a table of functions. Returns the first name that the library does not have, or null.
 const char *find_functions(void *library, const char *const *names, size_t count, void *table);
 
 template <class Calls, size_t N>

@@ -6,8 +6,8 @@
 
 namespace yoke::cuda {
 
-// Refuses more memory than the hardware has as out of memory. CUDA may report another error, because some sizes wrap
-// around when CUDA rounds up.
+// Refuses 0 bytes, and as out of memory more bytes than the hardware has. CUDA may report another error, because some
+// sizes wrap around when CUDA rounds up.
 static yoke_status check_size(const Scope &scope, uint64_t bytes, uint64_t all, const char *whose)
 {
     if (bytes == 0) return scope.refuse(YOKE_E_VALUE, "an allocation of 0 bytes");

@@ -32,7 +32,7 @@ static yoke_status find_engine(const char *name, int64_t *version, char *why, ui
     return g_host->set_error(YOKE_E_UNSUPPORTED, 0, text);
 }
 
-// Every kernel runs inside the context of its device.
+// Runs a kernel's entry inside the context of its device.
 static yoke_status launch_kernel(const yoke_launch *launch, yoke_kernel_fn kernel)
 {
     const Scope scope(launch->device, op_name(launch->op));

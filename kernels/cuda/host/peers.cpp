@@ -25,7 +25,8 @@ bool is_left_out()
     return setting;
 }
 
-// CUDA's number of the device whose memory this is, or -1.
+// Returns CUDA's number of the device that owns the memory. Returns -1 for other memory, and on a failure, which is
+// logged.
 int owner_of(const Device &device, const void *place)
 {
     cudaPointerAttributes found{};

@@ -18,7 +18,8 @@
 
 namespace yoke::cuda {
 
-// In a context. The thread's mode is its own again when this goes.
+// Scope in which the thread, within a context, may make calls forbidden by another library's capture. Then the
+// thread's mode is restored.
 class Relaxed {
 public:
     explicit Relaxed(bool wanted = true) : changed_(wanted && exchange()) {}
@@ -30,7 +31,8 @@ public:
     Relaxed &operator=(const Relaxed &) = delete;
 
 private:
-    // If the exchange fails, the call is made anyway, and CUDA reports problems there.
+    // Exchanges the thread's capture mode and `mode_`. Returns false on failure: the call is made anyway, and CUDA
+    // reports problems there.
     bool exchange()
     {
         if (cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) [[likely]]

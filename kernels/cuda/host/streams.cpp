@@ -52,7 +52,8 @@ yoke_status stream_synchronize(void *device, void *stream)
     return status ? status : take_fault(scope);
 }
 
-// "Not ready" is an answer, not a failure; it must not be found behind a later launch either.
+// Turns the result of a query into *yes. "Not ready" is an answer, not a failure, and is cleared in CUDA, so no later
+// launch reports it.
 static yoke_status answer(const Scope &scope, cudaError_t said, const char *call, int32_t *yes)
 {
     if (said == cudaErrorNotReady) {

@@ -10,11 +10,11 @@ namespace yoke::cuda {
 using kernels::dtype_name;
 using kernels::op_name;
 
-// "softmax: x has dtype int64, which the cuda kernel does not take": reached only past a wrong shape rule.
+// Fails with "softmax: x has dtype int64, which the cuda kernel does not take". Called only after a wrong shape rule.
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);
 
-// "add: cuda:0 refused a launch of 12 blocks of 256 threads: …", or "add: cuda:0: found at add, caused by …" where the
-// error is of earlier work or of an earlier call.
+// Reports a failed launch and returns its status: "add: cuda:0 refused a launch of 12 blocks of 256 threads: …". If
+// the error is of earlier work or of an earlier call, reports "add: cuda:0: found at add, caused by …".
 yoke_status launch_failed(const yoke_launch *launch, cudaError_t error, int64_t blocks, int threads,
                           int64_t shared);
 

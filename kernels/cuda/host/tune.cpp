@@ -49,7 +49,8 @@ bool read_hex(const char *text, void *bytes, size_t count)
     return true;
 }
 
-// Begins a line: "cublaslt 130100 NVIDIA_H200 <key> ". If the GPU has no name, logs this and returns false.
+// Writes the begin of a line: "cublaslt 130100 NVIDIA_H200 <key> ". If the GPU has no name, logs this and returns
+// false.
 bool begin_line(Text &line, const yoke_launch *launch, const Tuned &tuned)
 {
     const Device &device = *static_cast<const Device *>(launch->device);

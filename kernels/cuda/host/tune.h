@@ -15,10 +15,11 @@ namespace yoke::cuda {
 
 constexpr int kMostTuned = 64;
 
-// Whether to try algorithms: later, while the stream is being captured.
+// Time to try algorithms: never, after the stream's capture, or now.
 enum class Tuning { kOff, kLater, kNow };
 
-// Not kOff, but where the stream cannot be asked; `tuned` is "a matrix product".
+// Returns kNow, or kLater while the launch's stream is captured. If CUDA cannot say this, logs it and returns kOff.
+// `tuned` is a name for messages: "a matrix product".
 Tuning tuning_on(const yoke_launch *launch, const char *tuned);
 
 // Tuned case: a winner's line begins with all these values. `setting` names the file; without a file, winners are not
@@ -33,11 +34,13 @@ struct Tuned {
 
 bool has_winners_file(const Tuned &tuned);
 
-// Reads the stored winner, which has `bytes` bytes. Also returns false if this GPU's name is unknown.
+// Reads the stored winner, which has `bytes` bytes. Returns false if no file is named, the file has no such winner,
+// or this GPU's name is unknown.
 bool recall_winner(const yoke_launch *launch, const Tuned &tuned, void *winner, size_t bytes);
+// Appends the winner to the file, if a file is named. A failure to write is logged.
 void keep_winner(const yoke_launch *launch, const Tuned &tuned, const void *winner, size_t bytes);
 
-// On the launch's stream. The thread is relaxed, for it waits.
+// Timer of work on the launch's stream. The thread must be relaxed, because the timer waits.
 class Stopwatch {
 public:
     Stopwatch(const yoke_launch *launch, const char *tuned);  // "a matrix product"
@@ -48,8 +51,8 @@ public:
     // Returns false after the first failure of a timing call, which is logged: the fastest algorithm is unknown then.
     bool works() const { return works_; }
 
-    // Returns the milliseconds of a run, averaged over runs in sequence. If a run fails, so that run() returns false,
-    // returns a negative number. `run` starts work on the launch's stream.
+    // Returns the milliseconds of a run, averaged over `repetitions` runs in sequence. `run` starts work on the
+    // launch's stream. Returns a negative number if run() returns false or a timing call fails.
     template <class F>
     float time(int repetitions, const F &run)
     {

@@ -40,7 +40,7 @@ Chunk *find_chunk(uint64_t id)
     return chunk_of(g_chunks.find(id, 1));
 }
 
-// A chunk that is mapped inside [begin, begin + bytes).
+// Returns a chunk that is mapped somewhere in [begin, begin + bytes), or null.
 Chunk *find_mapped(CUdeviceptr begin, uint64_t bytes)
 {
     return chunk_of(g_mapped.find(begin, bytes));
@@ -51,8 +51,8 @@ uint64_t bit_of(int number)
     return uint64_t{1} << number;
 }
 
-// Returns whether the device has an attribute. If an older driver does not know the attribute, the device counts as
-// without it.
+// Returns whether the device has an attribute. If an older driver does not know the attribute, returns false. Other
+// failures are logged and also give false.
 bool can(const Device &device, CUdevice_attribute what)
 {
     int value = 0;
@@ -121,7 +121,7 @@ yoke_status granularity(const Scope &scope, uint64_t *bytes)
     return YOKE_OK;
 }
 
-// Lets devices use a mapped chunk, a bit for each.
+// Lets devices read and write a mapped chunk. `devices` has a bit for each of CUDA's numbers.
 CUresult open(const Chunk &chunk, uint64_t devices)
 {
     CUmemAccessDesc access[kMaxDevices] = {};
@@ -243,7 +243,7 @@ yoke_status vmm_destroy(void *device, uint64_t id)
     return YOKE_OK;
 }
 
-// Returns the failure that prevents a map, if any.
+// Reports the failure that prevents a map, and returns its status. Returns YOKE_OK if the chunk can be mapped.
 static yoke_status check_map(const Scope &scope, const Chunk *chunk, CUdeviceptr start,
                              uint64_t bytes)
 {

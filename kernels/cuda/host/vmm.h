@@ -7,10 +7,11 @@
 namespace yoke::cuda {
 
 // Lets `reader` read and write the chunks of the device with CUDA's number `owner`, those that are mapped later too.
-// A failure is a line in the log.
+// A failure is logged, and later chunks stay closed.
 void open_chunks(const Device &reader, int owner);
 
-// Ends access from and to the device's chunks, because its context ends.
+// Forgets which devices use the device's chunks, and which chunks the device uses, because its context ends. Chunks
+// mapped later are not opened.
 void close_chunks(const Device &device);
 
 }  // namespace yoke::cuda
