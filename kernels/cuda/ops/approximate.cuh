@@ -10,7 +10,7 @@
 
 YOKE_CUDA_BEGIN
 
-// 2^x.
+// Returns 2^x, approximated.
 __device__ inline float fast_exp2(float x)
 {
 #if defined(YOKE_EMULATED)
@@ -22,7 +22,7 @@ __device__ inline float fast_exp2(float x)
 #endif
 }
 
-// 1 / x.
+// Returns 1 / x, approximated.
 __device__ inline float fast_reciprocal(float x)
 {
 #if defined(YOKE_EMULATED)
@@ -34,7 +34,8 @@ __device__ inline float fast_reciprocal(float x)
 #endif
 }
 
-// e^x for x <= 0, and NaN, as precisely as values of In are stored: of halves to 2^-22 + |x| 2^-23, and 0 below 2^-126.
+// Returns e^x for x <= 0, and NaN for NaN, as precisely as In's values are stored. For halves the error is 2^-22 +
+// |x| 2^-23, and results below 2^-126 are 0.
 template <class In>
 __device__ inline auto exp_as_stored(typename In::Value x)
 {

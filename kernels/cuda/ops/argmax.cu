@@ -14,7 +14,8 @@ struct First {
 
     __device__ Element element(C x) const { return order.turned(x); }
     __device__ State init() const { return Argmax().init(); }
-    // Elements come in rising order, so only a larger one takes the place, or the first of all.
+    // Takes x if x is larger than the value so far, the first NaN, or the first element. Elements come in rising
+    // order of `i`, so the first of equal elements stays.
     __device__ State reduce(State s, Element x, int64_t i) const
     {
         const bool take = (!(x <= s.value) & (s.value == s.value)) | (s.index == INT64_MAX);

@@ -24,7 +24,7 @@ YOKE_POINTWISE(_maximum_backward, for_float,
 YOKE_POINTWISE(_minimum_backward, for_float,
                (ternary<In>(launch, Extremes::of<kernels::MinimumBackward>())))
 
-// Returns the bounds of a launch for elements of T, in the computing type.
+// Returns F with the bounds of a launch for elements of T, in the computing type.
 template <template <class> class F, class T>
 static auto clamped_by(const yoke_launch *launch)
 {

@@ -48,7 +48,7 @@ public:
 private:
     __device__ int64_t row(int i) const { return first_ + own_row(kEach, i); }
 
-    // Pairs that do not exist or are forbidden get -infinity.
+    // Adds the mask to the scores. Pairs that do not exist or are forbidden get -infinity.
     __device__ void mask_scores(int64_t k)
     {
         YOKE_UNROLL
@@ -64,8 +64,8 @@ private:
         }
     }
 
-    // Turns scores into weights, and updates the rows' maxima and sums. The 16 threads of a row are warp lanes of the
-    // same warp.
+    // Turns scores into weights, and updates the rows' maxima, sums and results. The 16 threads of a row are warp
+    // lanes of the same warp.
     __device__ void weigh()
     {
         YOKE_UNROLL
@@ -92,7 +92,7 @@ private:
         }
     }
 
-    // Rows of a thread are neighbouring queries, which share a draw.
+    // Applies dropout to the weights. Rows of a thread are neighbouring queries, which share a draw.
     __device__ void drop(int64_t k)
     {
         YOKE_UNROLL

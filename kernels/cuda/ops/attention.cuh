@@ -65,13 +65,13 @@ private:
     }
 };
 
-// How a matrix of each head lies: steps in elements.
+// Layout of a matrix of each head, with steps in elements.
 struct AttentionRows {
     int64_t row_step, column_step;
     int dtype, size;
     bool packed;  // so that rows can be read in packs
 
-    // `which` operand of the loop over heads.
+    // Reads the layout of operand number `which` in the loop over heads. A pack has `pack` elements.
     template <int N>
     AttentionRows(const yoke_operand &o, const Loop<N> &heads, int which, int pack)
         : row_step(0), column_step(0), dtype(o.dtype), size(0), packed(false)
@@ -100,7 +100,7 @@ struct HeadRows {
         return value_at<In>(data + i * step.size, step.dtype, step.size);
     }
 
-    // N elements of a row as values; what lies beyond the matrix is 0.
+    // Returns N elements of a row, from `column` on, as values. Elements beyond the matrix are 0.
     template <int N, class C>
     __device__ Pack<C, N> pack(int64_t row, int64_t column) const
     {
@@ -138,7 +138,8 @@ struct HeadMask {
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------
 
-// `count` rows from `first` on, kChunk packs of each from pack `chunk` on, into room from `at` on.
+// Loads kSide rows from `first` on, times `scale`, into room from `at` on. Of each row, loads kChunk packs, from pack
+// `chunk` on.
 template <class C, class In, class Room>
 __device__ inline void load_chunk(const HeadRows<In> &rows, int64_t first, int64_t chunk, C scale,
                                   Room &room, int at)
@@ -170,8 +171,8 @@ __device__ inline void store_scores(const Scores<C> &scores, Tile &tile)
     }
 }
 
-// scores[i][j] = row y * kEach + i of a (times scale) . row x + 16 * j of b. Ends with the room free for other use
-// only behind the next barrier.
+// Computes scores[i][j] = row y * kEach + i of a (times scale) . row x + 16 * j of b. Rows count from first_a and
+// first_b. The room is free for other use only behind the next barrier.
 template <class C, class A, class B, class Room>
 __device__ inline void multiply_rows(const HeadRows<A> &a, int64_t first_a, C scale,
                                      const HeadRows<B> &b, int64_t first_b, Room &room,
@@ -274,7 +275,8 @@ struct ResultSlice {
         }
     }
 
-    // Row y * kEach + i of the tile, times factor[i], into rows of `to` from `first` on.
+    // Stores the rows y * kEach + i of the tile, times factor[i], to a matrix of `rows` rows and `columns` columns at
+    // `data`. The tile begins at row `first` and at `column`. Elements outside the matrix are not stored.
     template <class In>
     __device__ void store_rows(char *data, const AttentionRows &step, int64_t first, int64_t rows,
                                int64_t column, int64_t columns, const C *factor) const
@@ -294,7 +296,8 @@ struct ResultSlice {
     }
 
 private:
-    // A warp loads the packs of one row.
+    // Marks in `strays` whether the row of a pack has an infinite or NaN element. A warp loads the packs of a single
+    // row.
     template <class Strays>
     __device__ static void mark_stray(const Pack<C, Tile::kPack> &loaded, int i, Strays &strays)
     {
@@ -337,7 +340,8 @@ private:
 
 // ---- dropout --------------------------------------------------------------------------------------------------------
 
-// Bit l of the result: whether dropout keeps the pair of `key` and query `query` / 4 * 4 + l.
+// Returns a bit for each of four queries. Bit l is whether dropout keeps the pair of `key` and query `query` / 4 * 4
+// + l.
 template <class C>
 __device__ inline unsigned kept_bits(const AttentionParams<C> &params, const AttentionSizes &sizes,
                                      int64_t head, int64_t key, int64_t query)

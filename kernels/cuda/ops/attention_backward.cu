@@ -23,7 +23,8 @@ struct BlockContext {
 
 // ---- dQ -------------------------------------------------------------------------------------------------------------
 
-// Scores become their gradients; rows are queries, and `slopes` the gradients of probabilities.
+// Turns scores into their gradients, 0 for missing or forbidden pairs. Rows are queries; `slopes` are the gradients
+// of probabilities.
 template <class In, class C>
 __device__ inline void differentiate(const BackwardHead<In> &head, int64_t first, int64_t k,
                                      Scores<C> &scores, const Scores<C> &slopes)
@@ -121,7 +122,7 @@ __device__ inline void find_probabilities(const BackwardHead<In> &head, int64_t 
     }
 }
 
-// Gradients of probabilities become those of scores.
+// Turns the gradients of probabilities into gradients of scores, 0 for missing or forbidden pairs. Rows are keys.
 template <class In, class C>
 __device__ inline void find_slopes(const BackwardHead<In> &head, int64_t first, int64_t q,
                                    const Scores<C> &probabilities, const Scores<C> &factors,
@@ -195,7 +196,8 @@ __device__ inline void differentiate_keys(const BackwardHead<In> &head, int64_t 
 
 // ---- both kernels ---------------------------------------------------------------------------------------------------
 
-// `blocks` of queries, or of keys, in a head. Late queries meet most keys, and come first.
+// Computes dQ, or with kOfKeys dK and dV, in `blocks` blocks of rows for each head. Late queries have most keys, and
+// come first.
 template <class In, bool kOfKeys>
 __global__ void __launch_bounds__(kAttentionThreads)
     differentiate_rows(const BackwardLaunch<In> launch, int64_t blocks)

@@ -91,14 +91,14 @@ private:
             shift_[row / 2][row % 2] = -kernels::kInfinity, sum_[row / 2][row % 2] = 0.0f;
     }
 
-    // Lengths fit an int: mma_serves sees to that.
+    // Returns the number of keys that queries before `query` see. Lengths fit an int, because mma_serves checks them.
     __device__ int keys_before(int query) const { return (int)head_.keys_before(query); }
     __device__ int row(int part, int i) const
     {
         return first_own_ + part * kMmaRows + i * 8 + lane_ / 4;
     }
 
-    // Pairs that do not exist or are forbidden get -infinity.
+    // Sets the scores of pairs that do not exist or are forbidden to -infinity.
     __device__ void mask_scores(int k, int end)
     {
         YOKE_UNROLL
@@ -117,7 +117,7 @@ private:
         }
     }
 
-    // Scores become weights, and the rows' shifts and sums take them in; sums are of the lane's own columns.
+    // Turns scores into weights, and updates the rows' shifts and sums. A sum covers the lane's own columns.
     __device__ void weigh()
     {
         Sums top;
@@ -222,7 +222,8 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
     }
 }
 
-// Starts the kernel. If tensor cores do not support the launch, starts no kernel and returns false.
+// Starts the kernel, writes its status to `status`, and returns true. If tensor cores do not support the launch,
+// starts no kernel and returns false.
 inline bool start_mma(const yoke_launch *launch, const ForwardLaunch<Floats> &work,
                       const yoke_operand *const (&operands)[kForwardOperands],
                       const Loop<kForwardOperands> &heads, yoke_status &status)

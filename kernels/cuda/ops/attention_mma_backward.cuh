@@ -112,16 +112,17 @@ private:
         return first_own_ + part * kMmaRows + i * 8 + lane_ / 4;
     }
 
-    // Lengths fit an int, and the queries of all heads: mma_serves sees to that.
+    // Returns the number of queries. Lengths fit an int, and so do the queries of all heads, because mma_serves
+    // checks them.
     __device__ int queries() const { return (int)launch_.sizes.queries; }
     __device__ int first_query() const { return (int)head_.number * queries(); }
 
-    // Return a query's log-sum-exp, as an exponent of 2, and its scaled dot product. For missing queries the values
-    // are never used.
+    // Returns a query's log-sum-exp, as an exponent of 2. A missing query has 0, which is never used.
     __device__ float exponent_of(int query) const
     {
         return query < queries() ? launch_.lse[first_query() + query] * (float)kMmaExponent : 0.0f;
     }
+    // Returns a query's dot product, times the scores' factor. A missing query has 0, which is never used.
     __device__ float dot_of(int query) const
     {
         return query < queries() ? launch_.dots[first_query() + query] * launch_.scale : 0.0f;
@@ -139,8 +140,9 @@ private:
         }
     }
 
-    // Return the first of the others that a row sees, and the end of these others.
+    // Returns the first of the others that a row sees.
     __device__ int first_met(int own) const { return kOfKeys ? (int)head_.first_query(own) : 0; }
+    // Returns the end of the others that a row sees.
     __device__ int last_met(int own) const
     {
         return kOfKeys ? queries() : (int)head_.keys_before(own + 1);
@@ -156,13 +158,14 @@ private:
                at + kOthers <= last_met(first_own_);
     }
 
-    // Returns whether every row of the block sees all these others: no pair is forbidden or missing.
+    // Returns whether every row of the block sees all others of the tile at `at`: no pair is forbidden or missing.
     __device__ bool meet_all(int at) const
     {
         return at >= first_met(first_ + Tile::kRows - 1) && at + kOthers <= last_met(first_);
     }
 
-    // Adds factors times the others to sums. Forbidden pairs add 0. All warps of the block call this.
+    // Adds factors times the others to sums, if the warp's rows see any of them (`meets`). Forbidden pairs add 0. All
+    // warps of the block call this.
     template <class Others>
     __device__ void add(const Products &factors, Others &others, int at, bool meets,
                         MmaSums<kParts, kWidth> &sums) const
@@ -171,7 +174,7 @@ private:
         if (meets) add_product<T, kWidth, kParts, kOthers>(factors, others, sums);
     }
 
-    // Scores become weights, and the gradients of weights those of scores.
+    // Turns scores into weights, and gradients of weights into gradients of scores.
     __device__ void differentiate(int at)
     {
         YOKE_UNROLL
@@ -195,7 +198,7 @@ private:
         if (!meets_all(at)) mask_products(at);
     }
 
-    // Pairs that do not exist or are forbidden have no part in any sum.
+    // Sets the weights and gradients of pairs that do not exist or are forbidden to 0.
     __device__ void mask_products(int at)
     {
         YOKE_UNROLL

@@ -42,7 +42,7 @@ public:
         next_ = rows.data + (first + row()) * step_ + chunk() * (int)sizeof(Chunk);
     }
 
-    // The next kRows rows; zeros where there are none.
+    // Begins to copy the next kRows rows into `room`. Missing rows become zeros.
     template <int kRows, class Room>
     __device__ void begin(Room &room)
     {
@@ -63,8 +63,8 @@ private:
     int left_;
 };
 
-// sums = the warp's rows of `own`, from `first` on, times the rows of `other`, over the width. Each ldmatrix brings a
-// part's rows, or sixteen of the others, over a step of it.
+// Computes sums = the warp's rows of `own`, from `first` on, times the rows of `other`, over the width. Each ldmatrix
+// loads a part's rows, or sixteen of the other rows, over a step of the width.
 template <class T, int kWidth, int kParts, int kColumns, class Own, class Other>
 __device__ inline void multiply_rows(const Own &own, int first, const Other &other,
                                      MmaSums<kParts, kColumns> &sums)
@@ -94,8 +94,8 @@ __device__ inline void multiply_rows(const Own &own, int first, const Other &oth
     }
 }
 
-// sums += factors, rounded to T, times the kRows rows of `other`. Factors lie as they have to: of two tiles of eight
-// the lane's columns are those of a step of sixteen.
+// Adds factors, rounded to T, times the kRows rows of `other` to sums. Factors need no exchange between lanes: a
+// lane's columns in two tiles of eight are its columns in a step of sixteen.
 template <class T, int kWidth, int kParts, int kRows, class Other>
 __device__ inline void add_product(const MmaSums<kParts, kRows> &factors, const Other &other,
                                    MmaSums<kParts, kWidth> &sums)
@@ -178,8 +178,9 @@ __device__ inline void mark_met(const MmaSums<kParts, kRows> &factors, const Oth
     }
 }
 
-// Removes the strays from a tile of kRows rows. `meets`: this warp's factors may use strays of the tile. All threads
-// of a block call this, after all have finished with the unchanged tile.
+// Removes the strays from a tile of kRows rows. If `meets`, this warp's factors may use strays of the tile: first
+// makes NaN of the sums that use a stray. All threads of a block call this, after all have finished with the
+// unchanged tile.
 template <class T, int kWidth, int kParts, int kRows, class Room>
 __device__ inline void take_strays(const MmaSums<kParts, kRows> &factors, Room &room, bool meets,
                                    MmaSums<kParts, kWidth> &sums)
@@ -204,7 +205,7 @@ __device__ inline void take_strays(const MmaSums<kParts, kRows> &factors, Room &
     __syncthreads();
 }
 
-// Row l / 4 of a part, or the one 8 on (i = 1), times `factor`, to `columns` columns at `to`.
+// Stores row l / 4 of a part, or with i = 1 row l / 4 + 8, times `factor`, to `columns` columns at `to`.
 template <class T, int kWidth>
 __device__ inline void store_sums(const float (&sums)[kWidth / 8][4], int i, float factor, char *to,
                                   int columns)
@@ -237,7 +238,7 @@ inline bool mma_serves(const yoke_launch *launch, const AttentionWork<Floats, N>
     return true;
 }
 
-// f.operator()<T, kWidth>() for the halves and the width that a launch of mma_serves has.
+// Calls f.operator()<T, kWidth>() with the halves and the width of a launch that mma_serves supports.
 template <int N, class F>
 inline yoke_status for_mma(const AttentionWork<Floats, N> &work, const F &f)
 {

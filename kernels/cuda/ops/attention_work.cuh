@@ -30,7 +30,7 @@ struct AttentionWork {
           bool_mask(operands[kMask]->dtype == YOKE_BOOL)
     {
     }
-    // Where no pair is forbidden, NaN goes its way through the products.
+    // Returns whether the launch forbids pairs. If not, NaN passes through the products unchanged.
     __device__ bool forbids_pairs() const { return has_mask || params.causal; }
     static Loop<N> plan(const yoke_operand *const (&operands)[N])
     {
@@ -73,17 +73,18 @@ struct AttentionHead {
         return q < launch.sizes.queries && k < launch.sizes.keys &&
                (!launch.params.causal || k <= q);
     }
-    // To the score of a pair that exists.
+    // Adds the mask, if there is a mask, to the score of a pair that exists.
     __device__ void add_mask(C &score, int64_t q, int64_t k) const
     {
         const HeadMask<In> mask{place.data[kMask], launch.bool_mask, launch.mask};
         if (launch.has_mask) score = kernels::attention_masked(score, mask.at(q, k));
     }
-    // How many keys queries before `end` meet, and the first query that meets key `k`.
+    // Returns how many keys the queries before `end` see.
     __device__ int64_t keys_before(int64_t end) const
     {
         return launch.params.causal ? min(launch.sizes.keys, end) : launch.sizes.keys;
     }
+    // Returns the first query that sees key `k`.
     __device__ int64_t first_query(int64_t k) const { return launch.params.causal ? k : 0; }
 };
 
@@ -95,12 +96,13 @@ struct ForwardLaunch : AttentionWork<In, kForwardOperands> {
     typename In::Value *lse;  // dense
 };
 
-// Rows and columns of a thread's part of a tile, by their numbers there.
+// Returns the tile's row of a thread's row i, if each thread has `each` rows.
 __device__ inline int own_row(int each, int i)
 {
     return (int)threadIdx.x / kAcross * each + i;
 }
 
+// Returns the tile's column of a thread's column j.
 __device__ inline int own_column(int j)
 {
     return (int)threadIdx.x % kAcross + j * kAcross;

@@ -8,7 +8,8 @@ YOKE_CUDA_BEGIN
 
 constexpr int kTile = 32, kTileRows = 8;
 
-// The source runs along `axis`, the destination along axis 0; the other axes number the planes.
+// Copies planes in tiles through shared memory. In the source, neighbours along a column are dense; in the
+// destination, neighbours along a row.
 template <class T>
 __global__ void copy_tiles(Walk<2> planes, int64_t rows, int64_t columns, int64_t out_step,
                            int64_t in_step)
@@ -47,7 +48,7 @@ static yoke_status start_tiles(const yoke_launch *launch, const Loop<2> &loop, i
                  loop.stride[axis][0], loop.stride[0][1]);
 }
 
-// A value of a format as it is, for another dtype.
+// Function that returns its argument, for copies and casts.
 struct Same {
     template <class C>
     YOKE_HD C operator()(C x) const

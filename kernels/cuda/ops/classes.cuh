@@ -78,7 +78,8 @@ struct ClassRows {
     {
     }
     __device__ T *row(int64_t i) const { return data + i * row_step; }
-    // Elements from the last boundary of 16 bytes to a row: packs begin there, so that all but a row's ends are whole.
+    // Returns the elements from the last boundary of 16 bytes to a row, or 0 if the row is not dense. Packs begin at
+    // the boundary, so all except a row's ends are whole.
     __device__ int skew(int64_t i) const
     {
         return step == 1 ? (int)((uintptr_t)row(i) / sizeof(T) % V) : 0;
@@ -163,7 +164,8 @@ struct Upstream {
     }
 };
 
-// A group of warp lanes for short rows, of a power of two; all threads of a block for longer ones.
+// Returns how threads share a row: a group of warp lanes, a power of two, for short rows; all threads of a block for
+// longer rows.
 inline Sharing share_classes(int64_t classes, int64_t at_once)
 {
     if (classes <= at_once * 4 * kWarp) {

@@ -15,16 +15,18 @@ namespace yoke::cuda {
 
 enum class Form { kOwn, kKeys, kWide };
 
-// Bytes of an element in a form.
+// Returns the bytes of an element in a form.
 inline int64_t bytes_in_form(Form form, yoke_dtype dtype)
 {
     const int64_t own = kernels::dtype_bytes(dtype);
     return form != Form::kOwn && own == 2 ? 4 : own;
 }
 
-// `smallest`: the smallest key is to win, as NaN does.
+// Converts `count` elements to a form. `smallest` is for a minimum: the smallest key wins, and NaN has the smallest
+// key. Fails for a dtype without the form.
 yoke_status to_form(const yoke_launch *launch, Form form, yoke_dtype dtype, bool smallest,
                     const void *in, void *out, int64_t count);
+// Converts `count` elements back from a form.
 yoke_status from_form(const yoke_launch *launch, Form form, yoke_dtype dtype, bool smallest,
                       const void *in, void *out, int64_t count);
 

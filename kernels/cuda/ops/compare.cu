@@ -20,7 +20,7 @@ struct Choice {
     }
 };
 
-// Only the size of an element matters.
+// Chooses between words of the elements' size, because only the size matters.
 YOKE_KERNEL(where)
 {
     return ternary<Words>(launch, Choice());

@@ -65,7 +65,7 @@ __device__ inline void write_sum(const Sweep &s, const Pixel &pixel, int64_t cha
     ((T *)s.to)[written_at(s, pixel) + channel] = store<T>(sum);
 }
 
-// A tile of 64 positions by 64 channels of a group.
+// Computes tiles of 64 positions by 64 channels of a group.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads, kFitting<2, kTileThreads>)
     sweep_tiles(Sweep s, int64_t across)
@@ -96,7 +96,8 @@ __global__ void __launch_bounds__(kTileThreads, kFitting<2, kTileThreads>)
     }
 }
 
-// A thread an element, where tiles would stay all but empty; neighbours are channels of one pixel.
+// Computes an element in each thread, for sweeps whose tiles would be almost empty. Neighbouring threads have
+// channels of the same pixel.
 template <class T>
 __global__ void sweep_elements(Sweep s, int64_t count)
 {
@@ -170,7 +171,7 @@ __device__ inline void load_positions(const WeightSums &w, int64_t group, int64_
     }
 }
 
-// A tile of 64 output channels of a group by 64 terms, over one part of the positions.
+// Computes tiles of sums, 64 output channels of a group by 64 terms. A block has a part of the positions.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads, kFitting<2, kTileThreads>)
     weight_tiles(WeightSums w, int64_t down, int64_t across)
@@ -199,7 +200,7 @@ __global__ void __launch_bounds__(kTileThreads, kFitting<2, kTileThreads>)
     }
 }
 
-// A thread an element and a part.
+// Computes the sum of an element over a part of the positions in each thread.
 template <class T>
 __global__ void weight_elements(WeightSums w, int64_t count)
 {
@@ -224,7 +225,7 @@ __global__ void weight_elements(WeightSums w, int64_t count)
     }
 }
 
-// The parts of each element of the weight [out, in / groups, height, width], added in order.
+// Adds the parts of each element of the weight [out, in / groups, height, width] in order, and stores the weight.
 template <class T>
 __global__ void add_weight_parts(WeightSums w, T *weight, int64_t count)
 {

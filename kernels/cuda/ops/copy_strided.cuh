@@ -5,7 +5,7 @@
 
 YOKE_CUDA_BEGIN
 
-// dst[i] = src[i] in dst's dtype; src broadcasts to dst's shape and may be a script's number.
+// Copies src to dst, in dst's dtype. src broadcasts to dst's shape and may be a script's number.
 yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
                          const yoke_operand &src);
 

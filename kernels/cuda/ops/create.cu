@@ -5,7 +5,7 @@
 
 YOKE_CUDA_BEGIN
 
-// x[i] = f(i), row-major over x's own shape.
+// Writes x[i] = f(i), with i row-major over x's own shape.
 template <class F>
 __global__ void generate(char *x, int dtype, int64_t n, int64_t step, F f)
 {
@@ -14,7 +14,7 @@ __global__ void generate(char *x, int dtype, int64_t n, int64_t step, F f)
         put_one<Anything>(dtype, x + i * step, f(i));
 }
 
-// Integers are computed in int64 (wrapping), floats in double and rounded once.
+// Range of integers, computed in int64 (wrapping). A range of floats is computed in double and rounded once.
 struct IntegerRange {
     uint64_t from, by;
     __device__ int64_t operator()(int64_t i) const { return (int64_t)(from + (uint64_t)i * by); }
@@ -77,8 +77,8 @@ YOKE_KERNEL(masked_fill)
     return map<Words>(launch, out, kernels::MaskedFill<uint64_t>{bits}, x, mask);
 }
 
-// Keeps elements by their row and column in the last two axes. Axes keep their order, so an element's number gives
-// both.
+// Copies the elements of the triangle, and writes 0 for other elements. Axes keep their order, so an element's number
+// gives its row and column in the last two axes.
 template <class T, class Triangle>
 __global__ void keep_triangle(Walk<2> walk, int64_t rows, int64_t columns, int64_t diagonal)
 {

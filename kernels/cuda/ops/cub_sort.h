@@ -13,8 +13,9 @@ struct Pairs {
     uint32_t *number, *spare_number;
     int64_t count;  // at most kMostPairs
 
-    // Return the bytes of `count` pairs, and pairs in memory of this size.
+    // Returns the bytes of memory for `count` pairs.
     static uint64_t bytes(int64_t count) { return 2 * (part<K>(count) + part<uint32_t>(count)); }
+    // Returns pairs in memory of bytes(count) bytes.
     static Pairs in(char *memory, int64_t count)
     {
         const auto keys = part<K>(count), numbers = part<uint32_t>(count);
@@ -39,7 +40,7 @@ constexpr int64_t kMostPairs = 0xfffffffe;
 yoke_status sort_pairs(const yoke_launch *launch, Pairs<uint32_t> &pairs, int bits);
 yoke_status sort_pairs(const yoke_launch *launch, Pairs<uint64_t> &pairs, int bits);
 
-// The bits that hold every number up to `largest`; at least 1.
+// Returns how many bits hold every number up to `largest`; at least 1.
 inline int bits_of(uint64_t largest)
 {
     return largest ? 64 - __builtin_clzll(largest) : 1;

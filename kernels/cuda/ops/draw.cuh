@@ -20,7 +20,7 @@ struct Draw : kernels::DrawPlace {
         : DrawPlace(place), base(launch->random_base)
     {
     }
-    // The counter of its first block.
+    // Returns the counter of the draw's first block of random numbers.
     __device__ uint64_t first() const { return base ? offset + (uint64_t)*base : offset; }
 };
 

@@ -26,7 +26,7 @@ struct Dropout {
 template <class T>
 inline constexpr int kDropped = std::max(kPackLength<T>, kernels::Keep::kDraws);
 
-// out[at + k] = f(mask[k], x[at + k]) over a whole unit of two aligned runs.
+// Computes out[k] = f(mask[k], x[k]) for kDropped elements of two aligned runs.
 template <class T>
 __device__ inline void drop_packs(const Dropout<T> &f, const bool *mask, const T *x, T *out)
 {
@@ -43,7 +43,8 @@ __device__ inline void drop_packs(const Dropout<T> &f, const bool *mask, const T
     for (int i = 0; i < kPacks; i++) store_pack<W>(out + i * W, packs[i]);
 }
 
-// The walk counts elements in row-major order: operand 0 is out, operand 1 is x, which may be out.
+// Draws the mask and applies dropout. The walk counts elements in row-major order: operand 0 is out, operand 1 is x,
+// which may be out.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kResident<T>)
     drop(Walk<2> walk, bool is_packed, Dropout<T> f)

@@ -8,7 +8,7 @@ static constexpr Wording kRowWording = {
     "%1$.0sembedding: index%2$s is %3$lld; weight has %4$lld rows: use 0 to %5$lld",
     "%1$.0sembedding: index%2$s is %3$lld, but weight has no rows"};
 
-// A loop of one axis.
+// Returns a loop of a single axis.
 template <int N>
 static Loop<N> line(int64_t length, const int64_t (&steps)[N], char *const (&data)[N])
 {

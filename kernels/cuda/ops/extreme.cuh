@@ -25,7 +25,8 @@ struct Ordered {
     YOKE_HD C turned(C x) const { return kernels::bit_cast<C>(kernels::bit_cast<Bits>(x) ^ flip); }
 };
 
-// The bits of a word that are not all 0 where an element of a dtype is not 0: -0.0 is 0.
+// Returns a mask of bits. A word with these bits all 0 is an element that is 0; the sign of a float is left out, so
+// -0.0 is 0.
 inline uint64_t nonzero_mask(yoke_dtype dtype)
 {
     const bool has_sign =
@@ -33,7 +34,8 @@ inline uint64_t nonzero_mask(yoke_dtype dtype)
     return ~(uint64_t)0 >> (64 - 8 * dtype_size(dtype) + has_sign);
 }
 
-// How many elements are not 0, or with `truth` false are 0; where only a bool is wanted, whether all or any are not.
+// Number of elements that are not 0 (`truth`), or of elements that are 0. Without `counts`, the result is a bool: any
+// element is not 0 (`truth`), or no element is 0.
 struct CountNonzero {
     using Element = int32_t;
     using State = int64_t;

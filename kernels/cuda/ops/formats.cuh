@@ -21,7 +21,8 @@ YOKE_CUDA_BEGIN
         return;
 #define YOKE_FORMAT_LABEL(value, type) case value:
 #define YOKE_FORMAT_SIZE(value, type) | (int)sizeof(type)
-// `rest` is the stored type of what no case names; kSizes the sum of the sizes there are.
+// Defines a format. `rest` is the stored type of dtypes without a case. kSizes has a bit for each size of a stored
+// type.
 #define YOKE_FORMAT(name, C, CASES, rest)                                        \
     struct name {                                                                \
         using Value = C;                                                         \
@@ -55,7 +56,8 @@ YOKE_FORMAT(Bools, bool, YOKE_NO_CASES, bool8)
 YOKE_FORMAT(Words, uint64_t, YOKE_WORD_CASES, uint8_t)  // only moved: as_format
 YOKE_FORMAT(Anything, void, YOKE_STORED_TYPES, float)   // for the result of a cast
 
-// Calls f.operator()<Format>() with the format of a computed dtype: floats only, or all dtypes.
+// Calls f.operator()<Format>() with the format of a computed dtype: floats only, or (for_any_format) all dtypes.
+// Fails for other dtypes.
 template <class F>
 inline yoke_status for_float_format(const yoke_launch *launch, const char *operand,
                                     yoke_dtype dtype, const F &f)
@@ -85,7 +87,7 @@ inline yoke_status for_any_format(const yoke_launch *launch, const char *operand
     }
 }
 
-// Calls f with the format of any stored dtype.
+// Calls f with the format of any stored dtype. Fails for other dtypes.
 template <class F>
 inline yoke_status for_stored_format(const yoke_launch *launch, const char *operand,
                                      yoke_dtype dtype, const F &f)
@@ -129,12 +131,12 @@ inline yoke_status for_number_format(const yoke_launch *launch, const char *oper
     return for_any_format(launch, operand, dtype, f);
 }
 
-// The format in which elements of T are computed.
+// Format in which elements of T are computed.
 template <class T>
 using FormatOf = std::conditional_t<std::is_same_v<T, double>, Doubles,
                                     std::conditional_t<is_float<T>, Floats, Integers>>;
 
-// The format of T and of what is as wide.
+// Format of T and of types as wide as T.
 template <class T>
 using FormatOfStored =
     std::conditional_t<is_half<T>, Halves,
@@ -151,7 +153,7 @@ inline int as_format(yoke_dtype dtype)
 
 // ---- values ------------------------------------------------------------------------------------------------------
 
-// A stored element as a value, and a value as it is stored.
+// Returns a stored element as a value for computing.
 template <class C, class T>
 __device__ inline C value_as(T x)
 {
@@ -161,6 +163,7 @@ __device__ inline C value_as(T x)
         return convert<C>(x);
 }
 
+// Converts values to elements as stored.
 template <class T, int N, class C>
 __device__ inline void narrow_all(const C (&from)[N], T (&to)[N])
 {
@@ -175,12 +178,13 @@ __device__ inline void narrow_all(const C (&from)[N], T (&to)[N])
 
 // ---- packs -------------------------------------------------------------------------------------------------------
 
-// How far the halves of a pack are apart where they do not lie side by side, and the element at which a pack begins.
+// Returns how far apart the halves of a pack of n elements are, if they do not lie side by side.
 inline constexpr int64_t halves_apart(int64_t n)
 {
     return kWarp * n / 2;
 }
 
+// Returns the element at which a pack of n elements begins.
 __device__ inline int64_t place_of_pack(int64_t pack, int n, int64_t apart)
 {
     if (apart == n / 2) return pack * n;
@@ -258,7 +262,7 @@ struct Stored {
         });
     }
 
-    // All N the same.
+    // Sets all N elements to the same value.
     template <class C>
     __device__ void fill(int dtype, C value)
     {
@@ -313,7 +317,7 @@ __device__ inline void put_packs(T *to, int64_t apart, const T (&from)[N])
     }
 }
 
-// N values as they are stored, from element i of a run on.
+// Stores N values in the format's stored type, from element i of a run on.
 template <class Out, int N, class R>
 __device__ inline void put_run(char *data, int dtype, int64_t i, int64_t apart, const R (&from)[N])
 {

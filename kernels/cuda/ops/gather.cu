@@ -6,7 +6,7 @@
 
 YOKE_CUDA_BEGIN
 
-// An index along `axis` of x, in reading order of its elements.
+// Returns the places of an index along an axis of this length, in reading order of its elements.
 static Places places_of(const yoke_launch *launch, const yoke_operand &index, int64_t length)
 {
     const Wording &wording = kIndexWording;
@@ -21,7 +21,8 @@ static Places places_of(const yoke_launch *launch, const yoke_operand &index, in
             reporter(launch, length == 0 ? wording.empty : wording.outside, index)};
 }
 
-// Operands: out, index, x; along the axis x does not move with the element.
+// Copies the element of x that each index names; writes 0 for an index out of range. Operands: out, index, x. Along
+// the axis, x does not move with the element.
 template <class U>
 __global__ void gather_elements(Walk<3> walk, Places places, int64_t step)
 {
@@ -95,7 +96,7 @@ static yoke_status add_elements(const yoke_launch *launch, const yoke_operand &i
     return sum_entries(launch, entries, addition, out.dtype);
 }
 
-// Whether the index names the same places wherever else an element stands.
+// Returns whether the index is the same along all axes except `axis`.
 static bool is_same_across(const yoke_operand &index, int axis)
 {
     for (int i = 0; i < index.ndim; i++)

@@ -11,7 +11,7 @@ class Dense {
 public:
     explicit Dense(const yoke_launch *launch) : launch_(launch), scratch_(launch) {}
 
-    // Memory for a tensor of this shape.
+    // Reserves memory for a tensor of this shape and dtype.
     yoke_status reserve(const int64_t *shape, int ndim, yoke_dtype dtype)
     {
         operand_ = {};

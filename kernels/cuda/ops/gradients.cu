@@ -61,7 +61,8 @@ struct Flags {
     const float *at[kFlags];
 };
 
-// Handles a part of the flags. `found` has the result of earlier parts, if any.
+// Looks for overflows in a part of the flags. The last part updates the scale, earlier parts store the result in
+// `found`. `found` has the result of earlier parts, if any.
 __global__ void update_scale(Flags flags, int32_t *found, bool is_first, bool is_last,
                              kernels::ScaleRule rule, float *scale, int32_t *tracker)
 {
@@ -164,7 +165,7 @@ private:
     ScaledSum *all_;
 };
 
-// By one block, in the order of the partial results.
+// Joins the partial results in order, by a single block, and writes the norm.
 __global__ void join_norm(const ScaledSum *partial, int64_t count, Join join, double *out)
 {
     ScaledSum sum{1, 0};
@@ -223,7 +224,7 @@ YOKE_KERNEL(_clip_all)
 
 // ---- averages ----------------------------------------------------------------------------------------------------
 
-// Operands: average, value.
+// Step of an average towards a value. Operands: average, value.
 template <class C>
 struct Lerp : OpOn<C, 2, 3, 1, 32> {
     C weight;

@@ -32,14 +32,14 @@ __device__ inline compute_type<T> widen(T x)
     }
 }
 
-// Whether pairs are an instruction: Turing (7.5) has none.
+// Whether an instruction narrows pairs: Turing (7.5) has none.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr bool kNarrowsPairs = false;
 #else
 constexpr bool kNarrowsPairs = true;
 #endif
 
-// Two at once.
+// Stores two values as T.
 template <class T>
 __device__ inline void narrow_pair(const compute_type<T> *from, T *to)
 {
@@ -57,7 +57,7 @@ __device__ inline void narrow_pair(const compute_type<T> *from, T *to)
 }
 #endif
 
-// The two of a word.
+// Converts the two halves of a word to float.
 template <class T>
 __device__ inline void widen_pair(unsigned word, float *to)
 {
@@ -70,7 +70,7 @@ __device__ inline void widen_pair(unsigned word, float *to)
     }
 }
 
-// Stored values in the computing type.
+// Converts the N stored values of a pack to the computing type.
 template <class T, int N>
 __device__ inline void unpack(const Pack<T, N> &pack, compute_type<T> *to)
 {
@@ -78,7 +78,7 @@ __device__ inline void unpack(const Pack<T, N> &pack, compute_type<T> *to)
     for (int k = 0; k < N; k++) to[k] = widen<T>(pack.at[k]);
 }
 
-// Computed values as they are stored.
+// Returns a pack of N computed values as they are stored.
 template <class T, int N>
 __device__ inline Pack<T, N> pack_of(const compute_type<T> *from)
 {

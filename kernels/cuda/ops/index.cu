@@ -11,7 +11,8 @@ YOKE_CUDA_BEGIN
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
-// Adds an index tensor: places of the earlier axes become places of these axes and the next axis.
+// Adds an index tensor: places along the earlier axes become places along these axes and the next axis. An entry with
+// an index out of range gets -1.
 __global__ void find_places(int64_t *found, Walk<1> index, Places source, bool first)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < source.count;
@@ -135,7 +136,8 @@ struct Move {
     {
     }
 
-    // Where a unit is written and read; either is null where nothing is to be done there.
+    // Returns where a unit is written and where it is read. Both are null if nothing is written; the second is null
+    // if 0 is written.
     __device__ Place<2> at(int64_t unit, const Places &places, const Writers &writers) const
     {
         const int64_t row = by_behind.quotient(unit), outer = by_count.quotient(row);
@@ -230,7 +232,8 @@ yoke_status move_blocks(const yoke_launch *launch, const Blocks &blocks, const P
 
 // ---- the ops --------------------------------------------------------------------------------------------------------
 
-// x and an operand that broadcasts to [before…, entries…, behind…], written and read in either direction.
+// Returns the blocks of x and of an operand that broadcasts to [before…, entries…, behind…]. If `takes`, x is read,
+// else x is written.
 static Blocks blocks_of(const yoke_operand &x, const yoke_operand &other, int first, int count,
                         const yoke_operand &index, bool takes)
 {
@@ -262,7 +265,7 @@ YOKE_KERNEL(index_select)
     return take(launch, kIndexWording, false);
 }
 
-// Returns whether entries that name the same place all write the same value.
+// Returns whether all entries write the same values, because the values do not move along the entries.
 static bool is_same_for_all(const Loop<1> &own)
 {
     for (int axis = 0; axis < own.ndim; axis++)

@@ -32,7 +32,7 @@ struct Split {
     }
 };
 
-// The bytes from a walk's beginning to its element `number`.
+// Returns the bytes from a walk's beginning to its element `number`, in an operand.
 template <int N>
 __device__ inline int64_t offset_in(const Walk<N> &walk, int64_t number, int operand = 0)
 {
@@ -55,7 +55,7 @@ struct Places {
     Reporter reporter;
 
     __device__ int64_t at(int64_t entry) const { return at(data + entry * step, entry); }
-    // Returns the place of an entry stored outside the list.
+    // Returns the place of an entry whose index lies at `from`. Reports an index out of range and returns -1.
     __device__ int64_t at(const char *from, int64_t entry) const
     {
         const int64_t index = wide ? *(const int64_t *)from : *(const int32_t *)from;
@@ -77,7 +77,7 @@ inline constexpr Wording kWrappingWording = {
     "%1$s: the index%2$s is %3$lld; along an axis of length %4$lld use -%4$lld to %5$lld",
     "%1$s: the index%2$s is %3$lld, but the axis is empty"};
 
-// Checks that the dtype is an index dtype. Otherwise reports the failure to the core.
+// Returns YOKE_OK for an index dtype. Otherwise reports the failure to the core and returns it.
 inline yoke_status check_index_dtype(const yoke_launch *launch, const yoke_operand &index)
 {
     return index.dtype == YOKE_I64 || index.dtype == YOKE_I32
@@ -99,14 +99,15 @@ private:
     Places places_{};
 };
 
-// Copies blocks between x and an operand of the shape [before…, entries…, behind…].
+// Blocks for copies between x and an operand of the shape [before…, entries…, behind…].
 struct Blocks {
     Loop<2> before, behind;  // first the operand written, then the operand read
     Loop<1> middle;          // x: the places
     Loop<1> own;             // the other operand: the entries
 };
 
-// `takes`: x is read.
+// Copies blocks with elements of `size` bytes, from x if `takes`, else to x. A place of -1 reads as 0, and is not
+// written.
 yoke_status move_blocks(const yoke_launch *launch, const Blocks &blocks, const Places &places,
                         int64_t size, bool takes);
 

@@ -24,12 +24,13 @@
     }                 \
     }
 
-// A kernel of the op table. kernels.cpp finds it by this name.
+// Defines a kernel of the op table. kernels.cpp finds the kernel by this name.
 #define YOKE_KERNEL(name)                                               \
     extern "C" yoke_status yoke_cuda_##name(const yoke_launch *launch); \
     extern "C" yoke_status yoke_cuda_##name(const yoke_launch *launch)
 
-// An array of `count` (a constant) elements of T for the block, and the array whose bytes the launch gives.
+// Define arrays of elements of T in the block's shared memory: `count` (a constant) elements, or the bytes that the
+// launch gives.
 #if defined(YOKE_EMULATED)
 #define YOKE_SHARED(T, name, count)   \
     static const char name##_tag = 0; \
@@ -84,7 +85,8 @@ struct Grid {
     int64_t rows = 1;    // blocks along y, below 2^16
 };
 
-// Starts kernel(args...) on the launch's stream. If CUDA refuses a kernel, reports the op's name.
+// Starts kernel(args...) on the launch's stream. If CUDA refuses a kernel, reports this with the op's name and
+// returns the failure.
 template <class... P, class... A>
 inline yoke_status start(const yoke_launch *launch, void (*kernel)(P...), const Grid &grid,
                          const A &...args)
@@ -108,7 +110,7 @@ inline yoke_status start(const yoke_launch *launch, void (*kernel)(P...), const 
     return launch_failed(launch, error, grid.blocks * grid.rows, grid.threads, grid.shared);
 }
 
-// Threads of a block. Tests over the emulation try other numbers than the usual one, in whole warps.
+// Returns the threads of a block. Tests over the emulation try other numbers than the usual number, in whole warps.
 inline int block_size(int usual)
 {
 #if defined(YOKE_EMULATED)
@@ -135,7 +137,8 @@ inline int64_t blocks_for(const yoke_launch *launch, int64_t n, int64_t per_bloc
 
 // ---- warps and blocks --------------------------------------------------------------------------------------------
 
-// A value of any size from another warp lane of a full warp: words are what the hardware moves.
+// Returns the value of the lane whose number differs in `bits`. All lanes of the warp call this. A value of any size
+// is exchanged in words.
 template <class T>
 __device__ inline T shuffle_xor(T value, int bits)
 {
@@ -147,6 +150,7 @@ __device__ inline T shuffle_xor(T value, int bits)
     return value;
 }
 
+// Returns the value of the lane `distance` further, or this lane's value if there is no such lane.
 template <class T>
 __device__ inline T shuffle_down(T value, int distance)
 {
@@ -158,7 +162,7 @@ __device__ inline T shuffle_down(T value, int distance)
     return value;
 }
 
-// The value that warp lane 0 has.
+// Returns the value of warp lane 0 to every lane.
 template <class T>
 __device__ inline T from_first(T value)
 {
@@ -170,8 +174,7 @@ __device__ inline T from_first(T value)
     return value;
 }
 
-// combine() over the warp lanes of a warp, by halving; every warp lane gets the result where combine commutes, else
-// warp lane 0.
+// Combines the values of a warp's lanes in a fixed order, by halving. Only warp lane 0 gets the result.
 template <class T, class Combine>
 __device__ inline T reduce_warp(T value, const Combine &combine)
 {
@@ -190,8 +193,8 @@ __device__ inline int warp_of_thread()
     return (int)threadIdx.x / kWarp;
 }
 
-// combine() over the threads of a block of whole warps (at most 32), in the order of their numbers; every thread gets
-// the result. `first` is what combine leaves unchanged.
+// Combines the values of a block's threads in a fixed order, and returns the result to every thread. The block has
+// whole warps, at most 32. `first` is a value that leaves the other argument of combine unchanged.
 template <class T, class Combine>
 __device__ inline T reduce_block(T value, const T &first, const Combine &combine)
 {
@@ -207,7 +210,8 @@ __device__ inline T reduce_block(T value, const T &first, const Combine &combine
     return from_first(reduce_warp(value, combine));
 }
 
-// Adds to an element of shared memory, where several threads may; gives what was there. Of integers alone.
+// Adds to an element of shared memory, to which several threads may add at once. Returns the earlier value. Only for
+// integers.
 template <class Array, class T>
 __device__ inline T shared_add(Array &array, int64_t i, T x)
 {

@@ -12,6 +12,8 @@ class Lined {
 public:
     explicit Lined(const yoke_launch *launch) : launch_(launch), scratch_(launch) {}
 
+    // Takes an operand, or a row-major copy if its axes from `axis` on are no line. The copy gets the data if
+    // `reads`.
     yoke_status take(const yoke_operand &from, int axis, bool reads)
     {
         operand_ = from;
@@ -22,7 +24,7 @@ public:
         operand_ = kernels::row_major(from, scratch_.as<void>(), from.dtype, strides_);
         return reads ? copy_operand(launch_, operand_, from) : (yoke_status)YOKE_OK;
     }
-    // Copies the written data to `to`, if the operand is a copy.
+    // Copies the written data to `to`, if the operand is a copy of `to`.
     yoke_status give(const yoke_operand &to) const
     {
         return operand_.data == to.data ? (yoke_status)YOKE_OK

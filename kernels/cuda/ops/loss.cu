@@ -15,7 +15,7 @@ struct LogitState {
     SoftmaxState<C> softmax{-(C)kernels::kInfinity, (C)0};
     C sum = 0;
 
-    // N more values: one rescaling for all.
+    // Adds N values, with a single rescaling for all.
     template <int N>
     __device__ void push(const C (&x)[N])
     {
@@ -39,7 +39,8 @@ struct LogitState {
     }
 };
 
-// A group's threads go over their row, four packs at a time.
+// Returns a thread's state over its part of a row. If `sums`, the state has the sum of the logits too. A group's
+// threads go over their row, four packs at a time.
 template <class T>
 __device__ inline LogitState<T> state_of_row(const ClassRows<T> &x, int64_t row,
                                              const Member &member, bool sums)
@@ -135,7 +136,7 @@ YOKE_KERNEL(cross_entropy)
 
 // ---- the gradient ------------------------------------------------------------------------------------------------
 
-// g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).
+// Gradient of a row's logits: g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).
 template <class T>
 struct LogitSlope {
     using C = compute_type<T>;

@@ -6,7 +6,7 @@
 
 YOKE_CUDA_BEGIN
 
-// Where a row's loss goes: to scratch, as it was computed, or to the result.
+// Place of rows' losses: scratch, for losses as computed, or else the result.
 template <class T>
 struct LossPlace {
     compute_type<T> *losses;
@@ -52,8 +52,8 @@ struct WholeLoss {
 // Rows of a block. The number is fixed, so the sum's bits depend on the rows only, not on the device.
 constexpr int64_t kRowsAPart = 8192;
 
-// Adds the losses of each block's rows. A single block writes the whole result. If rows keep their losses, `losses`
-// is null.
+// Adds the losses of each block's rows, and counts the rows that are not ignored. A single block writes the whole
+// result. If rows keep their losses, `losses` is null.
 template <class T, class C = compute_type<T>>
 __global__ void __launch_bounds__(kMostThreads)
     add_losses(const C *losses, Targets targets, LossPart<C> *parts, WholeLoss<T> whole)

@@ -133,7 +133,7 @@ __device__ inline void put(const Side &side, int64_t i, int64_t apart, const R (
     put_run<Out>(side.data, side.dtype, i, apart, from);
 }
 
-// The inputs of a pack, and of one element.
+// Reads the inputs of a pack as values.
 template <class In, int K, int N, class C>
 __device__ inline void take_pack(const MapPlan<K> &plan, int64_t pack, C (&x)[K][N])
 {
@@ -145,6 +145,7 @@ __device__ inline void take_pack(const MapPlan<K> &plan, int64_t pack, C (&x)[K]
     for (int k = 0; k < K; k++) take(plan.side[1 + k], stored[k], x[k]);
 }
 
+// Reads the inputs of a single element as values.
 template <class In, int K, class C>
 __device__ inline void take_element(const MapPlan<K> &plan, const Place<1 + K> &place, C (&x)[K][1])
 {
@@ -213,7 +214,8 @@ inline void plan_map_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N
     }
 }
 
-// How many elements packs of n take, and how far their halves are apart: 0 where operands are not made for packs.
+// Returns how many elements go in packs of n. `apart` becomes the distance between the halves of a pack. Returns 0 if
+// the operands do not suit packs.
 template <int N>
 inline int64_t plan_packs(const Loop<N> &loop, const int64_t (&sizes)[N], int n, int64_t &apart)
 {
@@ -258,7 +260,7 @@ inline MapPlan<K> plan_map(const yoke_operand *const (&operands)[1 + K])
     return plan;
 }
 
-// The grid for a plan of n elements, of which a pack takes `at_once`.
+// Returns the grid for a plan of n elements. A pack has `at_once` elements.
 template <int K>
 inline Grid map_grid(const yoke_launch *launch, const MapPlan<K> &plan, int64_t n, int at_once)
 {

@@ -11,7 +11,7 @@ using kernels::run_batches;
 
 // ---- integers -------------------------------------------------------------------------------------------------------
 
-// A tile of 64 x 64; sums wrap, so unsigned words of the right size give the right low bits.
+// Multiplies integers in tiles of 64 x 64. Sums wrap, so unsigned words of the right size give the right low bits.
 template <class T, class C>
 __global__ void multiply_tiles(Product p, int64_t across)
 {
@@ -72,7 +72,7 @@ static yoke_status multiply_integers(const yoke_launch *launch, const Product &p
 constexpr int64_t kManyLaunches = 16;
 constexpr uint64_t kLargeCopy = (uint64_t)256 << 20;
 
-// Whether cuBLASLt takes an operand for every axis that may become the batch.
+// Returns whether cuBLASLt takes an operand for every axis that may become the batch.
 static bool takes_batches(const Loop<3> &loop, int which, kernels::Matrix matrix, int64_t rows,
                           int64_t columns)
 {
@@ -92,7 +92,8 @@ static void put_longest_first(Loop<3> &loop)
     }
 }
 
-// Copies x so that it has a separate matrix for every matrix of the result, without broadcasting.
+// Copies x so that it has a separate matrix for every matrix of the result, without broadcasting. *used becomes the
+// copy. Makes no copy of a vector, of an x that needs none, or above kLargeCopy bytes.
 static yoke_status spread(const yoke_operand &out, const yoke_operand &x, int out_own,
                           int64_t *shape, Dense &dense, const yoke_operand **used)
 {
@@ -138,7 +139,9 @@ static yoke_status multiply_floats(const yoke_launch *launch, const yoke_operand
     });
 }
 
-// Copies operands that cuBLASLt does not support in place.
+// Multiplies floats. First copies operands that cuBLASLt does not support in place. If the product needs many
+// launches, also copies operands that are broadcast or not contiguous, up to kLargeCopy bytes. If cuBLASLt does not
+// support the result in place, the product goes to a buffer first.
 static yoke_status prepare(const yoke_launch *launch)
 {
     const yoke_operand *x = &launch->operands[0], *y = &launch->operands[1],

@@ -24,8 +24,8 @@ constexpr bool kHasMma = true;
 
 using Chunk = Pack<uint16_t, 8>;
 
-// Where chunk `chunk` of row `row` lies, in rows of kChunks: eight neighbouring rows have it in eight places. Eight
-// rows on it lies 8 * kChunks later.
+// Returns the place of chunk `chunk` of row `row`, in rows of kChunks. Eight neighbouring rows have the chunk in
+// eight different banks. Eight rows further, the place is 8 * kChunks later.
 template <int kChunks>
 __device__ inline int chunk_at(int row, int chunk)
 {
@@ -92,19 +92,21 @@ __device__ inline void wait_for_copies()
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-// Close a group of copies, and wait for all but the last closed group.
+// Closes the group of the copies begun since the last group.
 __device__ inline void close_copies()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
+// Waits for all closed groups of copies except the last.
 __device__ inline void wait_for_older_copies()
 {
     asm volatile("cp.async.wait_group 1;" ::: "memory");
 }
 
-// Four matrices of 8 x 8 halves, whose rows are the chunks that lanes 0 to 7, 8 to 15 and so on name: of each the pair
-// of row l / 4 at columns l % 4 * 2 on, or of the matrix transposed.
+// Loads four matrices of 8 x 8 halves. Lanes 0 to 7 give by `at` the chunks of the first matrix's rows, lanes 8 to 15
+// those of the second, and so on. Lane l gets, of each matrix or of its transpose, the pair of row l / 4 at columns l
+// % 4 * 2 on.
 template <bool kTransposed, class Room>
 __device__ inline void load_matrices(const Room &room, int at, unsigned (&to)[4])
 {
@@ -121,7 +123,7 @@ __device__ inline void load_matrices(const Room &room, int at, unsigned (&to)[4]
                      : "memory");
 }
 
-// sum += a b, of 16 x 16 and 16 x 8 elements of T.
+// Adds the product a b, of 16 x 16 and 16 x 8 elements of T, to sum.
 template <class T>
 __device__ inline void multiply_add(const unsigned (&a)[4], unsigned b0, unsigned b1,
                                     float (&sum)[4])
@@ -150,7 +152,7 @@ __device__ inline int unknown(int x)
     return x;
 }
 
-// Two values as neighbouring halves, the first one lower.
+// Returns two values as neighbouring halves of a word, the first value lower.
 template <class T>
 __device__ inline unsigned narrowed_pair(float first, float second)
 {

@@ -12,7 +12,8 @@
 
 YOKE_CUDA_BEGIN
 
-// How many elements a block takes: enough blocks to keep a device busy, of enough work to be worth their start.
+// Returns how many elements a block takes. The number gives enough blocks to keep a device busy, and each block
+// enough work to be worth its start.
 inline int64_t chunk_of(int64_t total)
 {
     return max(4096, divide_up(divide_up(total, 8192), 1024) * 1024);
@@ -36,7 +37,7 @@ struct List {
     int64_t left = 0, blocks = 0;  // tensors to be taken yet; blocks started so far
 };
 
-// Whether there is something to compute, in C.
+// Returns whether the item has elements and is computed in C.
 template <class C, int N>
 inline bool is_computed_in(const Item<N> &item)
 {
@@ -58,7 +59,7 @@ inline Loop<N> loop_of(const Item<N> &item, std::index_sequence<I...>)
     return loop;
 }
 
-// Whether the operands are runs, the elements of which correspond.
+// Returns whether the operands are runs with corresponding elements.
 template <int N>
 inline bool is_dense(const Item<N> &item)
 {

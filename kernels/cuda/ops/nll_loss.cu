@@ -37,7 +37,7 @@ YOKE_KERNEL(nll_loss)
                      [&]<class T>() { return likelihood_loss<T>(launch, call); });
 }
 
-// -g at the target, 0 elsewhere.
+// Writes the gradients of rows: -g at the target, 0 elsewhere.
 template <class T>
 __global__ void __launch_bounds__(kMostThreads)
     spread_gradients(Targets targets, Upstream<T> upstream, ClassRows<T> dx, int group)

@@ -58,7 +58,7 @@ __device__ inline unsigned flags_at(const NonzeroJob &job, int64_t i, int64_t en
     return flags;
 }
 
-// before[chunk] = how many it holds.
+// Writes the number of each chunk's elements that are not 0 to before[chunk].
 __global__ void count_chunks(NonzeroJob job, int64_t *before)
 {
     const int64_t begin = blockIdx.x * job.chunk, end = min(job.x.numel, begin + job.chunk);
@@ -69,8 +69,8 @@ __global__ void count_chunks(NonzeroJob job, int64_t *before)
     if (threadIdx.x == 0) before[blockIdx.x] = found;
 }
 
-// Replaces the counts by the sums before them, in a single block. Compares the count read by the host program with
-// the current count.
+// Replaces the counts by the sums before them, in a single block. If the sum of all differs from the count read by
+// the host program, reports this.
 __global__ void sum_chunks(int64_t *before, int64_t chunks, int64_t expected, Reporter reporter)
 {
     const int64_t found = sum_in_place(before, chunks);
@@ -89,7 +89,7 @@ __device__ inline void write_place(const NonzeroJob &job, int64_t number, int64_
     }
 }
 
-// The coordinates of what a chunk holds, in the rows from before[chunk] on.
+// Writes the coordinates of each chunk's elements that are not 0, in the rows from before[chunk] on.
 __global__ void write_places(NonzeroJob job, const int64_t *before)
 {
     const int64_t begin = blockIdx.x * job.chunk, end = min(job.x.numel, begin + job.chunk);

@@ -78,7 +78,7 @@ __device__ inline void take_chunk(const Rows<N> &rows, int operand, char *row, c
     chunk.take_all(member, held, (C)0, x);
 }
 
-// Adds packs. The sum is rounded to its stored dtype.
+// Adds a pack to x. The sum is rounded to its stored dtype.
 template <class In, int V, class C>
 __device__ inline void add_packs(int dtype, const C (&residual)[V], C (&x)[V])
 {
@@ -88,7 +88,7 @@ __device__ inline void add_packs(int dtype, const C (&residual)[V], C (&x)[V])
     });
 }
 
-// The sum of a chunk, into x and to its place.
+// Adds a chunk of x and of the residual, and stores the sum in x and at the sum's place.
 template <class In, bool kPacked, int E, class C>
 __device__ inline void add_chunk(const Rows<6> &rows, const Place<6> &place, const Member &member,
                                  int64_t first, C (&x)[E])
@@ -120,7 +120,7 @@ __device__ inline void add_chunk(const Rows<6> &rows, const Place<6> &place, con
     }
 }
 
-// Takes a chunk of the values to normalise.
+// Takes a chunk of the values to normalise, which with six operands is first computed as a sum.
 template <class In, bool kPacked, int N, int E, class C>
 __device__ inline void begin_chunk(const Rows<N> &rows, const Place<N> &place, const Member &member,
                                    int64_t first, C (&x)[E])

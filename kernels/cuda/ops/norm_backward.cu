@@ -25,7 +25,7 @@ struct RowStatistics {
     C mean, rstd;
     Normal<C> normal;
 
-    // Missing rows have zeros, so they add 0.
+    // Reads the statistics of a row. Missing rows have zeros, so they add 0.
     __device__ RowStatistics(const NormGradient<C> &of, int64_t row, bool is_row)
         : mean(is_row && of.means ? of.means[row] : (C)0),
           rstd(is_row ? of.rstds[row] : (C)0),
@@ -39,8 +39,8 @@ template <class C, int V>
 struct GradientPack {
     C g[V], normal[V], weighted[V];
 
-    // Finishes x and the weights, stored in `normal` and `weighted`. Elements beyond the end have the mean as x:
-    // their normal is 0, while the normal of 0 may be infinite.
+    // Turns x, stored in `normal`, into its normal, and the weights, stored in `weighted`, into weighted gradients.
+    // Elements beyond the end have the mean as x: their normal is 0, while the normal of 0 may be infinite.
     __device__ void finish(bool has_weight, const RowStatistics<C> &row)
     {
         YOKE_UNROLL
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(
 
 // ---- longer rows --------------------------------------------------------------------------------------------------
 
-// dx alone: each block goes over its row twice.
+// Computes only dx: each block goes over its row twice.
 template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<5> rows, NormGradient<C> of)
 {
@@ -251,7 +251,8 @@ __global__ void __launch_bounds__(kThreads)
     of.sums[run * 2 * rows.length + rows.length + column] = sums.g;
 }
 
-// Stage two. Column i of [runs, 2 * length]; the warps of a block share the runs.
+// Adds the runs of each column of [runs, 2 * length], and stores the gradients of weight and bias. The warps of a
+// block share the runs.
 template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
     add_runs(const C *sums, int64_t runs, int64_t length, char *dweight, char *dbias, int dtype,

@@ -12,8 +12,8 @@ using kernels::BatchCall;
 using kernels::Moments;
 using kernels::PlaneState;
 
-// Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from
-// 0 would be rounded each time.
+// Mean and squared deviations. The few values at hand take two passes. Results are combined in double, because a mean
+// far from 0 would be rounded each time.
 template <class C>
 struct PlaneMoments {
     using State = PlaneState<C>;

@@ -10,7 +10,7 @@ using kernels::ByChannel;
 template <class State, class C>
 using Room = kernels::PlaneRoom<Scratch, State, C>;
 
-// f(i) for i below n, a thread each.
+// Calls f(i) for every i below n, each in a thread.
 template <class F>
 __global__ void for_each(int64_t n, F f)
 {

@@ -43,8 +43,9 @@ struct MaskMap {
 
 // ---- batch_norm, batch_norm_add_relu ------------------------------------------------------------------------------
 
-// Masks g if it came through a relu: into the residual's gradient, which equals the masked g, or into memory of the
-// call. If the sums and maps masked g themselves, they would save an eighth of the bytes, but need a third more code.
+// Masks g, which came through a relu. The masked g goes into the residual's gradient, which equals it, or into memory
+// of the call. If the sums and maps masked g themselves, they would save an eighth of the bytes, but need a third
+// more code.
 template <class T>
 static yoke_status mask_gradient(const yoke_launch *launch, const BatchGradientCall &o,
                                  Scratch &scratch, yoke_operand &masked)

@@ -8,7 +8,7 @@ YOKE_CUDA_BEGIN
 
 using kernels::GradientSums;
 
-// Two sums over the threads of a group.
+// Adds both sums over the threads of a group. Every thread gets the result.
 template <class C>
 __device__ inline GradientSums<C> sum_pairs(GradientSums<C> sums, int group)
 {
@@ -43,7 +43,7 @@ __device__ inline double add_apart(double a, double b)
 #endif
 }
 
-// Adds to a pack of dx what else came.
+// Adds the gradient of the sum itself, if there is such an operand, to a pack of dx.
 template <class In, bool kPacked, int V, int N, class C>
 __device__ inline void add_other(const Rows<N> &rows, const Place<N> &place, int64_t first, int at,
                                  C (&dx)[V])

@@ -19,7 +19,7 @@ constexpr int kStepBytes = 32;  // bytes of each operand for a thread at once, i
 
 // ---- stochastic gradient descent ---------------------------------------------------------------------------------
 
-// Operands: weight, gradient, copy.
+// Step of SGD without momentum. Operands: weight, gradient, copy.
 template <class C>
 struct PlainSgd : OpOn<C, 3, 3, 5, kStepBytes> {
     kernels::Sgd<C> sgd;
@@ -30,7 +30,7 @@ struct PlainSgd : OpOn<C, 3, 3, 5, kStepBytes> {
     __device__ void operator()(Nothing, C (&x)[3], Nothing) const { x[0] = x[2] = sgd(x[0], x[1]); }
 };
 
-// Operands: weight, gradient, momentum, copy.
+// Step of SGD with momentum. Operands: weight, gradient, momentum, copy.
 template <class C>
 struct MomentumSgd : OpOn<C, 4, 7, 13, kStepBytes> {
     kernels::Sgd<C> sgd;
@@ -83,7 +83,7 @@ YOKE_KERNEL(_sgd)
 
 // ---- Adam --------------------------------------------------------------------------------------------------------
 
-// Operands: weight, gradient, both averages, copy; further the number of steps so far.
+// Step of Adam. Operands: weight, gradient, both averages, copy; further the number of steps so far.
 template <class C>
 struct Adam : OpOn<C, 5, 15, 29, kStepBytes> {
     using Settled = kernels::Adam<C>;

@@ -21,7 +21,7 @@ static yoke_status kind_of(const yoke_launch *launch, Kind *kind)
                : fail(YOKE_E_INTERNAL, 0, "%s: there is no loss \"%s\"", op_name(launch->op), name);
 }
 
-// f(functor) with the functor of a kind.
+// Calls f(functor) with the functor of a kind, and returns the result.
 template <class F>
 __device__ inline auto with_kind(Kind kind, double beta, const F &f)
 {
@@ -52,7 +52,8 @@ struct ProbabilityCheck {
             "%s: 'x' has the element nan; probabilities lie between 0 and 1 (logits are for binary_cross_entropy_with_logits)";
         above.op = below.op = nan.op = YOKE_OP_BINARY_CROSS_ENTROPY;
     }
-    // Reports one of several values outside [0, 1], if any.
+    // Reports one of the values that are NaN or outside [0, 1], if there are any. Does nothing for losses without
+    // such a rule.
     template <int N, class C>
     __device__ void look_at(const C (&all)[N]) const
     {

@@ -60,7 +60,7 @@ inline Planes<N> planes_of(const yoke_operand *const (&operands)[N], bool per_sa
 // Both launch bounds end with 1: a multiprocessor needs only one block. Without the 1, the compiler spills the sums
 // in float64 to make room for a fourth block.
 
-// An item of a plane by `group` threads: a warp, or a block.
+// Adds up items of planes, each by `group` threads: a warp, or a block.
 template <class Op, class T, int N>
 __global__ void __launch_bounds__(kThreads, 1)
     sum_items(Planes<N> planes, Op op, typename Op::State *partial, int group)
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
 }
 
-// An item of 32 neighbouring planes: a warp lane has a plane, the warps share its values, some at a time.
+// Adds up items of 32 neighbouring planes. A warp lane has a plane, and the warps share its values, some at a time.
 template <class Op, class T, int N>
 __global__ void __launch_bounds__(kThreads, 1)
     sum_columns(Planes<N> planes, Op op, typename Op::State *partial)
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     partial[item * planes.count + plane] = state;
 }
 
-// Each plane's items, by a warp.
+// Combines the items of each plane, by a warp.
 template <class Op>
 __global__ void combine_items(const typename Op::State *partial, int64_t count, int64_t items,
                               typename Op::State *out)
@@ -158,7 +158,7 @@ __global__ void combine_items(const typename Op::State *partial, int64_t count, 
     }
 }
 
-// The state of every plane; `partial` has room for planes.partials() of them.
+// Writes the state of every plane to `out`. `partial` is memory for planes.partials() states.
 template <class Op, class T, int N>
 inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes, const Op &op,
                               typename Op::State *partial, typename Op::State *out)
@@ -185,8 +185,8 @@ inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes
 
 using kernels::PerPlane;
 
-// Operand 0 = f(the other operands but the last, the numbers of the plane): the last operand is the first of kNumbers
-// arrays of numbers, `planes` apart.
+// Sets operand 0 to f(inputs, the numbers of the plane). The inputs are the operands between the first and the last.
+// The last operand is the first of several arrays of numbers, `planes` apart.
 template <class T, class F, int N>
 __global__ void map_planes(Walk<N> walk, bool packed, int64_t planes, F f)
 {

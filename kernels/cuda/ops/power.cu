@@ -22,7 +22,7 @@ static int small_power(const yoke_launch *launch, const yoke_operand &y)
     return exponent == 2 ? 2 : exponent == 3 ? 3 : 0;
 }
 
-// An integer's negative power is not an integer: it is reported, and the element is 0.
+// Power of integers. A negative power is not an integer: it is reported, and the element is 0.
 struct CheckedPower {
     Reporter reporter;
     __device__ int64_t operator()(int64_t x, int64_t y) const

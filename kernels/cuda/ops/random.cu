@@ -9,7 +9,7 @@ YOKE_CUDA_BEGIN
 template <class T, class D>
 inline constexpr int kDrawn = std::min(16 / (int)sizeof(T), 2 * D::kDraws);
 
-// Elements [unit * N, unit * N + N) of a draw.
+// Returns elements [unit * N, unit * N + N) of a draw.
 template <class T, int N, class D>
 __device__ inline Pack<T, N> draw_pack(const D &distribution, uint64_t seed, uint64_t first,
                                        int64_t unit)
@@ -27,7 +27,7 @@ __device__ inline Pack<T, N> draw_pack(const D &distribution, uint64_t seed, uin
     return pack;
 }
 
-// The walk counts x's elements in row-major order. A packed x is one aligned run.
+// Draws the elements of x. The walk counts x's elements in row-major order. A packed x is one aligned run.
 template <class T, class D>
 __global__ void __launch_bounds__(kThreads, kResident<T>)
     draw_elements(Walk<1> walk, bool is_packed, D distribution, Draw draw)
@@ -115,7 +115,7 @@ struct Shuffle {
         const uint64_t word = kernels::word64(block, (int)((n - 1 - i) % 2));
         return (int64_t)kernels::multiply_high(word, (uint64_t)i + 1);
     }
-    // The smallest step above i in the list of a place.
+    // Returns the smallest step above i in the list of a place, or -1.
     __device__ int64_t above(int64_t place, int64_t i) const
     {
         int64_t best = -1;

@@ -72,7 +72,7 @@ static yoke_status reduce_by_kind(const yoke_launch *launch, Kind kind, bool sma
     });
 }
 
-// Whether sums of a dtype may have another: halves as float32, integers as int64.
+// Returns whether sums of a dtype may have this result: halves as float32, integers as int64, floats as themselves.
 static bool fits(yoke_dtype of, yoke_dtype result)
 {
     if (of == YOKE_F32 || of == YOKE_BF16 || of == YOKE_F16)
@@ -125,7 +125,7 @@ YOKE_KERNEL(amin)
 
 // ---- truth ----------------------------------------------------------------------------------------------------------
 
-// All are true where none is not.
+// Reduces to whether any element is not 0 (`truth`), or whether no element is 0.
 static yoke_status reduce_to_bool(const yoke_launch *launch, bool truth)
 {
     const yoke_dtype dtype = launch->operands[0].dtype;

@@ -90,7 +90,7 @@ inline yoke_status reduce(const yoke_launch *launch, const ReduceAxes &axes, con
                           reduce_columns<In, Op>);
 }
 
-// Over the axes that a parameter of the launch names.
+// Reduces over the axes named by a parameter of the launch.
 template <class In, class Op>
 inline yoke_status reduce(const yoke_launch *launch, const Op &op, int axis = 0)
 {

@@ -20,7 +20,7 @@ struct SpreadJob {
     int dtype, size;
 };
 
-// Returns N values beside N elements: a run, or a single value for all elements.
+// Reads N values beside N elements: a run, or a single value for all elements.
 template <int N, class G>
 __device__ inline void values_at(const char *from, int64_t step, G (&to)[N])
 {
@@ -28,7 +28,7 @@ __device__ inline void values_at(const char *from, int64_t step, G (&to)[N])
     for (int k = 0; k < N; k++) to[k] = *(const G *)(from + (step ? k * step : 0));
 }
 
-// out[i] = f(g[i], x[i], y[i]) over values.
+// Computes out[i] = f(g[i], x[i], y[i]) over values.
 template <class In, class G, class Y, class F>
 __global__ void spread_values(SpreadJob job, F f)
 {
@@ -62,7 +62,7 @@ __global__ void spread_values(SpreadJob job, F f)
     });
 }
 
-// Whether out and x lie in runs of whole packs of n elements.
+// Returns whether out and x lie in runs of whole packs of n elements.
 static bool lies_in_packs(const Loop<4> &loop, int64_t n, int64_t size)
 {
     const int64_t bytes = pack_bytes(n, size);
@@ -74,7 +74,7 @@ static bool lies_in_packs(const Loop<4> &loop, int64_t n, int64_t size)
     return packed;
 }
 
-// out[i] = f(g[i], x[i], y[i]); g and y broadcast.
+// Starts the kernel for out[i] = f(g[i], x[i], y[i]); g and y broadcast.
 template <class In, class G, class Y, class F>
 static yoke_status spread(const yoke_launch *launch, const yoke_operand &out, const F &f,
                           const yoke_operand &g, const yoke_operand &x, const yoke_operand &y)
@@ -96,7 +96,7 @@ static yoke_status spread(const yoke_launch *launch, const yoke_operand &out, co
 
 using Slopes = OneOf<kernels::LogSumExpBackward, kernels::NormBackward>;
 
-// grad and y are in the type that x is computed in.
+// Computes an elementwise gradient F. grad and y have the type in which x is computed.
 template <class F>
 static yoke_status spread_slope(const yoke_launch *launch, double held = 0)
 {
@@ -122,7 +122,7 @@ YOKE_KERNEL(_logsumexp_backward)
 
 // ---- gradients with a pass over all elements of a result first ----------------------------------------------------
 
-// A value for each result, as an operand of the shape of `like`: row-major, and said to be of 8-byte elements.
+// Value for each result, as an operand of the shape of `like`: row-major, with a declared dtype of 8-byte elements.
 struct PerResult {
     Scratch scratch;
     int64_t strides[YOKE_MAX_NDIM];
@@ -149,7 +149,8 @@ struct PerResult {
     }
 };
 
-// The axes that `kept`, of the shape of the results, keeps.
+// Returns the axes of a reduction of x to `result`. The axes kept by `kept`, which has the shape of the results,
+// stay.
 static ReduceAxes axes_beside(const yoke_operand &kept, const yoke_operand &x,
                               const yoke_operand &result, const yoke_operand *more0 = nullptr,
                               const yoke_operand *more1 = nullptr)

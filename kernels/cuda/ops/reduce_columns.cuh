@@ -39,7 +39,7 @@ struct ColumnReader {
         return place;
     }
 
-    // Elements row, row + step, … of K results each, from the row at `from` on.
+    // Takes K elements row, row + step, … of each of the thread's columns. The row at `from` is the first.
     template <int K>
     __device__ void take(const char *from, int64_t row, int step)
     {
@@ -96,7 +96,7 @@ struct ColumnReader {
     }
 };
 
-// combine() over the threads of a column, by halving.
+// Combines the states of a column's threads, by halving. The column's first thread gets the result.
 template <class Op>
 __device__ inline typename Op::State join_column(const Op &op, typename Op::State state, int width)
 {
@@ -149,7 +149,7 @@ __global__ void reduce_columns(ColumnJob job, Op given, typename Op::State *part
     }
 }
 
-// Whether n columns next to each other may be loaded at once, everywhere.
+// Returns whether n neighbouring columns may be loaded at once, everywhere.
 inline bool is_packed_column(const ReduceAxes &axes, int64_t n)
 {
     const int64_t size = dtype_size(axes.dtype), bytes = pack_bytes(n, size);
@@ -162,7 +162,7 @@ inline bool is_packed_column(const ReduceAxes &axes, int64_t n)
     return packed;
 }
 
-// Threads along the columns: as many as there are columns for, fewer where blocks would be few.
+// Returns the threads along the columns: as many as the columns need, but fewer if there would be few blocks.
 template <class In>
 inline int column_width(const ReduceAxes &axes, int threads)
 {

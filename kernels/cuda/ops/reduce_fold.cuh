@@ -47,7 +47,7 @@ struct ReduceAxes : kernels::ReducedAxes<kSides> {
     {
     }
 
-    // Whether neighbours in memory belong to different results.
+    // Returns whether neighbours in memory belong to different results.
     bool by_columns() const
     {
         const int64_t along_kept = kernels::stride_size(kept.stride[0][kX]),
@@ -65,7 +65,7 @@ constexpr bool kLooksTwice = requires(const Op &op)
     op.first_init();
 };
 
-// All of a two-pass op over K elements at once.
+// Returns the state of a two-pass op over K elements, in both passes.
 template <int K, class Op, class C>
 __device__ inline typename Op::State look_twice(const Op &op, const C (&x)[K])
 {
@@ -81,7 +81,7 @@ __device__ inline typename Op::State look_twice(const Op &op, const C (&x)[K])
     return kernels::two_pass_state(op, K, first, a, b, [&](int64_t k) { return x[k]; });
 }
 
-// Results side by side, so no addition waits for the previous addition, and sums stay short.
+// State of a thread: several parts side by side, so no addition waits for the previous addition, and sums stay short.
 template <class Op, int kWanted>
 struct Fold {
     using State = typename Op::State;
@@ -95,7 +95,7 @@ struct Fold {
         for (int k = 0; k < kParts; k++) part[k] = op.init();
     }
 
-    // Elements i, i + step, … of the result.
+    // Adds elements i, i + step, … of the result to the state.
     template <int K>
     __device__ void take(const Op &op, const Element (&x)[K], int64_t i, int64_t step)
     {

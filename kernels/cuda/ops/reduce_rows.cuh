@@ -15,7 +15,7 @@ struct RowJob {
     int dtype, size;      // x's
 };
 
-// combine() over the threads of a group; its first thread gets the result.
+// Combines the states of a group's threads. The group's first thread gets the result.
 template <class Op>
 __device__ inline typename Op::State join_group(const Op &op, typename Op::State state, int group)
 {
@@ -47,7 +47,7 @@ struct RowReader {
         return x + (reduced.at(i).data[0] - reduced.data[0]);
     }
 
-    // Takes elements of any strides.
+    // Takes the thread's elements of [begin, end), at any strides.
     __device__ void take_each(int64_t begin, int64_t end)
     {
         const int group = job.group;
@@ -96,7 +96,7 @@ struct RowReader {
         for (int k = 0; k < kEach; k++) to[k] = op.element(values[k]);
     }
 
-    // kPacks packs, a group's apart, the first of them element i.
+    // Takes kPacks packs, each as far apart as a group's packs are long. The first pack begins at element i.
     template <int kPacks>
     __device__ void take_packs(const char *from, int64_t i)
     {
@@ -123,7 +123,7 @@ struct RowReader {
             take_one(from + k * size, i + k);
     }
 
-    // Takes elements with an innermost axis without gaps.
+    // Takes the thread's elements of [begin, end), if the innermost axis has no gaps.
     __device__ void take_runs(int64_t begin, int64_t end)
     {
         const int64_t length = job.reduced.shape[0];
@@ -166,14 +166,15 @@ __global__ void reduce_rows(RowJob job, Op given, typename Op::State *parts)
     }
 }
 
-// Whether rows are made of runs that are worth a group's packs of n elements.
+// Returns whether rows consist of runs that are long enough for a group's packs of n elements.
 inline bool has_runs(const RowJob &job, int64_t n)
 {
     if (job.reduced.stride[0][0] != job.size) return false;
     return job.reduced.ndim == 1 || job.reduced.shape[0] >= (job.group / 2 + 1) * n;
 }
 
-// A thread for each result where `alone`. Else as many threads as get four packs each: then loads overlap.
+// Plans a reduction of rows. If `alone`, each result has a thread. Else a result has as many threads as get four
+// packs each, so loads overlap. Long rows are cut into items.
 template <class In>
 inline RowJob plan_rows(const ReduceAxes &axes, int threads, bool alone)
 {

@@ -59,7 +59,8 @@ struct Rows {
         }
     }
     __device__ char *at(char *row, int i, int64_t element) const { return row + element * step[i]; }
-    // Where a row begins in the operands that kWhich has bits of. Mostly rows lie evenly.
+    // Returns where a row begins, in the operands with a bit in kWhich. Other operands stay at their start. Mostly
+    // rows lie evenly.
     template <unsigned kWhich = ~0u>
     __device__ Place<N> place(int64_t row) const
     {
@@ -90,8 +91,8 @@ inline Rows<N> along_axis(const yoke_operand *const (&operands)[N], int axis)
     return Rows<N>(rows.outer, inner, operands);
 }
 
-// Rows over the axes from `axis` on, numbered row-major; the other operands broadcast to the first. Each of them lies
-// along one line in these axes.
+// Makes rows over the axes from `axis` on, numbered row-major; the other operands broadcast to the first. Each
+// operand must lie along a single line in these axes (is_line).
 template <int N>
 inline Rows<N> last_axes(const yoke_operand *const (&operands)[N], int axis)
 {
@@ -101,7 +102,7 @@ inline Rows<N> last_axes(const yoke_operand *const (&operands)[N], int axis)
     return Rows<N>(outer, inner, operands);
 }
 
-// Whether an operand's axes from `axis` on have elements at one distance, in row-major order.
+// Returns whether the elements of an operand's axes from `axis` on have equal distances, in row-major order.
 inline bool is_line(const yoke_operand &operand, int axis)
 {
     int64_t next = 0;
@@ -115,14 +116,14 @@ inline bool is_line(const yoke_operand &operand, int axis)
 
 // ---- groups -----------------------------------------------------------------------------------------------------
 
-// How many elements of a row a thread has: few, so that many threads hide each other's waiting, or many, so that a
-// block holds a long row. f64 has few alone.
+// Number of a row's elements in a thread. With few elements, many threads hide each other's waiting; with many
+// elements, a block holds a long row. f64 has few only.
 template <class In>
 inline constexpr int kFew = 32 / In::kSizes;
 template <class In>
 inline constexpr int kMany = In::kSizes == 8 ? kFew<In> : 32;
 
-// How rows of a length are shared.
+// Division of rows of a length among threads.
 struct Sharing {
     int elements;   // a thread's elements of a row: kFew or kMany
     int group;      // threads of a row
@@ -132,7 +133,8 @@ struct Sharing {
     int64_t rows_a_block() const { return threads / group; }
 };
 
-// `packed`: of all operands. Only such rows are held by threads with many elements.
+// Returns how rows are shared. `packed` is whether all operands are packed: only such rows are held by threads with
+// many elements.
 template <class In>
 inline Sharing share_rows(int64_t length, bool packed)
 {
@@ -153,7 +155,7 @@ inline Grid row_grid(const yoke_launch *launch, int64_t count, const Sharing &sh
     return {blocks_for(launch, count, sharing.rows_a_block()), sharing.threads};
 }
 
-// f.operator()<kElements, kPacked>() for what a sharing says; many elements are for packed rows alone.
+// Calls f.operator()<kElements, kPacked>() for a sharing. Many elements are for packed rows only.
 template <class In, class F>
 inline yoke_status for_sharing(const Sharing &sharing, bool packed, const F &f)
 {
@@ -190,7 +192,7 @@ __device__ inline C sum_group(C value, int group)
 
 // ---- elements ---------------------------------------------------------------------------------------------------
 
-// The place of a thread in its group, of the group among the block's, and of the thread's elements in a chunk of a row.
+// Place of a thread in its group, of the group among the block's, and of the thread's elements in a chunk of a row.
 struct Member {
     int group, in_group;
 
@@ -198,17 +200,19 @@ struct Member {
         : group(of), in_group((int)threadIdx.x & (of > kWarp ? ~0 : of - 1))
     {
     }
-    // Groups of a grid are fewer than 2^31 (row_grid).
+    // Returns the group's number in its block. Groups of a grid are fewer than 2^31 (row_grid).
     __device__ int number() const { return is_block() ? 0 : (int)threadIdx.x >> bits(); }
+    // Returns the number of groups in a block.
     __device__ unsigned groups() const { return is_block() ? 1 : blockDim.x >> bits(); }
 
 private:
     __device__ bool is_block() const { return group > kWarp; }
-    // Returns the bits of the group's size, a power of two: a division would take some twenty instructions.
+    // Returns the binary logarithm of the group's size, a power of two: a division would take some twenty
+    // instructions.
     __device__ int bits() const { return __popc((unsigned)group - 1); }
 
 public:
-    // The first element of the thread's pack `p`.
+    // Returns the first element of the thread's pack `p`.
     template <int V>
     __device__ int pack(int p) const
     {
@@ -266,7 +270,8 @@ struct Chunk {
     {
         if ((kPacked || packed) && i < left) to.load(data, size, i, V / 2);
     }
-    // Loads all packs. A pack beyond the end is filled with `beyond`, -infinity or 0, so take_pack() needs no check.
+    // Loads all packs of a packed operand. A pack beyond the end is filled with `beyond`, -infinity or 0, so
+    // take_pack() needs no check.
     __device__ void load_or(const Member &member, C beyond, Held<In, E, V> &x) const
     {
         if (!kPacked && !packed) return;
@@ -295,7 +300,8 @@ struct Chunk {
             for (int k = 0; k < V; k++) x[p * V + k] = pack[k];
         }
     }
-    // Takes loaded elements as values; elements beyond the end become `beyond`.
+    // Takes elements as values: loaded elements of a packed operand, else elements in memory. Elements beyond the end
+    // become `beyond`.
     __device__ void take(int i, const Stored<In, V> &stored, C beyond, C (&x)[V]) const
     {
         if (kPacked || packed) {

@@ -14,7 +14,7 @@ using kernels::scan_sum;
 using kernels::scan_type;
 using kernels::stride_size;
 
-// `of_bools`: T is uint8_t and x a bool, of which any byte but 0 counts 1.
+// Returns the term of an element. `of_bools`: T is uint8_t and x a bool, of which any byte but 0 counts 1.
 template <class T>
 __device__ inline scan_type<T> scan_term(T x, bool of_bools)
 {
@@ -118,14 +118,14 @@ __global__ void scan_rows(ScanJob job, scan_type<T> *totals, bool totals_only)
     }
 }
 
-// Each row's totals become the sums before them. A block a row.
+// Replaces each row's totals by the sums before them. A row has a block.
 template <class S>
 __global__ void scan_totals(S *totals, int64_t items)
 {
     sum_in_place(totals + (int64_t)blockIdx.x * items, items);
 }
 
-// A thread for each item of each row, neighbours in neighbouring rows; totals as above.
+// Scans items, like scan_rows, with a thread for each item of each row. Neighbouring threads have neighbouring rows.
 template <class T>
 __global__ void scan_columns(ScanJob job, scan_type<T> *totals, bool totals_only)
 {
@@ -165,7 +165,7 @@ struct Scan : kernels::ScanRows {
     {
     }
 
-    // Whether neighbours in memory belong to different rows.
+    // Returns whether neighbours in memory belong to different rows.
     bool by_columns() const
     {
         const int64_t beside = stride_size(outer.stride[0][1]);

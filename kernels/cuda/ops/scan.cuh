@@ -32,7 +32,7 @@ __device__ inline S sum_before(S mine, int group, S &total)
     return of_warps + before;
 }
 
-// The n values become the sums before each, by one block; every thread gets the sum of all.
+// Replaces the n values by the sums before each, in a single block. Returns the sum of all values to every thread.
 template <class S>
 __device__ inline S sum_in_place(S *values, int64_t n)
 {

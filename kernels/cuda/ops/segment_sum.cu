@@ -79,7 +79,8 @@ struct Partials {
     int64_t length = 0;  // elements of a row
 };
 
-// From: what is read here, elements of the operand (T) or the sums of an earlier pass.
+// Adder of a pass. From is the type of the rows that are read: elements of the operand (T), or sums of an earlier
+// pass.
 template <class From, class T, int N>
 struct Summer {
     using C = kernels::sum_kept<T>;
@@ -95,7 +96,7 @@ struct Summer {
         return load_pack<N>((const From *)(column + offset_in(rows.own, number)));
     }
 
-    // Adds the entries [first, last) in sequence. Returns false if there are no entries.
+    // Adds the entries [first, last) in sequence, into sum. Returns false if there are no entries.
     __device__ bool add(int64_t first, int64_t last, int64_t pack, const char *column,
                         Pack<C, N> &sum) const
     {
@@ -134,7 +135,9 @@ struct Summer {
         store_pack<N>(to, result);
     }
 
-    // Entry i, if a run of one place begins there: at another place, or at a chunk.
+    // Adds the run that begins at entry i, for a pack of columns. A run is the entries of the same place in a chunk.
+    // If the run is all of its place, writes the sum to the result, else leaves it to the next pass. Does nothing if
+    // no run begins at i.
     __device__ void sum_run(int64_t i, int64_t pack) const
     {
         const uint64_t place = keys.at(i);
@@ -237,7 +240,7 @@ static yoke_status sum_by(const yoke_launch *launch, const Keys &keys, const Add
     return status;
 }
 
-// Whether rows can be read and written N elements at a time.
+// Returns whether rows can be read and written N elements at a time.
 template <class T, int N>
 static bool is_packed(const Addition &addition)
 {

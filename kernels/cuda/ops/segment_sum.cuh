@@ -32,7 +32,7 @@ struct Keys {
             ((uint32_t *)key)[i] = (uint32_t)place;
         number[i] = entry;
     }
-    // Lists an entry in its turn. A negative place means no place.
+    // Lists entry i with its place. A negative place means no place.
     __device__ void list(int64_t i, int64_t place) const
     {
         set(i, place < 0 ? bound : (uint64_t)place, (uint32_t)i);
@@ -42,7 +42,8 @@ struct Keys {
 class EntryList {
 public:
     explicit EntryList(const yoke_launch *launch) : launch_(launch), scratch_(launch) {}
-    // Room for `count` entries of places below `places`: a kernel calls list() of keys() for each, then sort() is due.
+    // Reserves memory for `count` entries of places below `places`. A kernel then calls keys().list() for each entry,
+    // and then the caller calls sort(). Fails with YOKE_E_VALUE above kMostPairs entries.
     yoke_status reserve(int64_t count, int64_t places);
     yoke_status sort();
     // Lists and sorts entries in their order. Entries with the place `skipped` get no place.
@@ -63,7 +64,8 @@ struct Addition {
     bool adds;        // adds to the old value; else the sum replaces it
 };
 
-// Sums elements of `dtype` on both sides. Rows without entries stay unchanged.
+// Adds the source rows of each place's entries, in elements of `dtype`, and writes the sums to the result. Rows
+// without entries stay unchanged.
 yoke_status sum_entries(const yoke_launch *launch, const EntryList &entries,
                         const Addition &addition, yoke_dtype dtype);
 

@@ -6,7 +6,8 @@ YOKE_CUDA_BEGIN
 
 constexpr int kBins = 256, kReadsAtOnce = 8;
 
-// Calls f(word) for every element of a row, by the threads of the block: the key stands above the element's number.
+// Calls f(word) for every element of a row, by the threads of the block. In a word, the key stands above the
+// element's number.
 template <class F>
 __device__ inline void visit_row(const SortRows &s, const char *row, const F &f)
 {
@@ -21,8 +22,8 @@ __device__ inline void visit_row(const SortRows &s, const char *row, const F &f)
     }
 }
 
-// Finds the `wanted`-th element in the order of the bins: its bin, its number in the bin, and the bin's count. Called
-// by one warp.
+// Finds the `wanted`-th element in the order of the bins. Writes its bin, its number in the bin, and the bin's count
+// to `found`. Called by a single warp.
 template <class Counts, class Found>
 __device__ inline void find_bin(Counts &counts, Found &found, uint32_t wanted)
 {
@@ -73,7 +74,7 @@ __device__ inline uint64_t find_limit(const SortRows &s, const char *row, Counts
     }
 }
 
-// A block a row. `width`: a power of two, room for what is taken.
+// Selects and sorts the first elements of rows, each by a block. `width` is a power of two, not below s.taken.
 __global__ void select_rows(SortRows s, int width, int number_bits)
 {
     YOKE_DYNAMIC_SHARED(uint64_t, word);

@@ -34,7 +34,7 @@ __global__ void copy_parts(U *out, Parts parts)
     }
 }
 
-// The widest unit in which every row begins and ends.
+// Returns the bytes of the widest unit in which every row begins and ends.
 static int64_t unit_of(const yoke_launch *launch, const Parts &parts, int count, int64_t size)
 {
     const yoke_operand &out = launch->operands[launch->operand_count - 1];
@@ -112,7 +112,7 @@ YOKE_KERNEL(cat)
 
 // ---- the op one_hot -----------------------------------------------------------------------------------------------
 
-// The result holds zeros.
+// Writes 1 at the class of each element of x, over a result of zeros. Reports values that are no class.
 __global__ void set_classes(int64_t *out, Walk<1> x, bool wide, int64_t classes, Reporter reporter)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < x.numel;

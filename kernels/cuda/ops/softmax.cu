@@ -16,7 +16,8 @@ using kernels::SoftmaxState;
 // row. For a longer row, push() makes a State chunk by chunk, combine() joins the threads' states, and an Op made of
 // the State has apply(). Both leave the result in place of the first input.
 
-// Where all are -infinity, or one is infinity, the differences are NaN and so is the row.
+// Softmax of a row, or with `logs` its logarithm. If all elements are -infinity, or an element is infinity, the
+// differences are NaN and so is the row.
 template <class In>
 struct Softmax {
     using C = typename In::Value;
@@ -79,7 +80,7 @@ struct Softmax {
     }
 };
 
-// The gradients: of g (input 0) and of what the op gave (input 1).
+// Gradient of both ops, from g (input 0) and the op's result (input 1).
 template <class In>
 struct SoftmaxGradient {
     using C = typename In::Value;
@@ -156,7 +157,7 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked ? kBlocks<Op, In, E> : 
     }
 }
 
-// Each block goes over its row twice, a chunk at a time.
+// Computes long rows. Each block goes over its row twice, a chunk at a time.
 template <class Op, class In>
 __global__ void __launch_bounds__(kMostThreads) long_rows(Rows<Op::kInputs + 1> rows, bool logs)
 {
@@ -183,8 +184,8 @@ __global__ void __launch_bounds__(kMostThreads) long_rows(Rows<Op::kInputs + 1> 
     }
 }
 
-// Handles rows whose elements are apart while neighbouring rows are together. Each warp lane has a row, and the warps
-// of the block share the row's elements.
+// Computes rows whose elements are apart while neighbouring rows are together. Each warp lane has a row, and the
+// warps of the block share the row's elements.
 template <class Op, class In>
 __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> rows, bool logs)
 {
@@ -244,7 +245,8 @@ static int64_t size_of_step(int64_t step)
     return step < 0 ? -step : step;
 }
 
-// Whether neighbours in memory belong to different rows.
+// Returns whether neighbours in memory belong to different rows. Fewer than 8 rows, and shorter rows, are not worth
+// this.
 template <int N>
 static bool are_columns(const Rows<N> &rows)
 {

@@ -14,7 +14,7 @@ constexpr int64_t kSlabLength = (int64_t)1
 
 // ---- short rows -----------------------------------------------------------------------------------------------------
 
-// A tile is `count` elements: rows of `width`, filled up with pairs that sort last.
+// Sorts short rows in tiles. A tile is `count` elements: rows of `width`, filled up with pairs that sort last.
 __global__ void sort_tiles(SortRows s, int count, int width)
 {
     YOKE_DYNAMIC_SHARED(uint64_t, word);
@@ -57,7 +57,7 @@ static yoke_status sort_short(const yoke_launch *launch, const SortRows &s)
 
 // ---- long rows ------------------------------------------------------------------------------------------------------
 
-// Some rows, whose elements are numbered through.
+// Rows that are sorted together, with elements numbered across all rows.
 struct Slab {
     int64_t first, count;  // rows
     Split by_length;
@@ -77,7 +77,7 @@ __global__ void list_keys(SortRows s, Slab slab, Pairs<K> pairs, int shift)
     }
 }
 
-// The rows of what has been sorted, as keys.
+// Lists the rows of the sorted elements, as keys.
 __global__ void list_rows(Slab slab, const uint32_t *number, Pairs<uint32_t> pairs)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < pairs.count;
@@ -111,7 +111,7 @@ static yoke_status sort_keys(const yoke_launch *launch, const SortRows &s, const
     return sort_pairs(launch, pairs, bits + (with_row ? bits_of((uint64_t)slab.count - 1) : 0));
 }
 
-// Once more, by row alone: keys of 64 bits leave no room for it.
+// Sorts the elements once more, by row only, because keys of 64 bits leave no bits for the row.
 static yoke_status sort_by_row(const yoke_launch *launch, const Slab &slab, const Scratch &memory,
                                const uint32_t *&number, int64_t n)
 {
@@ -178,7 +178,7 @@ static bool selects(const SortRows &s)
 
 // ---- the ops --------------------------------------------------------------------------------------------------------
 
-// A result that an op does not have is null.
+// Sorts the rows of x along an axis, or takes their first elements. `values` is null if the op has no such result.
 static yoke_status sort(const yoke_launch *launch, const yoke_operand &x,
                         const yoke_operand *values, const yoke_operand &indices, int axis,
                         bool descending)
@@ -198,7 +198,7 @@ static yoke_status sort(const yoke_launch *launch, const yoke_operand &x,
     return selects(s) ? select_first(launch, s) : sort_long(launch, s);
 }
 
-// Parameters: axis, descending.
+// Sorts x. Parameters: axis, descending.
 YOKE_KERNEL(sort)
 {
     const yoke_operand *o = launch->operands;
@@ -213,7 +213,8 @@ YOKE_KERNEL(argsort)
     return sort(launch, o[0], nullptr, o[1], (int)p[0].v.i, p[1].v.i != 0);
 }
 
-// Parameters: k, axis, largest, sorted. What is asked for unsorted is sorted too: no order is as good as any.
+// Takes the first k elements. Parameters: k, axis, largest, sorted. Unsorted results are sorted too, because any
+// order is allowed then.
 YOKE_KERNEL(topk)
 {
     const yoke_operand *o = launch->operands;

@@ -18,7 +18,7 @@ struct SortRows {
     int size;  // bytes of an element
     bool descending, has_values;
 
-    // The bits of elements, `distance` bytes apart; of as many as there are of N.
+    // Reads the bits of elements, `distance` bytes apart. Only `there` elements exist; the rest of `bits` is 0.
     template <int N>
     __device__ void read(const char *from, int64_t distance, int64_t there,
                          uint64_t (&bits)[N]) const
@@ -119,7 +119,7 @@ struct Network {
         word[k] = a;
     }
 
-    // Every run of `width` (a power of two) of `count` elements.
+    // Sorts every run of `width` (a power of two) elements among `count` elements.
     __device__ void sort(int count, int width) const
     {
         for (int run = 2; run <= width; run *= 2)
@@ -134,8 +134,8 @@ struct Network {
     }
 };
 
-// The first s.taken of each row without sorting the others: a block a row. For keys of up to 32 bits, and no more taken
-// than kTileLength.
+// Selects and sorts the first s.taken elements of each row, by a block, without sorting the others. For keys of up to
+// 32 bits, and at most kTileLength elements.
 yoke_status select_first(const yoke_launch *launch, const SortRows &s);
 
 YOKE_CUDA_END

@@ -18,7 +18,7 @@ constexpr int kTileSizeA = kTileSide * kTileStepA, kTileSizeB = kTileDepth * kTi
 template <class C>
 using TileSums = C[kTileEach][kTileEach];
 
-// Adds what a step of the depth has.
+// Adds the products of a step of the depth to the thread's sums.
 template <class C, class A, class B>
 __device__ inline void add_tile(A &a_tile, B &b_tile, int row, int column, TileSums<C> &sums)
 {

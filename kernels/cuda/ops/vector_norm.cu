@@ -56,7 +56,7 @@ struct ExtremeNorm : OfValues<C, kernels::Amax<C>> {
     }
 };
 
-// norm's parameters: p, axis, keepdim, dtype.
+// Computes the norm. Parameters: p, axis, keepdim, dtype.
 YOKE_KERNEL(norm)
 {
     const yoke_dtype from = launch->operands[0].dtype, to = launch->operands[1].dtype;

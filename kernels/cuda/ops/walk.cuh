@@ -58,8 +58,8 @@ struct Walk {
         }
     }
 
-    // The place of element `number` of the axes from `first` on, at the start of those below. Operands that kWhich has
-    // no bit of stay at the start of all.
+    // Returns the place of element `number` of the axes from `first` on, at the start of the axes below. Operands
+    // without a bit in kWhich stay at the start of all.
     template <unsigned kWhich = ~0u>
     __device__ Place<N> at(int64_t number, int first = 0) const
     {
@@ -80,7 +80,7 @@ struct Walk {
     }
 };
 
-// f(i, place) for every element i of the walk, by a grid of any size; see walk_grid.
+// Calls f(i, place) for every element i of the walk, by a grid of any size; see walk_grid.
 template <int N, class F>
 __device__ inline void walk_elements(const Walk<N> &walk, const F &f)
 {
@@ -101,7 +101,7 @@ __device__ inline void walk_elements(const Walk<N> &walk, const F &f)
     }
 }
 
-// Whether the operands lie all alike and without gaps: one run once the axes are joined.
+// Returns whether the operands lie alike and without gaps: a single run once the axes are joined.
 template <int N>
 inline bool is_one_run(const Loop<N> &loop, const int64_t (&sizes)[N])
 {
