@@ -35,8 +35,8 @@ yoke_status found_loss(const yoke_launch *launch, cudaError_t error, const char 
                 static_cast<int>(error), cudaGetErrorString(error), advice_for(error));
 }
 
-// Returns an error that the context or the stream reports, "not ready" included. A captured stream must not be asked
-// whether it is idle: this would invalidate the capture.
+// Asks the stream whether it is idle, and returns CUDA's answer: an error of the context, "not ready", or success. A
+// captured stream must not be asked, because this would invalidate the capture.
 static cudaError_t ask_context(cudaStream_t stream)
 {
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;

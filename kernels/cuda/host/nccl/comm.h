@@ -119,8 +119,8 @@ public:
     Turn &operator=(const Turn &) = delete;
 
     bool is_given() const { return ending_ == Ending::kDone; }
-    // Returns kDone if the turn was given. Else returns kStuck if a call of NCCL has not returned to the turn's
-    // owner, kLate after the limit, and kAborted after an abort or when the process ends.
+    // Returns kDone if the turn was given. Returns kStuck if the limit ended while a call of the turn's owner had not
+    // returned from NCCL, and else kLate. After an abort, or when the process ends, returns kAborted.
     Ending ending() const { return ending_; }
 
 private:
@@ -145,8 +145,8 @@ enum class Making { kBegins, kIsDone };
 
 // Makes the end of the process wait for current calls, and stops later calls. The function of share_exit gives the
 // longest wait in seconds; without it, 5 s. Called before the first communicator of a device is made, because the
-// process may end during this step, and again afterwards: handlers that NCCL and its runtime registered for the end
-// then run after this handler.
+// process may end during this step. Called again afterwards, so handlers of NCCL and its runtime for the end run
+// after this handler.
 void guard_exit(const Device &device, Making making);
 // Takes the function of yoke_backend_comm::share_exit.
 void share_exit(double (*time_left)());
