@@ -30,7 +30,8 @@ std::optional<Variables> process_variables(int32_t process)
 
 namespace {
 
-// Returns 6 from "7 (name of the program) S 6 …", the parent; 0 if unknown.
+// Returns the id of a process's parent, or 0 if unknown. Reads the parent's id, 6, from "7 (name of the program) S 6
+// …" in /proc.
 pid_t parent_of(pid_t process)
 {
     const std::string text = file_text("/proc/" + std::to_string(process) + "/stat");
@@ -47,9 +48,9 @@ bool has(const Variables &all, const std::string &name, const std::string &value
     return found != all.end() && found->second == value;
 }
 
-// Returns no variables if the task of the Slurm step started with this variable, else nullopt. Slurm's daemon belongs
-// to another user, so its variables cannot be read. If the task had the variable already, the launcher ran before the
-// step and saw no variables of the step.
+// Returns an empty map if the task of the Slurm step already started with this variable, else nullopt. Then the
+// launcher ran before the step and saw no variables of the step. Slurm's daemon belongs to another user, so its
+// variables cannot be read.
 std::optional<Variables> before_step(const std::string &name, const std::string &value)
 {
     const char *text = getenv("SLURM_TASK_PID");

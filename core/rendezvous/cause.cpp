@@ -9,8 +9,9 @@
 
 namespace yoke {
 
-// Its text may be a script's, of any length. A planned end has a number below zero. A question mark behind the number
-// tells a cause of no call, a colon and a size how long the name of the call is.
+// Returns "STATUS TEXT". The text is cut, because it may come from a script, at any length. A planned end has a
+// negative number. A question mark after the number marks a cause of no call. A colon and a size give the length of
+// the call's name.
 std::string Cause::encode() const
 {
     return std::to_string(is_planned ? -status : status) + (is_of_no_call ? "?" : "") +

@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// In a group's store.
+// Key of the cause in a group's store.
 inline constexpr const char *kCauseKey = "cause";
 
 struct Cause {
@@ -22,11 +22,12 @@ struct Cause {
     uint64_t number = 0;         // failure's number in this process; 0: not reported before
     size_t call_size = 0;        // size of the call's name at the text's beginning, or 0
 
-    // Line of text for the store. For other lines, decode() returns a Cause with an error text.
+    // Returns the cause as a line of text for the store. decode() reads such a line; for other lines, decode()
+    // returns a Cause of YOKE_E_COMM with an error text.
     std::string encode() const;
     static Cause decode(std::string_view line);
     [[noreturn]] void raise() const;
-    // Notes a text with the call's name and ": " in front.
+    // Records that the text begins with the name of this call. The error names the call by this size.
     Cause &&of(std::string_view call) &&
     {
         call_size = call.size();

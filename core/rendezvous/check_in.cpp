@@ -95,7 +95,7 @@ std::vector<RankInfo> decode_all(const std::string &text)
     return all;
 }
 
-// The first of many.
+// List of the first 16 of many texts. text() adds how many more there are.
 class ShortList {
 public:
     bool has_room() const { return listed_ < kMost; }
@@ -240,7 +240,7 @@ CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
             there.text(come.size()).c_str())};
 }
 
-// Reads the list's new entries.
+// Reads the list's new entries into come_, without waiting for further entries. Skips entries that are no RankInfo.
 void CheckIn::read_ranks(Deadline deadline)
 {
     while (const auto text = store_.try_get(rank_key(read_), deadline)) {

@@ -28,31 +28,37 @@ struct RankInfo {
     std::string silence = {};  // seconds without news until another rank counts as stopped
 
     std::string encode() const;
-    // Returns nullopt if the text is no RankInfo.
+    // Returns the RankInfo in a text made by encode(), or nullopt if the text is no RankInfo.
     static std::optional<RankInfo> decode(std::string_view text);
 };
-// "host a, process 4711", and "rank 1 (host a, process 4711)".
+// Returns a rank's process for messages: "host a, process 4711". describe() gives the rank too: "rank 1 (host a,
+// process 4711)".
 std::string describe_process(const RankInfo &info);
 std::string describe(const RankInfo &info);
-// Returns how the devices of the ranks differ, for people; else "".
+// Returns a warning, with two ranks whose devices differ and their devices. Returns "" if all devices are alike.
 std::string unlike_devices(const std::vector<RankInfo> &all);
-// So of YOKE_COMM_SILENCE.
+// Returns a warning, with two ranks whose values of YOKE_COMM_SILENCE differ and these values. Returns "" if all
+// values are alike.
 std::string unlike_silence(const std::vector<RankInfo> &all);
 
 class CheckIn {
 public:
-    // Rank 0's address is asked for when all ranks are there: by then they have reached rank 0 at this address.
+    // Prepares the check-in of this rank in a borrowed store. On rank 0, `own_address` returns the address once all
+    // ranks are there: by then the ranks have reached rank 0 at this address.
     CheckIn(Store &store, RankInfo self, std::function<std::string()> own_address = nullptr)
         : store_(store), self_(std::move(self)), own_address_(std::move(own_address))
     {
     }
-    // Returns the RankInfo of all, by rank. Raises the verdict, YOKE_E_TIMEOUT or YOKE_E_COMM, alike on all ranks.
+    // Publishes this rank's RankInfo and waits for the verdict. Returns the RankInfo of all ranks, in the order of
+    // ranks. Raises the verdict, YOKE_E_TIMEOUT or YOKE_E_COMM, alike on all ranks. Also raises YOKE_E_COMM if the
+    // complete job does not have this process.
     std::vector<RankInfo> meet(Deadline deadline);
     // Returns whether a verdict exists already. A rank that begins after the verdict is too late.
     static bool is_over(Store &store, Deadline deadline);
     // Waits until all other ranks have checked in, or until the deadline. The calling rank has not checked in itself.
     static void await_others(Store &store, int32_t size, Deadline deadline);
-    // The job cannot start: all ranks raise why.
+    // Publishes the verdict that the job cannot start: all ranks raise YOKE_E_COMM with this reason. If there is a
+    // verdict already, the earlier verdict counts.
     static void refuse(Store &store, const std::string &why, Deadline deadline);
 
     struct Verdict {

@@ -42,14 +42,15 @@ void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *w
         one.by.c_str(), what, one.value, other.by.c_str(), other.value, why.c_str());
 }
 
-// Replaces an earlier value of the same caller, and raises if the values differ.
+// Sets the value. Raises YOKE_E_VALUE if the caller of init has given another value before.
 void say(Said<int32_t> &what, const Said<int32_t> &said, const char *name)
 {
     compare(what, said, name);
     what = said;
 }
 
-// "rank=1&world_size=4", as in PyTorch's.
+// Reads a URL's query as PyTorch writes it: "rank=1&world_size=4". Raises YOKE_E_VALUE for other names, and for
+// values that are no whole numbers from 0.
 void read_query(std::string_view query, const std::string &url, LauncherSource &source)
 {
     while (!query.empty()) {
@@ -76,7 +77,8 @@ void read_host(std::string_view text, const std::string &url, LauncherSource &so
     source.port = {"init_method", read->port};
 }
 
-// Returns the source made of init's arguments, and the path of file://.
+// Returns the source made of init's arguments, and puts the path of a file:// URL into `file`. Raises YOKE_E_VALUE
+// for an init_method of another form.
 LauncherSource explicit_source(const InitArguments &arguments, std::string &file)
 {
     constexpr std::string_view kTcp = "tcp://", kFile = "file://";
@@ -98,7 +100,8 @@ LauncherSource explicit_source(const InitArguments &arguments, std::string &file
     return source;
 }
 
-// Returns the beginning of an error's advice: "Open MPI runs within yoke run; start all ranks by ... alone, or ".
+// Returns the beginning of an error's advice: "Open MPI runs within yoke run; start all ranks by one of them alone,
+// or ". Returns "" if there is no run.
 std::string within(const LauncherSource &source, const std::string &run)
 {
     if (run.empty()) return "";
@@ -106,8 +109,8 @@ std::string within(const LauncherSource &source, const std::string &run)
                   source.name.c_str(), run.c_str());
 }
 
-// Compares each source with the next source that has a value. A launcher started by another launcher has separate
-// ranks, so the comparison ends there.
+// Raises YOKE_E_VALUE if two sources give different ranks or sizes. Skips launchers that started the first source's
+// launcher. A launcher started by another launcher has separate ranks, so the comparison ends there.
 void find_contradictions(const std::vector<LauncherSource> &sources)
 {
     Said<int32_t> rank, size;
@@ -142,8 +145,8 @@ void find_equal_within(const std::vector<LauncherSource> &sources)
         inner->name.c_str(), inner->rank.value, inner->rank.by.c_str(), inner->rank.value);
 }
 
-// Returns a warning if each process of an outer launcher has an inner launcher with ranks of one machine only: there
-// are several jobs, and the user may have meant a single job.
+// Returns a warning if each process of an outer launcher has an inner launcher with ranks of one machine only; else
+// "". There are several jobs then, and the user may have meant a single job.
 std::string doubt_of(const std::vector<LauncherSource> &sources)
 {
     const auto inner = std::ranges::find_if(
@@ -215,7 +218,8 @@ const LauncherSource &source_of_rank(const std::vector<LauncherSource> &sources)
     return sources[0];
 }
 
-// Sets the job's name: the name from the source of the rank, else from the first source with a name.
+// Sets the source of the rank, the job's name and its start number. The name comes from the source of the rank, else
+// from the first source with a name.
 void name_job(const std::vector<LauncherSource> &sources, Environment &out)
 {
     const LauncherSource &main = source_of_rank(sources);

@@ -25,7 +25,9 @@ const char *process_variable(const char *name) noexcept;
 // nullopt if the system does not show them.
 using LauncherLookup = std::function<std::optional<std::map<std::string, std::string>>(
     const std::string &name, const std::string &value)>;
-// Finds the launcher among the ancestors of this process.
+// Returns the start variables of the nearest ancestor of this process that was started without this value. Returns an
+// empty map if a launcher outside this Slurm step had set the value. Returns nullopt if the system does not show the
+// ancestor's variables.
 std::optional<std::map<std::string, std::string>> process_launcher(const std::string &name,
                                                                    const std::string &value);
 
@@ -54,12 +56,13 @@ struct Environment {
     std::string doubt;  // for people: several jobs exist, and the user may have meant a single job
 };
 
-// Raises YOKE_E_VALUE if a value is no number, out of range, contradictory or missing. The error says which values
-// were found, which are missing and what to set. The function does not check whether the rank is below the size,
-// because the other ranks must learn of this error too.
+// Returns this process's rank, the size and rank 0's place, from the arguments and the variables. Raises YOKE_E_VALUE
+// if a value is no number, out of range, contradictory or missing. The error says which values were found, which are
+// missing and what to set. The function does not check whether the rank is below the size, because the other ranks
+// must learn of this error too.
 Environment read_environment(const InitArguments &arguments, const Lookup &variable,
                              const LauncherLookup &launcher);
-// For people: "rank 0 of 2 at node7:29500".
+// Returns a text for people: "rank 0 of 2 at node7:29500". An unknown host or port is left out.
 std::string describe(const Environment &environment);
 // Raises YOKE_E_VALUE if the rank is not below the size. The error gives both values and their sources.
 void check_rank(const Environment &environment);

@@ -35,7 +35,7 @@ std::vector<std::string> own_addresses()
     return hosts;
 }
 
-// "yoke 1 PORT SECRET HOST HOST": where rank 0 is.
+// Place of rank 0, published as "yoke 1 PORT SECRET HOST HOST".
 struct StoreAddress {
     uint16_t port = 0;
     std::string secret;
@@ -118,7 +118,7 @@ Past &past = immortal<Past>();
         self.rank, self.about.c_str(), deadline.given_s(), found.port, found.hosts[0].c_str());
 }
 
-// Returns null if no rank 0 answers by the deadline.
+// Connects to rank 0 at the published addresses. Returns null if no rank 0 with this secret answers by the deadline.
 std::shared_ptr<ClientStore> try_to_reach(const StoreAddress &found, PeerOptions self,
                                           Deadline deadline)
 try {

@@ -18,20 +18,21 @@ class HostStore {
 public:
     virtual ~HostStore() = default;
     virtual void set(const std::string &key, const std::string &value) = 0;
-    // Waits until the key is there; YOKE_E_TIMEOUT where the deadline passes before.
+    // Waits until the key is there, and returns its value. Raises YOKE_E_TIMEOUT if the deadline passes before.
     virtual std::string get(const std::string &key, Deadline deadline) = 0;
 };
 
-// 128 bits in hexadecimal.
+// Returns 128 random bits in hexadecimal.
 std::string draw_secret();
 
-// Publishes the address of rank 0. The server listens at `port` on each network of the machine, or on the chosen
-// networks.
+// Publishes rank 0's port, the secret and this machine's addresses under the key: the addresses of the chosen
+// networks, else of all networks. If the machine has no network, publishes no address and raises YOKE_E_COMM.
 void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,
                     const std::string &secret);
 
-// Connects another rank to rank 0, with a cookie made of the published secret. Raises YOKE_E_TIMEOUT with the entry
-// that was found, YOKE_E_COMM if rank 0 refuses this rank, and errors of the store.
+// Connects another rank to rank 0, with a cookie made of the published secret, and returns the connection. Raises
+// YOKE_E_TIMEOUT with the entry that was found, and errors of the store. Raises YOKE_E_COMM if rank 0 refuses this
+// rank, or if the entry is not Yoke's.
 std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &key, PeerOptions self,
                                          Deadline deadline);
 

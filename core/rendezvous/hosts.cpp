@@ -19,7 +19,8 @@ bool is_name(std::string_view text)
     return text.find_first_of("[] \t;:/") == text.npos;
 }
 
-// Returns the first number of "01-03,7": the digits in front, zeros included.
+// Returns the first number of "01-03,7": the digits in front, zeros included. Raises YOKE_E_VALUE if there is no such
+// number.
 std::string_view first_number(std::string_view range, std::string_view list)
 {
     const size_t end = range.find_first_not_of("0123456789");

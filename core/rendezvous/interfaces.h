@@ -16,14 +16,17 @@ struct Interface {
     std::string name;
     SocketAddress address;
 };
-// Returns the active interfaces with an address, each with its IPv4 address first.
+// Returns each address of the active interfaces, with the interface's name: first all IPv4 addresses, then all IPv6
+// addresses. Raises YOKE_E_IO if descriptors or memory are missing.
 std::vector<Interface> host_interfaces();
 
 class InterfaceChoice {
 public:
-    // Raises YOKE_E_VALUE with the variable's name if the text contains no name.
+    // Returns the choice written in the text. Raises YOKE_E_VALUE with the variable's name if a name in the list is
+    // empty, or contains ^ or =.
     static InterfaceChoice read(std::string_view variable, std::string_view text);
-    // Empty if no variable is set.
+    // Returns the choice of YOKE_SOCKET_IFNAME, or of a variable in its place. Returns an empty choice if no variable
+    // is set.
     static InterfaceChoice configured();
 
     bool empty() const noexcept { return names_.empty(); }
@@ -42,7 +45,8 @@ private:
 std::vector<ForeignVariable> comm_variables();
 
 // Returns an address of this machine for other machines: on the chosen networks, else on the first network that is
-// neither loopback nor a container's bridge. Prefers an address of the given family.
+// neither loopback nor a container's bridge. Prefers an address of the given family. Returns 127.0.0.1 if there is no
+// such network; raises YOKE_E_VALUE if the chosen networks do not exist.
 std::string host_address(const InterfaceChoice &choice, int family);
 
 }  // namespace yoke

@@ -35,8 +35,8 @@ struct KnownRendezvousList {
 };
 KnownRendezvousList &known_rendezvous_list = immortal<KnownRendezvousList>();
 
-// Takes matching entries out of the list. The caller destroys the entries after the release of the list's lock. Their
-// destructors take a lock that comes first in a fork.
+// Takes matching entries out of the list and returns the entries. The caller destroys the entries after the release
+// of the list's lock. Their destructors take a lock that comes first in a fork.
 template <class F>
 std::vector<KnownRendezvous> taken_out(const F &matches)
 {
@@ -51,7 +51,8 @@ std::vector<KnownRendezvous> taken_out(const F &matches)
     return taken;
 }
 
-// The ranks of a rendezvous may make several groups of all ranks, in sequence or at once.
+// Returns the name of a group, for its keys. The ranks of a rendezvous may make several groups of all ranks, in
+// sequence or at once.
 std::string name_of(int number)
 {
     return "group/" + std::to_string(number);

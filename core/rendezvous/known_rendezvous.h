@@ -23,12 +23,14 @@ void give_up(const JobRendezvous &joining);
 // would join twice with the same rank.
 class RendezvousTurn {
 public:
-    // Waits until the deadline for another thread with the same arguments.
+    // Waits while another thread of this process joins with the same arguments. Raises YOKE_E_TIMEOUT in the name of
+    // `call` if the deadline passes before.
     RendezvousTurn(const InitArguments &arguments, Deadline deadline, const char *call);
     ~RendezvousTurn();
     RendezvousTurn(const RendezvousTurn &) = delete;
     RendezvousTurn &operator=(const RendezvousTurn &) = delete;
-    // Returns whether another thread was first. Its rendezvous may serve this thread too.
+    // Returns whether the constructor waited for another thread. The other thread's rendezvous may serve this thread
+    // too.
     bool has_waited() const { return has_waited_; }
 
 private:
@@ -36,10 +38,11 @@ private:
     bool has_waited_ = false;
 };
 
-// Returns the members of the first group of this rendezvous.
+// Returns the members of the next group of this rendezvous, and counts the group. Does not check whether the group
+// failed on another rank: used for the first group of a new rendezvous.
 Members members_of(const JobRendezvous &joining);
-// Returns the members of the next group. Skips numbers whose group failed, such as by a timeout of its ranks. If a
-// skipped group failed for another reason, raises the first such cause, once for all skipped groups.
+// Returns the members of the next group of this rendezvous. Skips groups that failed on other ranks, such as by a
+// timeout. If a skipped group failed for another reason, raises the first such cause, once for all skipped groups.
 Members members_where_met(const JobRendezvous &joining, Deadline deadline);
 
 }  // namespace yoke

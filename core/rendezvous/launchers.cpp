@@ -109,7 +109,8 @@ LauncherSource by_open_mpi(const Lookup &variable)
     return source;
 }
 
-// Returns how many tasks a node has by Slurm's list of all nodes, "2(x3),1"; nothing where the list cannot be read.
+// Returns how many tasks a node has by Slurm's list of all nodes, "2(x3),1". Returns nullopt if the list cannot be
+// read or does not reach the node.
 std::optional<int32_t> tasks_of_node(std::string_view list, int64_t node)
 {
     while (!list.empty()) {
@@ -132,7 +133,8 @@ std::optional<int32_t> tasks_of_node(std::string_view list, int64_t node)
     return std::nullopt;
 }
 
-// Returns an empty value if the list does not fit the task's own number: the list then belongs to another step.
+// Returns how many tasks of the Slurm step run on this node. Returns an empty value if a variable is missing. If the
+// list does not fit the task's own number, the list belongs to another step, and the value is empty too.
 Said<int32_t> slurm_local_size(const Lookup &variable, const Said<int32_t> &local_rank)
 {
     const Said<std::string> list = said_text(variable, "SLURM_STEP_TASKS_PER_NODE");
@@ -142,7 +144,8 @@ Said<int32_t> slurm_local_size(const Lookup &variable, const Said<int32_t> &loca
     return tasks && local_rank.value < *tasks ? Said<int32_t>{list.by, *tasks} : Said<int32_t>{};
 }
 
-// Within a step alone: the script of a batch job has SLURM_PROCID as well, and is no rank.
+// Reads the variables of a Slurm step. Outside a step, returns a source without values: the script of a batch job has
+// SLURM_PROCID as well, and is no rank. Raises YOKE_E_VALUE for values that cannot be read.
 LauncherSource by_slurm(const Lookup &variable)
 {
     LauncherSource source;
@@ -168,7 +171,8 @@ LauncherSource by_slurm(const Lookup &variable)
     return source;
 }
 
-// A number of ranks, made of those of nodes and of a node's ranks.
+// Returns the number of ranks as int32_t. If the number is too large, raises YOKE_E_VALUE with `by`, the variable
+// that counts nodes.
 int32_t ranks_of_nodes(const std::string &by, int64_t ranks)
 {
     if (ranks <= INT32_MAX) return static_cast<int32_t>(ranks);
@@ -228,7 +232,9 @@ void check_local_rank(const LauncherSource &source)
 }
 
 // Marks the outer launchers. If the first source's launcher already had a source's variables when it was started,
-// this source has started the launcher. The other sources run within the launcher.
+// this source has started the launcher. The other sources run within the launcher. If the launcher's variables are
+// unknown, all other sources count as outer. If torchrun or yoke run started the launcher, appends the outer run as a
+// source.
 void find_outer(std::vector<LauncherSource> &all, const Lookup &variable,
                 const LauncherLookup &launcher)
 {

@@ -10,7 +10,8 @@
 
 namespace yoke {
 
-// Returns a number that no other group of the job has. Ranks that use the same name get the same number.
+// Returns a number made of the group's name, never 0. Ranks that use the same name get the same number; other groups
+// of the job get another number.
 inline uint64_t number_of_group(const std::string &name)
 {
     return std::hash<std::string>()(name) | 1;

@@ -12,7 +12,7 @@ namespace yoke {
 
 namespace {
 
-// Its number on this machine; 0 where the system has no such namespaces.
+// Returns the number of this process's namespace on this machine, or 0 if the system has no such namespaces.
 uint64_t namespace_of(const char *kind)
 {
     struct stat found {};

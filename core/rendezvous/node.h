@@ -12,7 +12,8 @@ struct HostNode {
     std::string memory;    // `identity`, and the pid namespace
     std::string host;      // for people
 };
-// Asked anew each time: a process may enter another namespace.
+// Returns the machine, the namespaces and the host name of this process. Each call reads anew, because a process may
+// enter another namespace.
 HostNode read_node();
 
 }  // namespace yoke

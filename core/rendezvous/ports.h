@@ -9,8 +9,8 @@ namespace yoke {
 
 inline constexpr int kCandidatePorts = 16;
 
-// Returns ports that are alike on all ranks and different for most jobs. They are below the ports that the system
-// gives to connections.
+// Returns 16 ports made of the job's name: alike on all ranks, and different for most jobs. The ports are below the
+// range that the system gives to connections.
 std::vector<uint16_t> candidate_ports(std::string_view job);
 
 }  // namespace yoke

@@ -26,8 +26,8 @@ std::vector<uint16_t> ports_of(const Environment &environment, const std::string
 
 constexpr const char *kOfShortage = "see ulimit -n, and how much memory there is";
 
-// Returns who listens at the port, as far as the listener answers. If a rank 0 of the same job listens, it notifies
-// its other ranks of this rank, too.
+// Returns who listens at the port, as far as the listener answers. If the listener is rank 0 of the same job, the
+// connection also notifies its other ranks of this rank.
 std::string holder_of(uint16_t port, const PeerOptions &self)
 {
     constexpr double kToTell = 1;
@@ -69,7 +69,7 @@ public:
                               (tried.outcome == StoreConnection::kNoStore && !is_again);
         note(where, how, !is_usual);
     }
-    // Logs a strange answer at its first time, because a long wait may follow.
+    // Notes how an address answered. Logs a strange answer at its first time, because a long wait may follow.
     void note(const std::string &where, const std::string &how, bool is_strange)
     {
         Answer &known = answers_[where];
@@ -160,7 +160,8 @@ private:
         throw Error(YOKE_E_IO, why);
     }
 
-    // A name may become known later, such as the name of a starting pod.
+    // Returns the addresses of a host. If the name is not found, notes the error and returns no addresses. A name may
+    // become known later, such as the name of a starting pod.
     std::vector<SocketAddress> addresses_of(const std::string &host)
     {
         try {

@@ -10,17 +10,21 @@
 
 namespace yoke {
 
-// Returns the cookie that ranks of a job present, at most 256 bytes.
+// Returns the cookie by which ranks of a job know each other: the job's name, or its end if the name is long. The
+// cookie has at most 256 bytes.
 std::string job_cookie(const std::string &job);
 
 // Listens at a port that the system chooses. Raises YOKE_E_IO if the system gives no port.
 Socket listen_at_any_port();
 
-// Raises YOKE_E_COMM if no port is free. The error says who uses the port, as far as known.
+// Listens at the given port, or at the first free port made of the job's name. Raises YOKE_E_COMM if no port is free;
+// the error says who uses a given port, as far as known. Raises YOKE_E_IO if descriptors or memory are missing, after
+// a notice to the other ranks.
 Socket listen_as_rank_0(const Environment &environment, const std::string &job,
                         const PeerOptions &self);
-// Tries until the deadline. Raises YOKE_E_TIMEOUT with what every address answered; YOKE_E_COMM at once where rank 0
-// refuses this rank.
+// Connects to rank 0 and returns the connection; tries each address until the deadline. Raises YOKE_E_TIMEOUT with
+// the answers of all addresses. Raises YOKE_E_COMM at once if rank 0 refuses this rank, and YOKE_E_IO if descriptors
+// or memory are missing.
 std::shared_ptr<ClientStore> reach_rank_0(const Environment &environment, const std::string &job,
                                           const PeerOptions &self, Deadline deadline);
 

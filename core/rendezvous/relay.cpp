@@ -7,7 +7,7 @@ namespace yoke {
 
 namespace {
 
-// Returns why a job that is not complete can no longer start; "" if it can.
+// Returns why the event keeps an incomplete job from starting, or "" if the job can still start.
 std::string obstacle(const PeerEvent &event)
 {
     const auto tell = [&](const char *what) {
@@ -32,7 +32,7 @@ std::string obstacle(const PeerEvent &event)
     }
 }
 
-// Refuses the job's start if the event prevents it.
+// Refuses the job's start if the event prevents the start. Does nothing without a store.
 void refuse(const std::shared_ptr<Store> &store, const PeerEvent &event)
 {
     const std::string why = obstacle(event);

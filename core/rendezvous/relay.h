@@ -13,10 +13,11 @@ namespace yoke {
 class Relay {
 public:
     explicit Relay(PeerObserver later) : later_(std::move(later)) {}
-    // Where rank 0 puts why the job cannot start, what was told before included.
+    // Sets the store in which rank 0 publishes why the job cannot start. Earlier bad news go there at once.
     void begin(const std::shared_ptr<Store> &store);
     void tell(const PeerEvent &event);
-    // Marks that all ranks are there. Passes on the news so far, then the news that came meanwhile.
+    // Passes the news so far on to the later observer, in order, until there are no more. Then marks that all ranks
+    // are there, so further news go to the observer at once.
     void complete();
 
 private:

@@ -60,7 +60,7 @@ std::shared_ptr<Store> next_init(const std::shared_ptr<Store> &store,
     }
 }
 
-// In which a file serves as a store of the host's.
+// File store with the interface of a host program's store.
 class FileOfHost final : public HostStore {
 public:
     FileOfHost(Store &file, Deadline deadline) : file_(file), deadline_(deadline) {}
@@ -126,8 +126,8 @@ InitArguments arguments_of(const RendezvousOptions &options)
     return arguments;
 }
 
-// Returns the deadline of the attempt. A rank that is not below the size fails, after a short try to notify the other
-// ranks.
+// Returns the deadline of the attempt. A rank that is not below the size gets a second at most: it only notifies the
+// other ranks, and fails.
 Deadline deadline_of(const RendezvousOptions &options, const Environment &environment)
 {
     constexpr double kToTell = 1;
@@ -232,7 +232,8 @@ void RendezvousAttempt::open_store()
         adopt(reach_rank_0(environment_, job_, peer_options(), deadline_));
 }
 
-// Where this host is reached: on the network that was chosen, else on the connection to rank 0, else on any.
+// Returns this machine's address for the other ranks: on the chosen network, else on the connection to rank 0, else
+// on any network. Rank 0 takes the address at which ranks have reached it.
 std::string RendezvousAttempt::address() const
 {
     const InterfaceChoice choice = InterfaceChoice::configured();
@@ -254,8 +255,9 @@ std::vector<RankInfo> RendezvousAttempt::check_in()
     }
 }
 
-// Returns a hint if no rank has reached rank 0: the other ranks may look for it at a wrong address. If an address is
-// translated, as for a service of Kubernetes, such an address is right.
+// Returns a hint for the case that no rank has reached rank 0: no network of this machine has the address in
+// MASTER_ADDR. Returns "" if a network has the address, or if the address is unknown. If an address is translated, as
+// for a service of Kubernetes, such an address is right.
 std::string RendezvousAttempt::hint_of_address() const noexcept
 try {
     constexpr double kToResolve = 0.1;
@@ -278,13 +280,13 @@ try {
     return "";
 }
 
-// Returns whether the store reported the error to all ranks or to none.
+// Returns whether the error comes from the store: such an error was reported to all ranks or to none.
 bool is_of_all(const Error &error)
 {
     return error.status() == YOKE_E_TIMEOUT || error.status() == YOKE_E_COMM;
 }
 
-// "comm.init: rank 1 (host a, process 7): " in front, in place of the call alone.
+// Returns the text with the call and this rank in front: "comm.init: rank 1 (host a, process 7): ".
 std::string RendezvousAttempt::named(std::string_view text) const
 {
     return format("%s: %s: ", kInitCall, describe(self_).c_str()) + std::string(text);
@@ -303,7 +305,8 @@ try {
     log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
 }
 
-// Waits so that the other ranks, late ranks included, can read the verdict before the server ends.
+// Waits up to a second, if this process serves the store, so the other ranks can read the verdict before the server
+// ends. Late ranks can read it too.
 void RendezvousAttempt::linger() noexcept
 {
     constexpr double kLeast = 0.15, kMost = 1;
@@ -311,7 +314,7 @@ void RendezvousAttempt::linger() noexcept
     if (server_) server_->wait_until_left(Deadline::after(seconds), self_.size - 1);
 }
 
-// Raises if this rank is not below the size, whether rank 0 can be notified or not.
+// Raises YOKE_E_VALUE if this rank is not below the size. Tries to notify the other ranks first.
 void RendezvousAttempt::refuse_own_rank()
 try {
     check_rank(environment_);
@@ -326,7 +329,7 @@ try {
     throw;
 }
 
-// Runs the attempt. An error of this rank alone has the rank's name in front.
+// Runs the attempt and returns the rendezvous. An error of this rank alone is raised with the rank's name in front.
 Rendezvous RendezvousAttempt::run()
 try {
     return meet_all();

@@ -50,27 +50,30 @@ struct Rendezvous {
     const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }
 };
 
-// Holds the rendezvous until its last user releases it. Other ranks may still read rank 0's store, such as the end of
-// a split. So the last release waits until the other ranks have left. The wait is a few seconds at most: a rank may
-// go on without its groups and never leave.
+// Returns the rendezvous as a shared object. If this process serves the store, the last release waits until the other
+// ranks have left. They may still read the store, such as the end of a split. The wait is a few seconds at most: a
+// rank may go on without its groups and never leave.
 std::shared_ptr<const Rendezvous> hold(Rendezvous met);
-// Excuses the ranks of a shrunk group: these ranks read no more from the server, so the server does not wait for
-// them. come_back_to() ends this when the ranks make a group or start a rendezvous there again.
+// Excuses the former ranks of a shrunk group, if this process serves the store. These ranks read no more from the
+// server, so the server does not wait for them. come_back_to() ends this when the ranks make a group there, or wait
+// in a monitored barrier.
 void go_on_from(const Rendezvous &met, const std::vector<int32_t> &ranks);
 void come_back_to(const Rendezvous &met);
-// Shortens the wait for a group that was not made, if this is the last reference. The group's ranks have read the
-// cause, or are late.
+// Shortens the last release's wait to a moment, if this is the last reference. Called for a group that was not made:
+// its ranks have read the cause, or are late.
 void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
-// Gives up a shrunk group whose making failed. Its ranks come to the same ports when they try again.
+// Gives up a shrunk group whose making failed. Its servers accept no more ranks, so the ranks reach the next server
+// at the same port when they try again. Shortens the wait as leave_soon() does.
 void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept;
-// Leaves all held rendezvous at the end of the process.
+// Waits at the end of the process until the other ranks have left all stores that this process serves, `seconds` in
+// all.
 void leave_all_rendezvous(double seconds) noexcept;
 
-// YOKE_COMM_SILENCE.
+// Returns YOKE_COMM_SILENCE in seconds, or 0 if the text is no number.
 double configured_silence();
 
-// Joins the job. Raises YOKE_E_VALUE for an error in this rank's own arguments or environment. On all ranks that
-// reach rank 0, raises YOKE_E_TIMEOUT and YOKE_E_COMM alike.
+// Joins the job and returns its rendezvous. Raises YOKE_E_VALUE for an error in this rank's own arguments or
+// environment. On all ranks that reach rank 0, raises YOKE_E_TIMEOUT and YOKE_E_COMM alike.
 Rendezvous meet(const RendezvousOptions &options);
 
 }  // namespace yoke

@@ -27,14 +27,15 @@ struct LauncherSource {
     bool is_outer = false;       // has started the launcher with a `run`: likewise
 };
 
-// Returns a variable's whole number from 0 on. Raises YOKE_E_VALUE for other texts.
+// Returns a variable's whole number from 0 on, or an empty value if the variable is not set. Raises YOKE_E_VALUE for
+// other texts.
 Said<int32_t> said_number(const Lookup &variable, const char *name);
-// "" counts as not said.
+// Returns a variable's text, with the variable's name. An empty text counts as not given.
 Said<std::string> said_text(const Lookup &variable, const char *name);
 Said<std::vector<std::string>> said_host(const Lookup &variable, const char *name);
 Said<uint16_t> said_port(const Lookup &variable, const char *name);
 
-// Returns the field's value from the first source with a value.
+// Returns the field's value from the first source with a value, or an empty value.
 template <class T>
 Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherSource::*field)
 {
@@ -43,7 +44,8 @@ Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherS
     return {};
 }
 
-// Returns the known launchers, in order of precedence.
+// Returns the values that each known launcher gave, in order of precedence. Raises YOKE_E_VALUE for values that
+// cannot be read. An outer torchrun or yoke run comes last.
 std::vector<LauncherSource> launchers(const Lookup &variable, const LauncherLookup &launcher);
 
 }  // namespace yoke

@@ -11,8 +11,8 @@
 
 namespace yoke {
 
-// Listens at this machine's address, as peers know it. If the address belongs to another machine (behind a
-// translation), listens at all addresses.
+// Opens the port and draws the secret. Listens at this machine's address, as peers know it. If the address belongs to
+// another machine (behind a translation), listens at all addresses. Raises YOKE_E_IO if it cannot listen.
 void ShrinkPorts::open(const RankInfo &self)
 {
     constexpr double kToResolve = 5;

@@ -85,7 +85,7 @@ ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, 
 {
 }
 
-// Raises if this rank or a joined rank cannot go on.
+// Raises if a resource of this rank's store is missing. Refuses the shrink for all followers if a joined rank cannot go on.
 void ShrinkRendezvous::check() const
 {
     const std::string lack = joined_->lack(), refusal = joined_->refusal();
@@ -104,7 +104,7 @@ void ShrinkRendezvous::wait_for_readers() const
     server_->wait_until_left(Deadline::after(kToRead));
 }
 
-// Notifies the followers of this rank, then raises.
+// Publishes the refusal to this rank's followers, waits a moment for them to read it, and raises YOKE_E_COMM.
 void ShrinkRendezvous::refuse(const std::string &why) const
 {
     set_refusal(why);
@@ -129,8 +129,8 @@ StoreConnection ShrinkRendezvous::reach(int32_t rank, Deadline soon,
     return tried;
 }
 
-// Notes how a rank answered. kFormer means that ranks of an earlier, failed attempt are still leaving this server, or
-// that the other ranks have gone on.
+// Notes how a rank answered, and raises for kComplete: the other ranks have gone on. kFormer means that ranks of an
+// earlier, failed attempt are still leaving that rank's server, or that the others have gone on.
 void ShrinkRendezvous::note(int32_t rank, const StoreConnection &tried)
 {
     const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
@@ -142,8 +142,8 @@ void ShrinkRendezvous::note(int32_t rank, const StoreConnection &tried)
     if (tried.outcome == StoreConnection::kComplete) raise_too_late(tried.why);
 }
 
-// Asks again the ranks that were leaving an earlier attempt, once no more ranks can join. Such a rank must have
-// joined by now or no longer answer; else this rank is too late. All these ranks share one time limit.
+// Asks again the ranks that were leaving an earlier attempt, once no more ranks can join. Raises YOKE_E_COMM if such
+// a rank still answers so without having joined: this rank is too late. All these ranks share one time limit.
 void ShrinkRendezvous::check_former()
 {
     constexpr double kLeast = 0.3, kMost = 1;
@@ -164,14 +164,15 @@ void ShrinkRendezvous::raise_too_late(const std::string &told_by) const
         describe(of_.self()).c_str(), told_by.c_str()));
 }
 
-// Returns the deadline, or a moment later, enough to follow a rank found at the very end.
+// Returns the deadline, but at least a moment from now, enough to follow a rank found at the very end.
 Deadline ShrinkRendezvous::until_late() const
 {
     constexpr double kLeast = 0.3;
     return Deadline::after(std::max(kLeast, deadline_.remaining_s()));
 }
 
-// Returns nullopt if the rank has gone or does not answer in time.
+// Connects to the store of a possible leader, and tries until the time is over. Returns nullopt if the rank has gone
+// or does not answer in time.
 std::optional<ShrinkRendezvous::Leader> ShrinkRendezvous::find(int32_t rank, Deadline until)
 {
     constexpr double kPause = 0.02;
@@ -203,8 +204,8 @@ try {
         describe(peer(rank)).c_str(), describe_process(of_.self()).c_str());
 }
 
-// Follows each leader to a lower leader, until a leader publishes the ranks that are there. Raises the errors of the
-// connection.
+// Returns the ranks of the new group, once a leader publishes them. Follows each leader to a lower leader, and sets
+// `rank` and `leader` accordingly. Raises a leader's refusal, the errors of the connection, and YOKE_E_TIMEOUT.
 Word ShrinkRendezvous::hear(int32_t &rank, Leader &leader)
 {
     constexpr double kPause = 0.02;
@@ -228,7 +229,8 @@ Word ShrinkRendezvous::hear(int32_t &rank, Leader &leader)
     }
 }
 
-// Returns nullopt if the rank has gone and so does not lead.
+// Follows a rank as leader and returns the members of the new group. Returns nullopt if the rank has gone and so does
+// not lead, or does not answer in time.
 std::optional<Members> ShrinkRendezvous::follow(int32_t rank, Deadline until)
 {
     std::optional<Leader> leader = find(rank, until);
@@ -251,9 +253,10 @@ std::optional<Members> ShrinkRendezvous::follow(int32_t rank, Deadline until)
     return complete(members_from(of_, word), leader->store, leader->watcher);
 }
 
-// Follows the lowest live rank below this rank. A lower rank that does not answer yet may still come. Meanwhile this
-// rank follows a rank in between that answers, since it names the leader in the end. The first round is short,
-// however many lower ranks there are. Returns nullopt if all lower ranks have gone or are too late.
+// Follows the lowest live rank below this rank, and returns the new group's members. A rank that does not answer yet
+// may still come. Meanwhile this rank follows a rank in between that answers, since it names the leader in the end.
+// The first round is short, however many lower ranks there are. Returns nullopt if all lower ranks have gone or are
+// late.
 std::optional<Members> ShrinkRendezvous::follow_a_lower()
 {
     constexpr double kLeastTry = 0.02, kFirstTry = 0.25;
@@ -287,7 +290,7 @@ void ShrinkRendezvous::hear_of_followers() const
         (void)server_->table()->when_set(here(each), tell);
 }
 
-// Whether all above this rank have come or gone.
+// Returns whether each higher rank has joined or gone. Tries to reach the others, to see which of them have gone.
 bool ShrinkRendezvous::has_all_but_gone()
 {
     constexpr double kToAnswer = 0.05;
@@ -301,7 +304,8 @@ bool ShrinkRendezvous::has_all_but_gone()
     return has_all;
 }
 
-// Returns nullopt if a lower rank has joined: the lower rank leads.
+// Leads: waits until each higher rank has joined or gone, or until the deadline. Then publishes the ranks that are
+// there, and returns the members. Returns nullopt if a lower rank has joined, which then leads.
 std::optional<Members> ShrinkRendezvous::lead()
 {
     constexpr std::chrono::duration<double> kPause{0.05};
@@ -359,8 +363,8 @@ Members ShrinkRendezvous::run()
     }
 }
 
-// Raises when a resource is missing on this rank alone. Notifies the other ranks, waiting or not yet waiting, before
-// they notice the end of this rank.
+// Notifies the other ranks that a resource is missing here, before they notice the end of this rank: ranks that wait
+// already, and ranks that come later. Then raises the error.
 [[noreturn]] void fail_short(const Members &of, const ShrinkPorts &ports,
                              const ShrinkRendezvous *attempt, const Error &error, Deadline deadline)
 {

@@ -23,7 +23,8 @@ namespace yoke {
 class ShrinkPorts {
 public:
     ShrinkPorts() = default;
-    // In the making of a group: `gather` gives the texts of all ranks.
+    // Opens this rank's port and exchanges the ports of all ranks, while a group is made. `gather` gets this rank's
+    // text and returns the texts of all ranks.
     template <class Gather>
     ShrinkPorts(const RankInfo &self, Gather &&gather)
     {
@@ -54,12 +55,15 @@ private:
 // their messages.
 Members reunite_processes(const Members &of, const ShrinkPorts &ports, Deadline deadline,
                           Deadline end);
-// Does this for threads of one process. All threads count `attempt` alike.
+// Returns the members of the smaller group, for ranks in threads of one process. Waits until all ranks have joined,
+// or a thread whose deadline has passed makes the group of the joined ranks. Raises YOKE_E_COMM if the group was made
+// without this rank. All threads count `attempt` alike.
 Members reunite_threads(const Members &of, int attempt, Deadline deadline);
-// Gives up such an attempt. If other threads count this rank as there, their group ends with this cause.
+// Takes this rank out of an attempt of reunite_threads. If the other threads have made a group with this rank
+// already, their group ends with this cause.
 void leave_threads(const Members &of, int attempt, const Cause &why);
-// Marks the group as made, so no later attempt makes another group. Raises YOKE_E_COMM if other threads have gone on
-// already.
+// Marks the group as made, so no later attempt makes another group. Raises YOKE_E_COMM if another group was made
+// first, without this rank.
 void go_on_as_threads(const Members &of, const Members &made);
 
 }  // namespace yoke

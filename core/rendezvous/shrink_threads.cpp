@@ -13,8 +13,9 @@ namespace {
 // Key of the word about the group that the ranks have made. No other group can follow.
 constexpr const char *kShrinkMadeKey = "shrink/made";
 
-// Returns the members of the word's group. A thread may try again after the others have gone on. The thread then
-// finds the others' store, with the cause of the failure on this thread.
+// Returns the members of the word's group, with a store of their own. A thread may try again after the others have
+// gone on. The thread then finds the others' store, with the cause of the failure on this thread. Raises YOKE_E_COMM
+// if the word does not name this rank.
 Members made_by(const Members &of, const Word &word)
 {
     Members made = members_from(of, word);
@@ -36,8 +37,8 @@ std::vector<int32_t> there(Store &store, int32_t size)
     return found;
 }
 
-// Waits for the word of another thread. The last thread to join makes the group, or the first thread whose time is
-// over, even if other threads have time left.
+// Waits until the deadline for the word of another thread. The last thread to join makes the group, or the first
+// thread whose time is over, even if other threads have time left.
 void await_word(Store &store, Deadline deadline)
 try {
     store.wait({kWord}, deadline);
@@ -75,7 +76,7 @@ void leave_threads(const Members &of, int attempt, const Cause &why)
         made_by(of, word).store->set_once(kCauseKey, why.encode(), at_once);
 }
 
-// If several attempts made groups at the same time, the first group counts.
+// Publishes the group that was made. If several attempts made groups at the same time, the first group counts.
 void go_on_as_threads(const Members &of, const Members &made)
 {
     Word word;

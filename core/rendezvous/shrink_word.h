@@ -25,7 +25,7 @@ struct Word {
     static Word decode(const std::string &text);
 };
 
-// Returns the members of the word's group, without a store.
+// Returns the members of the word's group, without a store. Raises YOKE_E_COMM if the word does not name this rank.
 Members members_from(const Members &former, const Word &word);
 
 }  // namespace yoke

@@ -24,7 +24,8 @@ std::string news_key(uint64_t number)
     return "news/" + std::to_string(number);
 }
 
-// Returns whether a group acts on the event. A rank that has left no longer matters to the other ranks.
+// Returns whether the other ranks are notified of the event, because their groups act on it. A rank that has left no
+// longer matters to the other ranks.
 bool is_news(const PeerEvent &event)
 {
     return event.kind == PeerEvent::kSilent || event.kind == PeerEvent::kHeard ||

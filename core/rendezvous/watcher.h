@@ -32,7 +32,7 @@ struct GroupLink {
     PeerListener *group = nullptr;
 };
 
-// Fails a group after some seconds in the watch thread, if the group still lives. Called in the watch thread.
+// Fails a group with this cause after some seconds, in the watch thread, if the group still lives.
 void tell_later(const std::shared_ptr<GroupLink> &link, double seconds, Cause cause);
 
 // Watcher of connections, which begins before a group exists. A new group learns at its beginning of the ranks that
@@ -41,8 +41,9 @@ class Watcher {
 public:
     void watch(const std::shared_ptr<GroupLink> &link);
     void tell(const PeerEvent &event);
-    // Publishes news in the store that all ranks share, because only rank 0's process sees all connections. The other
-    // ranks listen as long as watcher and store live.
+    // Publishes news of missing ranks in this store, from now on and for ranks that are missing already. All ranks
+    // share the store; only rank 0's process sees all connections. The other ranks call listen(), and receive the
+    // news as long as watcher and store live.
     void tell_in(const std::shared_ptr<Store> &store);
     static void listen(const std::shared_ptr<Watcher> &watcher,
                        const std::shared_ptr<Store> &store);
