@@ -49,7 +49,7 @@ int socket_for(const SocketAddress &address)
     return socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-// Returns whether the event came; if not, errno gives the reason.
+// Waits for an event of the descriptor, and returns whether it came by the deadline. If not, errno gives the reason.
 bool wait_for(int fd, short events, Deadline deadline)
 {
     for (;;) {
@@ -65,7 +65,7 @@ bool wait_for(int fd, short events, Deadline deadline)
     }
 }
 
-// Returns the result of a connect in progress: 0, or an errno.
+// Waits for the end of a connect in progress. Returns 0, or an errno, ETIMEDOUT at the deadline.
 int outcome(int fd, Deadline deadline)
 {
     if (!wait_for(fd, POLLOUT, deadline)) return errno;

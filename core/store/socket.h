@@ -18,14 +18,14 @@ public:
     Socket &operator=(Socket &&other) noexcept;
     ~Socket() { close(); }
 
-    // On failure, the result is not present() and errno gives the reason. An IPv6 socket that listens on any address
-    // takes IPv4, too.
+    // Opens a socket that listens at the address. On failure, the result is not present() and errno gives the reason;
+    // so for connect() and accept(). An IPv6 socket that listens on any address takes IPv4, too.
     static Socket listen(const SocketAddress &address);
     static Socket listen(uint16_t port);  // by IPv6 and IPv4 alike where the host has both
     static Socket connect(const SocketAddress &address, Deadline deadline);
     Socket accept() const;
     // Adopts any other descriptor that must not stay open in a forked child. `make` returns the descriptor or -1, and
-    // takes no time.
+    // takes no time. Returns a Socket that is not present() after -1.
     template <class Make>
     static Socket adopt(Make &&make)
     {
@@ -38,7 +38,7 @@ public:
     void close() noexcept;
     SocketAddress local() const;
     SocketAddress remote() const;
-    // Small messages leave at once.
+    // Makes the system send small messages at once.
     void set_no_delay() const noexcept;
 
 private:
@@ -53,20 +53,21 @@ private:
     uint64_t process_ = 0;  // number of forks since the first process
 };
 
-// Returns whether the error means missing descriptors or memory. Waiting does not help then.
+// Returns whether the error means that descriptors or memory are missing: another try soon does not help.
 inline bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-// Descriptors without an owner, for threads with a descriptor table of their own. On failure, -1 and errno.
+// Opens a listening socket without an owner, for threads with a descriptor table of their own. accepted() and
+// connected() do so too. Each returns the descriptor, or -1 with errno.
 int listening_at(const SocketAddress &address);
 int listening_at(uint16_t port);
 int accepted(int listening);
 int connected(const SocketAddress &address, Deadline deadline);
 
-// A whole message; false at the deadline, an error or an end: errno, 0 at an end. For what is said before the watch
-// looks after a socket.
+// Sends a whole message; receive_all() receives `count` bytes. Both return false at the deadline, at an error or at
+// the connection's end; errno gives the reason, 0 at an end. Used before the watch serves a socket.
 bool send_all(int socket, std::string_view bytes, Deadline deadline);
 bool receive_all(int socket, char *bytes, size_t count, Deadline deadline);
 inline bool send_all(const Socket &socket, std::string_view bytes, Deadline deadline)

@@ -23,7 +23,8 @@ void Stop::check() const
 
 namespace {
 
-// Checks the conditions of every call: the key's length, and a store not yet aborted.
+// Checks the conditions of every call, and returns the key: a length of 1 to 1024 bytes, and a store not yet aborted.
+// Raises YOKE_E_VALUE or the error of the abort.
 std::string checked(const char *call, std::string_view key, const Stop &stop)
 {
     stop.check();

@@ -33,9 +33,11 @@ namespace yoke {
 class Stop {
 public:
     explicit Stop(const Stop *of = nullptr) : of_(of) {}
-    // `call_size`: size of a call's name at the beginning of the text, or 0.
+    // Notes the error with which calls end, and its text. The first error counts. `call_size`: size of a call's name
+    // at the beginning of the text, or 0.
     void raise(yoke_status status, std::string_view why, size_t call_size);
-    // Raises the error with which this stop, or the stop of the view's store, was raised.
+    // Raises the error with which this stop, or the stop of the view's store, was raised. Does nothing if neither was
+    // raised.
     void check() const;
 
 private:
@@ -65,19 +67,21 @@ public:
     Store &operator=(const Store &) = delete;
 
     void set(std::string_view key, std::string_view value, Deadline deadline);
-    // Waits until the key is there, or all keys are. get_all() returns the values in the order of the keys.
+    // Waits until the key is there, and returns its value. get_all() waits for all keys, and returns the values in
+    // the order of the keys.
     std::string get(std::string_view key, Deadline deadline);
     std::vector<std::string> get_all(const Keys &keys, Deadline deadline);
     // Waits until all keys are there.
     void wait(const Keys &keys, Deadline deadline);
-    // Returns the sum of all numbers added under the key, this number included. get() returns the sum in decimal.
+    // Adds a number to the key's number, and returns the sum. A missing key counts as 0. get() returns the sum in
+    // decimal.
     int64_t add(std::string_view key, int64_t delta, Deadline deadline);
-    // Returns nullopt if the key is missing.
+    // Returns the key's value without waiting for the key, or nullopt if the key is missing.
     std::optional<std::string> try_get(std::string_view key, Deadline deadline);
     // Sets the key if it is missing, and returns the value in the store. So of several ranks a single rank is the
     // first, and all ranks know its value.
     std::string set_once(std::string_view key, std::string_view value, Deadline deadline);
-    // A missing key is no error.
+    // Removes the key. A missing key is no error.
     void remove(std::string_view key, Deadline deadline);
     void remove_all(const Keys &keys, Deadline deadline);
 
@@ -88,10 +92,10 @@ public:
     // try_get from time to time.
     using Then = std::function<void(const std::string &value)>;
     virtual std::optional<uint64_t> when_set(std::string_view key, Then then);
-    // Sets the key if it is missing, without waiting for the value in the store: when_set reports the value. Returns
-    // false if this kind of store has no support. Threads of the store may call this.
+    // Sets the key if it is missing, and does not wait for an answer: when_set reports the value in the store.
+    // Returns false if this kind of store has no support. Threads of the store may call this.
     virtual bool offer(std::string_view key, std::string_view value);
-    // Ends the wait for a key and releases `then`. A call of `then` may still be running.
+    // Ends the wait that when_set began for the key, and releases `then`. A call of `then` may still be running.
     virtual void forget(std::string_view key, uint64_t number) noexcept;
 
     // Makes waiting and later calls raise this error. Any thread may call this; the first error counts. On a view,
@@ -115,8 +119,8 @@ protected:
         const char *name() const noexcept;
     };
     friend class PrefixStore;
-    // Returns the texts of the answer. kGet: the values, in the order of the keys. kAdd: the sum. kTryGet: the value,
-    // or no text. kSetOnce: the value in the store.
+    // Carries out the call, and returns the texts of the answer. kGet: the values, in the order of the keys. kAdd:
+    // the sum. kTryGet: the value, or no text. kSetOnce: the value in the store.
     virtual std::vector<std::string> serve(const Request &request, const Patience &patience) = 0;
     // Wakes waiting calls, so they check their stop.
     virtual void wake() noexcept = 0;
@@ -125,7 +129,7 @@ private:
     Stop stop_;
 };
 
-// A view of a store, whose keys begin with `prefix` and a slash: of an epoch, of a group.
+// View of a store, for an epoch or a group: puts `prefix` and a slash in front of all keys.
 class PrefixStore final : public Store {
 public:
     PrefixStore(std::shared_ptr<Store> of, std::string prefix);
@@ -143,19 +147,21 @@ private:
     const std::string prefix_;
 };
 
-// Returns the texts of all ranks, in the order of ranks. `name` is new for each call: two calls never share a name.
+// Publishes this rank's text, waits for the texts of all ranks, and returns the texts in the order of ranks. `name`
+// is new for each call: two calls never share a name.
 std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
                                     std::string_view mine, Deadline deadline);
 // Returns the keys that all_gather leaves, for removal once all ranks have the texts.
 Store::Keys gather_keys(std::string_view name, int32_t size);
 
 namespace detail {
-// "'a', 'b' and 3 more".
+// Returns the first 16 keys for a message: "'a', 'b' and 3 more".
 std::string key_list(const Store::Keys &keys);
 [[noreturn]] void fail_late(const Store::Keys &missing, const Patience &patience,
                             const std::string &where);
 [[noreturn]] void fail_forked(const char *call);
-// Returns the sum of a key's former text, "0" if the key was missing, and the delta.
+// Returns the sum of a key's former text ("0" if the key was missing) and the delta. Raises YOKE_E_VALUE if the text
+// is no number, or the sum is out of range.
 int64_t sum_of(const std::string &key, std::string_view former, int64_t delta);
 }  // namespace detail
 

@@ -14,8 +14,8 @@ void Channel::start(const std::shared_ptr<Watched> &owner, double tick_s)
     if (!out_.empty()) rewatch(watched_, EPOLLIN | EPOLLOUT);
 }
 
-// Stops the channel. The watch thread and another thread may call this at once. Each unwatches the socket before it
-// closes.
+// Ends the watch and closes the socket. The watch thread and another thread may call this at once. Each unwatches the
+// socket before it closes.
 void Channel::stop() noexcept
 {
     uint64_t watched = 0;
@@ -68,7 +68,8 @@ void Channel::flush()
     if (push() && watched_) rewatch(watched_, EPOLLIN);
 }
 
-// Reads a part of the received bytes. The rest is read later, after other connections had their turn.
+// Reads a part of the received bytes. The rest is read later, after other connections had their turn. Returns false,
+// with the reason in `why`, if the connection has ended.
 bool Channel::fill(std::string &why)
 {
     char bytes[size_t{64} << 10];
@@ -83,7 +84,8 @@ bool Channel::fill(std::string &why)
     return false;
 }
 
-// Returns the header of the next frame, once the whole frame is there.
+// Returns the header of the next frame, once the whole frame is there; else nullopt. If the frame is longer than
+// `longest`, sets `why`.
 std::optional<wire::Header> Channel::header(size_t longest, std::string &why) const
 {
     wire::Header head{};

@@ -24,7 +24,8 @@ struct StoreConnection {
     std::shared_ptr<ClientStore> store;
     int error = 0;  // for kNobody: an errno
 };
-// Tries an address once.
+// Tries once to connect to a store's server and to join as a rank. Returns the client's store, or why there is none.
+// Raises errors only if the watch of the connection cannot start, or after an interrupt.
 StoreConnection connect_store(const SocketAddress &server, const PeerOptions &options,
                               Deadline deadline);
 
@@ -33,13 +34,13 @@ public:
     class Link;  // part of the client for the watch thread
 
     explicit ClientStore(std::shared_ptr<Link> link);
-    // Sends the goodbye message. Must not run in the watch thread.
+    // Sends the goodbye message and closes the connection. Must not run in the watch thread.
     ~ClientStore() override;
     std::optional<uint64_t> when_set(std::string_view key, Then then) override;
     bool offer(std::string_view key, std::string_view value) override;
     void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override;
-    // This end of the connection: where peers reach this host.
+    // Returns the address of this end of the connection, by which peers reach this machine.
     SocketAddress local() const;
 
 private:

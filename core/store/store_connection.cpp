@@ -17,7 +17,7 @@ double seconds_since(Deadline::Clock::time_point then)
     return std::chrono::duration<double>(Deadline::Clock::now() - then).count();
 }
 
-// The store is in memory, so calls without a wait need no time.
+// Returns a deadline that has passed already. The store is in memory, so calls without a wait need no time.
 Deadline at_once()
 {
     return Deadline::after(0);
@@ -84,8 +84,8 @@ bool Connection::refuse(Kind kind, const std::string &why)
     return false;
 }
 
-// Refuses a late rank. A rank that has left its groups may come back before rank 0 has released its own groups. Such
-// a rank comes again.
+// Refuses a rank that comes after all ranks are there. A rank that has left its groups may come back before rank 0
+// has released its own groups. Such a rank gets kFormer and comes again.
 bool Connection::refuse_late(const std::string &about)
 {
     is_former_ = server_.has_met(about);
@@ -94,8 +94,8 @@ bool Connection::refuse_late(const std::string &about)
                : refuse(Kind::kComplete, server_.options().about + ", whose ranks are all there");
 }
 
-// Refuses a rank of another start of the job. The launcher of the older start starts it again, until all ranks have
-// the same start number.
+// Refuses a rank of another start of the job. If the rank's start is newer, also reports kRefused, so this older
+// start ends. The launcher starts the older start again, until all ranks have the same start number.
 bool Connection::refuse_start(int64_t start, int32_t rank, const std::string &about)
 {
     const PeerOptions &self = server_.options();
@@ -231,7 +231,8 @@ void Connection::park(uint64_t request, WaitingCalls::Call call)
     go_on(request);
 }
 
-// Answers, or waits for the first missing key. The store calls this function again in the thread that sets the key.
+// Answers the request if all its keys are there, else waits for the first missing key. The store calls this function
+// again in the thread that sets the key.
 void Connection::go_on(uint64_t request)
 {
     std::string awaited;
@@ -251,7 +252,8 @@ void Connection::wait_for(uint64_t request, const std::string &key)
         waiting_.note_waiter(request, key, waiter);
 }
 
-// A key may be asked for many times.
+// Returns the frame with the values of the request's keys, if the request wants values. Raises YOKE_E_VALUE if the
+// values together exceed the channel's queue: a key may be asked for many times.
 std::string Connection::values_of(uint64_t request, const WaitingCalls::Call &call) const
 {
     constexpr size_t kMost = Channel::kMostQueued - 4096;
@@ -270,7 +272,8 @@ std::string Connection::values_of(uint64_t request, const WaitingCalls::Call &ca
     return std::move(writer).take();
 }
 
-// Sends the values, in the thread that has set the last key. This thread must not see errors of the answer.
+// Sends the values, or the error of the answer, in the thread that has set the last key. This thread must not see the
+// error. If memory is missing, marks the connection, and the server drops it.
 void Connection::answer_values(uint64_t request, const WaitingCalls::Call &call)
 {
     try {

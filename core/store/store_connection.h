@@ -22,11 +22,12 @@ public:
     void say_bye() { answer(wire::Writer(wire::Kind::kBye)); }
     void on_ready(uint32_t events) noexcept override;
 
-    // All of this in the watch thread.
+    // Functions for the server, in the watch thread.
     int32_t rank() const noexcept { return rank_.load(); }  // from any thread
     const std::string &about() const noexcept { return about_; }
     const std::string &address() const noexcept { return address_; }
-    // This end of the connection. is_local(): whether the connection stays on this machine.
+    // Returns this machine's address on the connection. is_local() returns whether the connection stays on this
+    // machine.
     const std::string &reached_at() const noexcept { return reached_at_; }
     // Returns whether the connection was refused because its process was a rank here before. Such a connection is
     // neither a stranger nor a rank.

@@ -49,7 +49,8 @@ private:
         Lock lock_;
     };
 
-    // Locks the store. At a fork, another thread may hold the lock. The child has no such thread, but no file either.
+    // Locks the store. Raises YOKE_E_FORKED in a forked child: another thread may have held the lock at the fork. The
+    // child has no such thread, but no file either.
     Lock lock(const char *call)
     {
         if (!log_.is_open()) detail::fail_forked(call);
@@ -91,7 +92,7 @@ private:
         return {};
     }
 
-    // Returns the new value.
+    // Changes a key by set, set_once or add. Returns the value in the store.
     std::string change(const Request &request, const Patience &patience)
     {
         const std::string &key = request.keys.front();
@@ -115,8 +116,8 @@ private:
         return missing;
     }
 
-    // Waits for keys. The file may be shared with another machine, so no event reports a change. The file is read
-    // again and again, with growing pauses.
+    // Waits until all keys are there, and for kGet returns their values. The file may be shared with another machine,
+    // so no event reports a change. The file is read again and again, with growing pauses.
     std::vector<std::string> await(const Request &request, const Patience &patience)
     {
         constexpr double kFirstPause = 0.0005, kLongestPause = 0.02;

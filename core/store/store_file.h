@@ -11,8 +11,9 @@ namespace yoke {
 
 inline constexpr size_t kLongestStoreFile = size_t{256} << 20;
 
-// Opens the store. `run` names this job, alike on all of its ranks. Raises YOKE_E_COMM if living processes of another
-// job have the file open, and YOKE_E_IO if the file cannot be made.
+// Opens the store in the file at `path`, and makes the file if it is missing. `run` names this job, alike on all
+// ranks. Raises YOKE_E_COMM if living processes of another job have the file open. Raises YOKE_E_IO if the file
+// cannot be made or is not Yoke's, and YOKE_E_TIMEOUT if it stays locked.
 std::shared_ptr<Store> open_file_store(const std::string &path, const std::string &run,
                                        Deadline deadline);
 

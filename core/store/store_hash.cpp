@@ -19,7 +19,8 @@ size_t bytes_of(const std::string &key)
 
 HashStore::HashStore(std::string where) : where_(std::move(where)), process_(getpid()) {}
 
-// Another thread may have held it at a fork, and is not in the child.
+// Locks the table. Raises YOKE_E_FORKED in a forked child: another thread may have held the lock at the fork, and is
+// not in the child.
 std::unique_lock<std::mutex> HashStore::lock(const char *call) const
 {
     if (process_ != getpid()) detail::fail_forked(call);
@@ -65,7 +66,8 @@ std::vector<std::string> HashStore::serve(const Request &request, const Patience
     return {};
 }
 
-// Returns the new value.
+// Changes a key by set, set_once or add, then calls the key's waiters without the lock. Returns the value in the
+// store.
 std::string HashStore::change(const Request &request)
 {
     const std::string &key = request.keys.front();

@@ -13,7 +13,7 @@ public:
     static constexpr size_t kMostBytes = size_t{256} << 20;
 
     explicit HashStore(std::string where = "this process");
-    // Never calls `then` while a lock of the table's is held.
+    // Calls `then` as Store::when_set does, never while a lock of the table is held.
     std::optional<uint64_t> when_set(std::string_view key, Then then) override;
     void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override { return where_; }
@@ -38,7 +38,7 @@ private:
     // The caller holds the lock for the next four functions.
     void erase(const std::string &key);
     void check_room(const char *call, const std::string &key, std::string_view value) const;
-    // Sets the key and returns its waiters. The caller calls them without the lock.
+    // Sets the key and returns its waiters. The caller calls the waiters without the lock.
     Waiters put(const std::string &key, std::string_view value);
     Keys missing_under_lock(const Keys &keys) const;
 

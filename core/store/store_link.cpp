@@ -131,7 +131,8 @@ ClientStore::Link::Answer ClientStore::Link::await(Lock &lock, uint64_t number,
     return await_late(lock, number, patience);
 }
 
-// Asks for the missing keys.
+// Cancels the request after its deadline, and waits a moment for the answer. The server answers with the missing
+// keys, or with values that came meanwhile. Raises YOKE_E_TIMEOUT if the server does not answer.
 ClientStore::Link::Answer ClientStore::Link::await_late(Lock &lock, uint64_t number,
                                                         const Patience &patience)
 {
@@ -190,7 +191,8 @@ bool ClientStore::Link::take(wire::Reader &frame)
 void ClientStore::Link::end(const std::string &how)
 {
     channel_.stop();
-    // A woken caller finds out the reason itself.
+    // Tells the observer before the waiting callers wake. So the groups already know of the rank's end when a woken
+    // caller looks for the reason.
     tell(has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, how);
     std::vector<Then> dropped;  // released without the lock
     {

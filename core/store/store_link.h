@@ -20,11 +20,12 @@ public:
 
     Link(Socket socket, PeerOptions options);
     void start();
-    // `why`: failure of this rank, or "".
+    // Sends the goodbye message and closes the connection. `why`: failure of this rank, or "".
     void leave(const char *why = "") noexcept;
-    // Waits for the answer. Raises the errors of a store's calls.
+    // Sends the request, waits for the answer and returns it. Raises the errors of a store's calls.
     Answer ask(wire::Writer request, const Patience &patience);
-    // Has `then` called with the answer. Returns the request's number, or 0 if the connection has ended.
+    // Sends the request. The watch thread calls `then` with the answer's text; if the request fails or the connection
+    // ends, `then` is not called. Returns the request's number, or 0 if the connection has ended.
     uint64_t ask_later(wire::Writer request, Then then);
     void forget(uint64_t number) noexcept;
     void wake() noexcept;
@@ -45,7 +46,7 @@ private:
     Answer await(Lock &lock, uint64_t number, const Patience &patience);
     Answer await_late(Lock &lock, uint64_t number, const Patience &patience);
     std::optional<Answer> take_answer(uint64_t number);
-    // Raises if the connection has ended, and raises the error of the caller's stop.
+    // Raises YOKE_E_COMM if the connection has ended, else the error of the caller's stop, if any.
     void check(const Patience &patience) const;
     void give_up(uint64_t number) noexcept;
     bool take(wire::Reader &frame);

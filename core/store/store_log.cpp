@@ -25,8 +25,8 @@ struct Head {
 // Bytes of the file used only as locks.
 constexpr off_t kPresence = off_t{1} << 40, kWriting = kPresence + 1;
 
-// Locks a byte of the open file, and returns whether the lock was free. Such a lock belongs to the open file, so
-// threads and forked children do not share it by mistake.
+// Tries to lock a byte of the open file, or to unlock the byte, and returns whether that succeeded. Such a lock
+// belongs to the open file, so threads and forked children do not share it by mistake.
 bool try_lock(int fd, off_t byte, short kind)
 {
     struct flock wanted {};
@@ -75,7 +75,7 @@ StoreLog::StoreLog(std::string path, const std::string &run, Deadline deadline)
 }
 
 // Opens the file. The first process begins a new log; other processes join. Returns false if another process is
-// opening the file, or has just removed it.
+// opening the file, or has just removed it. Raises YOKE_E_COMM if the file belongs to a living job of another name.
 bool StoreLog::open(const std::string &run)
 {
     constexpr mode_t kOwner = 0600;
@@ -94,7 +94,7 @@ bool StoreLog::open(const std::string &run)
     return try_lock(file_.fd(), kPresence, F_RDLCK);
 }
 
-// Raises if the file is not Yoke's. A file left over from a former job is reused.
+// Raises YOKE_E_IO if the file's contents are not Yoke's. A file left over from a former job is reused.
 void StoreLog::check_ours()
 {
     bool is_ours = false;

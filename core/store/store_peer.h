@@ -10,7 +10,7 @@ namespace yoke {
 // News of the rank at the other end of a connection.
 struct PeerEvent {
     enum Kind {
-        kJoined,   // rank 0 alone is told
+        kJoined,   // reported to rank 0 only
         kLeft,     // with a goodbye message
         kEnded,    // without a goodbye message: died
         kSilent,   // missed heartbeats for silence_s; reported once, until the next kHeard

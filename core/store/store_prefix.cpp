@@ -1,5 +1,5 @@
-// A view passes every call on with longer keys, and with its own caller's deadline and stop. So an abort of the view
-// ends only calls of the view.
+// Makes a view. A view passes every call on with longer keys, and with its own caller's deadline and stop. So an
+// abort of the view ends only calls of the view.
 #include "core/store/store.h"
 
 namespace yoke {

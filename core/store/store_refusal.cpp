@@ -39,7 +39,9 @@ void take_own_descriptors(int kept)
         if (each != kept && each != STDERR_FILENO) close(each);
 }
 
-// `act` neither logs nor calls the host program, because their files are closed.
+// Runs `act` in a thread with a descriptor table of its own, where only `kept` and stderr are open, and waits for the
+// end. If the system gives no thread, runs `act` in this thread. `act` neither logs nor calls the host program,
+// because their files are closed.
 void run_with_own_descriptors(int kept, const std::function<void()> &act)
 {
     const auto run = [&]() noexcept {
@@ -68,7 +70,7 @@ bool is_of_this_job(int connection, const PeerOptions &options, Deadline deadlin
     return reader.text() == options.cookie;
 }
 
-// Returns whether the rank has closed the connection: it did not wait so long, and comes again.
+// Returns whether the rank has closed the connection: the rank did not wait so long, and comes again.
 bool has_left(int connection)
 {
     char byte;
@@ -82,7 +84,8 @@ int open_one_of(const std::vector<uint16_t> &ports)
     return -1;
 }
 
-// Refuses connections in sequence.
+// Accepts connections in sequence, and sends the refusal to ranks of this job. Ends after `ranks` such ranks, or
+// after a second.
 void refuse_all(int listening, int32_t ranks, const PeerOptions &options, std::string_view refusal)
 {
     constexpr double kPause = 0.002, kToGreet = 0.25;
@@ -122,7 +125,8 @@ try {
 
 namespace {
 
-// Joins as a rank and leaves at once with the reason.
+// Connects as a rank and leaves at once with the reason. Returns whether the server has welcomed this rank by the
+// deadline.
 bool say_farewell(const SocketAddress &server, const PeerOptions &options, const std::string &why,
                   Deadline deadline)
 {

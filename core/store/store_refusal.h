@@ -16,21 +16,23 @@
 
 namespace yoke {
 
-// Where the other ranks of a job come to rank 0.
+// Place where the other ranks of a job come to rank 0.
 struct Door {
     int listening = -1;           // a descriptor, or -1
     std::vector<uint16_t> ports;  // without a descriptor, the first free port is opened
 };
 
-// By rank 0, which cannot serve: tells so many ranks why, for a second at most.
+// Accepts connections in place of rank 0's server, which cannot serve, and refuses each with the reason. Ends after
+// so many ranks, or after a second.
 void turn_away(const Door &door, int32_t ranks, const PeerOptions &options,
                const std::string &why) noexcept;
-// Notifies rank 0, at one of these addresses, why this rank cannot stay connected. Takes a second at most.
+// Notifies rank 0 why this rank cannot stay connected. Tries each of these addresses until rank 0 has the notice, for
+// a second at most.
 void call_off(const std::vector<SocketAddress> &servers, const PeerOptions &options,
               const std::string &why) noexcept;
 
-// Notifies other ranks with stores of their own, at each of these addresses, as long as there is time. A store may
-// also open later, at a port that listens already.
+// Notifies other ranks with stores of their own why this rank fails. Tries each of these addresses once, until the
+// deadline. A store may also open later, at a port that listens already.
 void call_off_each(const std::vector<SocketAddress> &servers, const PeerOptions &options,
                    const std::string &why, Deadline deadline) noexcept;
 

@@ -85,8 +85,8 @@ void StoreServer::on_ready(uint32_t) noexcept
     rewatch(watched_, 0);
 }
 
-// A waiting process is a missing rank of an incomplete job, or a stranger. The shortage may end soon, if connections
-// are only slow to end.
+// Logs once that no connection can be accepted. If the shortage lasts more than a second and the job is incomplete,
+// reports kShort to the observer, once. The shortage may end soon, if connections are only slow to end.
 void StoreServer::note_shortage(const char *what)
 {
     constexpr auto kToRecover = std::chrono::seconds(1);
@@ -103,8 +103,8 @@ void StoreServer::note_shortage(const char *what)
     tell(PeerEvent::kShort, options_.rank, options_.about, told_shortage_);
 }
 
-// Notifies ranks that were not accepted, since they cannot read the store. Their number is unknown: a rank may have
-// come twice.
+// Refuses the ranks that were not accepted, before the port closes, because these ranks cannot read the store. Does
+// so only after a reported shortage. The number of these ranks is unknown: a rank may have come twice.
 void StoreServer::turn_away_rest() noexcept
 {
     if (told_shortage_.empty() || is_complete() || leaves_newcomers_.load() ||
@@ -129,8 +129,8 @@ try {
         error.what());
 }
 
-// Drops the oldest stranger if there are too many. All ranks of a job may come at once; with more strangers, the
-// oldest is no rank of the job.
+// Drops the oldest stranger if there are more than 64 strangers beside the job's size. All ranks of a job may come at
+// once; with more strangers, the oldest is no rank of the job.
 void StoreServer::drop_oldest_stranger(size_t strangers)
 {
     constexpr size_t kSpare = 64;
@@ -214,7 +214,8 @@ void StoreServer::log_dropped(const Connection &connection, const std::string &h
         connection.address().c_str());
 }
 
-// Logs strangers once a minute: a rank that waits for its own job comes again and again.
+// Logs a dropped stranger, at most once a minute for each reason, with the number of drops since. A rank that waits
+// for its own job comes again and again.
 void StoreServer::log_stranger(const Connection &connection, const std::string &how)
 {
     constexpr auto kPause = std::chrono::minutes(1);

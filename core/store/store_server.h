@@ -23,10 +23,12 @@ namespace yoke {
 
 class StoreServer final : public Watched, public std::enable_shared_from_this<StoreServer> {
 public:
-    // Serves on a socket that listens. When the last handle goes the server closes; so not in the watch thread.
+    // Starts a server on a socket that listens, and returns a handle. The last handle's destructor calls close(), so
+    // it must not run in the watch thread. Raises if the watch cannot start, after a notice to the other ranks.
     static std::shared_ptr<StoreServer> open(Socket listening, PeerOptions options);
 
-    // Sends the goodbye message to all ranks, and releases the port. Must not run in the watch thread.
+    // Sends the goodbye message to all ranks, ends their connections and releases the port. Must not run in the watch
+    // thread.
     void close() noexcept;
     // Returns the store, for rank 0 itself, even after close().
     const std::shared_ptr<HashStore> &table() const noexcept { return table_; }
@@ -34,30 +36,32 @@ public:
     // Refuses later ranks from now on: the job has all its ranks.
     void close_to_newcomers() noexcept { is_complete_.store(true); }
     bool is_complete() const noexcept { return is_complete_.load(); }
-    // Leaves later ranks to the next server at this port from now on.
+    // Accepts no more connections from now on: later ranks wait for the next server at this port.
     void leave_newcomers() noexcept;
-    // Returns this machine's address as ranks have reached it, preferably ranks of other machines; "" before any rank
-    // has come.
+    // Returns this machine's address as ranks have reached it, preferably ranks of other machines. Returns "" if no
+    // rank is connected.
     std::string reached_at();
-    // Waits until every rank that joined, and is not excused, has left or died, and at least so many have; false where
-    // the deadline passes before.
+    // Waits until every joined rank that is not excused has left or died, and at least `at_least` ranks have. Returns
+    // false if the deadline passes before.
     bool wait_until_left(Deadline deadline, int32_t at_least = 0);
-    // Excuses ranks that have gone on to another store: they may stay connected, but the server does not wait for
-    // them. expect_all() ends this.
+    // Excuses ranks that have gone on to another store: wait_until_left does not wait for these ranks, which may stay
+    // connected. expect_all() ends this.
     void excuse(const std::vector<int32_t> &ranks);
     void expect_all();
 
-    // For the watch, and for connections, in the watch thread.
+    // Functions for the watch and for connections, in the watch thread.
     void on_ready(uint32_t events) noexcept override;
     void on_tick(double late_s) noexcept override;
     const PeerOptions &options() const noexcept { return options_; }
     // Returns whether a process of this description was a rank here.
     bool has_met(const std::string &about) const;
-    // Lets a connection be a rank; "", or why not.
+    // Makes a stranger's connection a rank and returns "". Returns the reason, and reports kRefused, if another
+    // process is this rank already. If the same process connects again, ends its older connection.
     std::string admit(Connection &connection, int32_t rank, const std::string &about);
     void tell(PeerEvent::Kind kind, int32_t rank, const std::string &about, const std::string &how,
               double silent_s = 0);
-    // Lets a connection go; `how` is for people.
+    // Ends a connection, and reports the end of a rank to the observer; `how` is for people. Logs the drop of a
+    // stranger.
     void end(Connection &connection, PeerEvent::Kind kind, const std::string &how) noexcept;
 
 private:
@@ -73,7 +77,7 @@ private:
     std::shared_ptr<Connection> other_of(const Connection &connection, int32_t rank);
     Connections all();
     size_t count_ranks() const;                           // under the lock
-    bool is_awaited(const Connection &connection) const;  // so
+    bool is_awaited(const Connection &connection) const;  // under the lock
     void log_dropped(const Connection &connection, const std::string &how);
     void log_stranger(const Connection &connection, const std::string &how);
 

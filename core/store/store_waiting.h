@@ -26,10 +26,10 @@ public:
         const std::string &awaited() const { return keys[there]; }
     };
 
-    // Raises YOKE_E_VALUE where no more fit, YOKE_E_COMM where the number is taken.
+    // Adds a waiting request. Raises YOKE_E_VALUE if no more requests fit, and YOKE_E_COMM if the number is taken.
     void add(uint64_t request, Call call);
-    // Takes the request out if all its keys are in the store. Else *awaited is the first missing key, or "" if there
-    // is no such request.
+    // Takes the request out and returns it, if all its keys are in the store. Else returns nullopt, with the first
+    // missing key in *awaited; *awaited stays as it is if there is no such request.
     std::optional<Call> take_if_complete(uint64_t request, const HashStore &table,
                                          std::string *awaited);
     // Notes the store's callback for the key, if the request still waits for the key.

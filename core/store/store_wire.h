@@ -53,7 +53,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 16);
 
-// The fields of a frame, in order.
+// Writer of a frame: the fields in order.
 class Writer {
 public:
     explicit Writer(Kind kind, uint64_t request = 0);
@@ -89,8 +89,8 @@ struct Frame {
     Reader reader() const { return {header, body}; }
 };
 
-// Receives a frame before the watch serves the socket. Returns nullopt at the deadline, at an end, or for a longer
-// frame.
+// Receives a frame before the watch serves the socket. Returns nullopt at the deadline, at the connection's end, on
+// an error, or for a frame longer than `longest`.
 std::optional<Frame> receive_frame(int socket, size_t longest, Deadline deadline);
 std::string hello(const PeerOptions &options);
 

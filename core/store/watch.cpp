@@ -30,11 +30,11 @@ struct Entry {
     Clock::time_point due;
 };
 
-// Last number. A number never comes twice, even in a forked child, because the child may still release objects
-// watched by its parent.
+// Last number of a watch. No number is used twice, even in a forked child, because the child may still release
+// objects watched by its parent.
 std::atomic<uint64_t> last_number{0};
 
-// Watch of a process. A fork leaves it to the parent.
+// Watch of a process. A fork leaves the watch to the parent.
 class Watch {
 public:
     Watch();
@@ -83,7 +83,8 @@ Watch::Watch()
             strerror(errno));
 }
 
-// Under the lock.
+// Starts the watch thread at the first call. The caller holds the lock. Raises YOKE_E_OOM if the system gives no
+// thread.
 void Watch::start()
 {
     if (is_started_) return;
@@ -152,7 +153,7 @@ void Watch::wake_up() noexcept
     [[maybe_unused]] const ssize_t written = write(wake_up_.fd(), &one, sizeof one);
 }
 
-// Marks the object as running and returns it.
+// Marks the object as running and returns it. Returns null if the object is no longer watched.
 std::shared_ptr<Watched> Watch::enter(uint64_t number)
 {
     const std::lock_guard lock(mutex_);
@@ -179,7 +180,8 @@ void Watch::call_ready(const epoll_event &event)
     leave(std::move(what));
 }
 
-// Returns an object whose time has come, and sets its next time.
+// Returns the number of an object whose time has come, with its delay, and sets its next time. Returns kWakeUp if
+// there is no such object.
 uint64_t Watch::take_due(Clock::time_point now, double *late_s)
 {
     const std::lock_guard lock(mutex_);
@@ -235,7 +237,8 @@ void Watch::run()
 
 std::atomic<Watch *> current{nullptr};
 
-// Leaves the parent's watch as it is: its locks may be held by threads that do not exist in the child.
+// Forgets the parent's watch in a forked child, but does not destroy it: threads that do not exist in the child may
+// hold its locks.
 void forget_watch_in_child()
 {
     current.store(nullptr);

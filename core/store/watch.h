@@ -16,21 +16,23 @@ namespace yoke {
 class Watched {
 public:
     virtual ~Watched() = default;
-    // EPOLLIN and so on, from the descriptor.
+    // Handles events of the descriptor: EPOLLIN and so on.
     virtual void on_ready(uint32_t events) noexcept = 0;
-    // Every so many seconds; `late_s` is by how much it comes too late: the process was stopped, or the machine asleep.
+    // Does periodic work, every tick_s seconds. `late_s` is the delay of the call: the process was stopped, or the
+    // machine asleep.
     virtual void on_tick(double late_s) noexcept;
 };
 
-// Starts to watch and returns the number. With fd -1, the object only ticks; with tick_s 0, it has only a descriptor.
+// Starts to watch an object, and returns the number of the watch. With fd -1, the object only ticks; with tick_s 0,
+// it has only a descriptor. Raises YOKE_E_IO or YOKE_E_OOM if the system gives no descriptor or thread.
 uint64_t watch(const std::shared_ptr<Watched> &what, int fd, uint32_t events, double tick_s);
 // Changes the awaited events of the descriptor.
 void rewatch(uint64_t number, uint32_t events) noexcept;
-// Stops the watch. After the return, no function of the object runs, and the descriptor may be closed. In the watch
-// thread, the current function still runs to its end.
+// Stops the watch with this number; 0 means no watch. After the return, no function of the object runs, and the
+// descriptor may be closed. In the watch thread, the current function still runs to its end.
 void unwatch(uint64_t number) noexcept;
-// Waits until the function running in the watch thread has ended, even of an object no longer watched. In the watch
-// thread, it does not wait.
+// Waits until the function that runs in the watch thread now has ended, even if its object is no longer watched.
+// Returns at once in the watch thread.
 void settle_watch() noexcept;
 bool is_watch_thread() noexcept;
 
