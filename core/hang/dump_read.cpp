@@ -87,7 +87,7 @@ public:
         if (!at(key).is_array()) refuse(key, "a list");
         return at(key);
     }
-    // Returns the number of an element of `names`.
+    // Returns the i for which name_of(i) is the key's text. Raises YOKE_E_VALUE if no i below `count` fits.
     template <class Name>
     int32_t word(const char *key, int32_t count, const Name &name_of) const
     {
@@ -204,7 +204,8 @@ uint64_t group_of(const Object &root)
     root.refuse("group", "a number, \"0x1f\"");
 }
 
-// Parses JSON. A dump has four levels. Deeper text is refused before the parser keeps it.
+// Parses JSON. Raises YOKE_E_VALUE for other text, and for text with more than 8 levels, before the parser keeps it.
+// A dump has four levels.
 json parsed_text(std::string_view text)
 {
     constexpr int kDeepest = 8;

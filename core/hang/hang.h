@@ -27,7 +27,7 @@ enum class FindingKind : uint8_t {
     kStoreCall,  // ranks that wait for others in the store, as in shrink
     kUnderWay,   // all ranks are in the call
 };
-const char *finding_name(FindingKind kind) noexcept;  // "never_came"
+const char *finding_name(FindingKind kind) noexcept;  // returns the report's word: "never_came"
 
 struct Finding {
     FindingKind kind;
@@ -35,8 +35,8 @@ struct Finding {
     std::string text;  // a sentence for people
 };
 
-// Place of a rank: in a call, or behind its last call. `call` is null if the rank has made no call, is in a
-// rendezvous, or was not dumped.
+// Place of a rank: in a call, or behind its last call. `call` is null in a store call. `call` is also null if the
+// rank has made no call or was not dumped.
 struct Whereabouts {
     const Dump *dump = nullptr;
     const DumpedCall *call = nullptr;
@@ -55,15 +55,17 @@ struct GroupReport {
     bool hangs = false;
 };
 
-// Function that returns whether a process runs; null if the process is on another machine.
+// Function that returns whether a process runs; nullopt if the process is on another machine, or in another pid
+// namespace.
 using IsRunning = std::function<std::optional<bool>(const RankInfo &)>;
 std::optional<bool> runs_here(const RankInfo &rank);
 
-// Returns a report for each group. The dumps must outlive the reports.
+// Returns a report for each group found in the dumps. If a rank has several dumps, the newest counts. The dumps must
+// outlive the reports.
 std::vector<GroupReport> find_hangs(const std::vector<Dump> &dumps, const IsRunning &is_running);
 
-// Returns the report of yoke_comm_hang on files and folders. Raises YOKE_E_VALUE if there is no path, and YOKE_E_IO
-// if no dump can be read.
+// Returns the report of yoke_comm_hang on files and folders. Lists files that it cannot read under "problems". Raises
+// YOKE_E_VALUE if there is no path, and YOKE_E_IO if no dump can be read.
 Ref<State> hang_report(const std::vector<std::string> &paths, const char *call);
 
 }  // namespace yoke

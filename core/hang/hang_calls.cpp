@@ -19,8 +19,9 @@ CallKey key_of(const DumpedCall &each, const Dump &dump)
     return key;
 }
 
-// Returns the standing of a call. In a group that has not failed, a failed call has failed for its caller alone. In a
-// failed group, calls begun after the failure never started.
+// Returns the standing of a call. In a group that has not failed, a failed call has failed for its caller alone, and
+// counts as done. In a failed group, a failed call that began before the failure counts as running. Other failed
+// calls count as queued.
 Standing standing_of(const CallRecord &call, const Dump &dump)
 {
     if (call.state == CallRecord::kQueued) return Standing::kQueued;
@@ -152,7 +153,7 @@ public:
     bool has(int32_t rank) const { return is_left_[static_cast<size_t>(rank)]; }
     // Removes a rank, and ranks that then wait for no remaining rank.
     void leave(int32_t rank);
-    // Returns a remaining rank for which `rank` waits.
+    // Returns a remaining rank for which `rank` waits, or `rank` itself if there is none.
     int32_t next(int32_t rank) const;
 
 private:

@@ -26,12 +26,13 @@ public:
 
     const Dump *dump() const noexcept { return dump_; }
     Standing standing(const CallKey &key) const;
-    // Returns null if the rank has not made the call, or if the dump has lost the old call.
+    // Returns the rank's record of the call. Returns null if the rank has not made the call, or if the dump has lost
+    // the old call.
     const DumpedCall *find(const CallKey &key) const;
     const std::vector<CallKey> &current() const noexcept { return current_; }  // calls in progress
     Whereabouts place() const;
-    double since(const DumpedCall &call) const;  // seconds in the call
-    uint64_t finished() const;                   // calls of the group
+    double since(const DumpedCall &call) const;  // returns seconds in the call, until the dump or failure
+    uint64_t finished() const;                   // returns how many calls of the group are finished
 
 private:
     struct Known {
@@ -62,8 +63,8 @@ class Waits {
 public:
     Waits(const std::vector<RankCalls> &ranks, const std::vector<StuckCall> &calls);
 
-    // Returns circles: each rank waits for the next, and the last for the first. A rank is in at most a single
-    // circle.
+    // Returns circles of ranks: each rank waits for the next, and the last for the first. A rank is in at most a
+    // single circle.
     std::vector<std::vector<int32_t>> cycles() const;
     // Returns ranks that wait for no rank, while other ranks wait for them.
     std::vector<int32_t> ends() const;

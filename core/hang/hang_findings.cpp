@@ -131,7 +131,8 @@ private:
     std::set<int32_t> differing_, circling_, absent_;
 };
 
-// Adds the causes. Usually all ranks have the same cause, but a rank cut off from the others has its own.
+// Adds a finding for each cause, with its ranks. Usually all ranks have the same cause, but a rank cut off from the
+// others has its own.
 void Analysis::find_cause()
 {
     std::vector<int32_t> failed;
@@ -142,7 +143,8 @@ void Analysis::find_cause()
         add(FindingKind::kCause, ranks, "the group has failed: " + text);
 }
 
-// Adds the ranks in a call, then the missing ranks.
+// Adds the findings on a call: the ranks in the call, ranks with a different call, and the missing ranks. If ranks
+// differ or are missing, the group hangs. Else adds that the call is under way.
 void Analysis::find_in(const StuckCall &call)
 {
     const auto text = [&](int32_t rank) {
@@ -220,7 +222,8 @@ void Analysis::find_under_way(const StuckCall &call)
     report_.hangs = report_.hangs || is_long;
 }
 
-// Returns "in barrier at b.py:3 (main), call 6", or "in no call; its last one was …".
+// Returns the call in which a rank is now: "in barrier at b.py:3 (main), call 6", or "in no call; its last one was
+// …".
 std::string Analysis::current(int32_t rank) const
 {
     const RankCalls &calls = calls_of(rank);
@@ -270,7 +273,9 @@ void Analysis::find_cycles()
     }
 }
 
-// Adds the ranks in a store call. All ranks must make this call, so the missing ranks are to blame.
+// Adds the ranks in a store call, such as shrink, which all ranks must make. If these ranks have waited long, the
+// group hangs, and dumped ranks in no call are to blame. If all dumped ranks are in the store call, ranks without a
+// dump are to blame.
 void Analysis::find_store_calls()
 {
     std::vector<int32_t> in, out;

@@ -50,7 +50,8 @@ void read_into(Found &found, const std::string &path, const char *call)
     }
 }
 
-// Reads the files of a folder whose names end in ".json", sorted by name.
+// Reads the dumps of a folder: files whose names end in ".json", sorted by name. Notes a problem if there are none,
+// or if the folder cannot be read.
 void read_folder(Found &found, const std::string &folder, const char *call)
 {
     std::vector<std::string> names;
@@ -135,7 +136,8 @@ Ref<State> call_node(const Whereabouts &place)
                  {"line", text_node(describe_line(each.file, each.line, each.function))}});
 }
 
-// Returns `in` for a call in progress, `meeting` for a store call, `behind` for a finished last call, or `none`.
+// Returns the report's word for a place: `in` for a call in progress, `meeting` for a store call, `behind` for a
+// finished last call, `none` or `no_dump`.
 const char *state_word(const Whereabouts &place)
 {
     if (!place.dump) return "no_dump";
