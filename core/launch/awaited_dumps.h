@@ -14,11 +14,11 @@ namespace yoke {
 
 class AwaitedDumps {
 public:
-    // Awaits dumps for a few seconds, or for `most_s` if that is less.
+    // Begins the wait for dumps: for 3 s, or for `most_s` if that is less.
     explicit AwaitedDumps(double most_s);
 
-    // Returns whether every mark file was touched since this object was made, or the time is over. Ranks touch marks
-    // after their dumps.
+    // Returns whether every mark file was touched since a second before this object was made, or the time is over.
+    // Ranks touch marks after their dumps.
     bool are_over(const std::vector<std::string> &marks) const;
     const Deadline &end() const noexcept { return end_; }
 

@@ -92,7 +92,8 @@ void close_all_others()
     for (int file = STDERR_FILENO + 1; file < kSome; ++file) close(file);
 }
 
-// Runs in the child, which still uses the parent's memory.
+// Becomes the program, in the child: sets signals, process group and files, then calls exec. If exec fails, sets
+// *error and ends the child. The child still uses the parent's memory.
 [[noreturn]] void become(const Prepared &prepared, volatile int *error)
 {
     const ChildPlan &plan = prepared.plan;
@@ -122,7 +123,8 @@ void close_all_others()
     _exit(1);
 }
 
-// Calls vfork in a separate stack frame, because the child may not return from the frame.
+// Calls vfork and returns the child's number. If there is no child, returns -1 and sets *error. This is a stack frame
+// of its own, because the child may not return from the frame.
 __attribute__((noinline)) pid_t fork_into(const Prepared &prepared, volatile int *error)
 {
     const pid_t made = vfork();

@@ -14,11 +14,11 @@
 
 namespace yoke {
 
-// Descriptors above the standard streams' numbers, because a child sets those numbers anew.
+// Both ends of a pipe, with numbers above the standard streams', because a child sets those numbers anew.
 struct Pipe {
     OwnedFile read = OwnedFile(), write = OwnedFile();
 };
-// Raises YOKE_E_IO.
+// Returns a new pipe, closed at exec. Raises YOKE_E_IO if the system gives no pipe.
 Pipe make_pipe();
 OwnedFile open_null();
 
@@ -39,8 +39,9 @@ struct Child {
         ended;  // readable after the child's end; not is_open() if the kernel has no such file
 };
 
+// Starts the program and returns the child. If the start fails, the child's `error` is the errno.
 Child start_child(const ChildPlan &plan);
-// Waits for the end of the process.
+// Waits for the end of a child, and releases its number.
 void reap(pid_t process) noexcept;
 
 }  // namespace yoke

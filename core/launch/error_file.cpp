@@ -62,7 +62,8 @@ void note_fork()
 }
 [[maybe_unused]] const int is_noted = pthread_atfork(nullptr, nullptr, note_fork);
 
-// Returns the error file of this rank, or "".
+// Returns the error file of this rank. Returns "" without an error file, and in a forked child with its parent's
+// file.
 std::string own_file()
 {
     const std::string path = file_of_variable();
@@ -109,8 +110,8 @@ void write_once(const std::string &path, const std::string &cause)
             path.c_str(), kErrorFileVariable, strerror(errno));
 }
 
-// Returns whether `cause` is the published cause. An exception has the text of its failure, which may be cut. If a
-// group ended with its process, the group's text has the reason.
+// Returns whether `cause` is the published cause, or no cause was published. An exception has the text of its
+// failure, which may be cut. If a group ended with its process, the group's text has the reason.
 bool is_what_was_told(const std::string &cause)
 {
     constexpr size_t kEnough = 500;

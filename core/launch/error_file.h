@@ -23,13 +23,15 @@ void tell_launcher_of_end(const std::string &cause) noexcept;
 // Removes the cause published by this process: the script goes on, so a later end has another cause.
 void take_back_told() noexcept;
 
-// Touches the file of kDumpedSuffix.
+// Touches this rank's file of kDumpedSuffix, so the launcher learns that the dumps are written. Does nothing without
+// an error file.
 void tell_launcher_of_dumps() noexcept;
 
 struct ToldCause {
     std::string text;   // "" if the rank published no cause
     double told_s = 0;  // since the epoch; 0: unknown
 };
+// Returns the cause in a rank's error file. If the file has another format, the whole text is the cause.
 ToldCause read_error_file(const std::string &path);
 
 }  // namespace yoke

@@ -15,14 +15,15 @@ namespace yoke {
 
 class Guard {
 public:
-    // Makes no guard, and logs a warning, if the system gives no process.
+    // Starts the guard, which removes `folder` if the launcher dies. If the system gives no process, logs a warning
+    // and goes on without a guard.
     explicit Guard(const std::string &folder);
     ~Guard();
     Guard(const Guard &) = delete;
     Guard &operator=(const Guard &) = delete;
 
     int note() const noexcept { return pipe_.fd(); }  // for ChildPlan
-    // Removes the group from the guard's list, because the system may reuse the number.
+    // Removes a rank's group from the guard's list, because the system may reuse the number.
     void forget(pid_t group) noexcept;
 
 private:

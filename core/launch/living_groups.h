@@ -13,7 +13,7 @@ namespace yoke {
 class LivingGroups {
 public:
     LivingGroups();
-    // Returns true as well if the system shows no processes.
+    // Returns whether the group has a living member. Returns true as well if the system shows no processes.
     bool may_have(pid_t group) const;
 
 private:

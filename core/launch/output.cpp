@@ -23,8 +23,8 @@ mode_t kind_of(int fd)
     return fstat(fd, &about) == 0 ? about.st_mode & S_IFMT : 0;
 }
 
-// Opens a terminal or a pipe a second time, because other processes share `fd` and may need a file that waits. The
-// system refuses another user's terminal.
+// Opens a terminal or a pipe a second time, because other processes share `fd` and may need a file that waits.
+// Returns a closed file for other kinds, and if the system refuses, as for another user's terminal.
 OwnedFile opened_anew(int fd)
 {
     if (kind_of(fd) != S_IFIFO && !isatty(fd)) return OwnedFile();
@@ -32,7 +32,8 @@ OwnedFile opened_anew(int fd)
     return OwnedFile(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
-// Returns the bytes for a single write. A terminal with free space may still accept only a byte.
+// Returns how many bytes a single write takes without waiting, after poll() reports free space. A terminal may still
+// accept only a byte.
 size_t piece_of(int fd, bool never_waits)
 {
     if (never_waits) return kEnough;

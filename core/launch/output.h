@@ -27,7 +27,8 @@ public:
     int error() const noexcept { return error_; }
     bool is_broken() const noexcept { return error_ != 0; }
     int fd() const noexcept { return fd_; }
-    // Writes a piece. The caller waits until poll() reports free space.
+    // Writes a piece of the waiting bytes, and notes an error. The caller first waits until poll() reports free
+    // space.
     void write_some();
 
 private:
@@ -40,13 +41,13 @@ private:
     int error_ = 0;
 };
 
-// Splits the bytes of a rank's stream into lines.
+// Splitter of a rank's stream into lines, each with the rank's prefix.
 class LineMaker {
 public:
     LineMaker(std::string prefix, LineSink &sink) : prefix_(std::move(prefix)), sink_(&sink) {}
 
     void add(std::string_view text);
-    // Ends an unterminated last line.
+    // Passes on an unterminated last line, with a line end.
     void finish();
     LineSink &sink() const noexcept { return *sink_; }
 

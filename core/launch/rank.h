@@ -15,7 +15,7 @@ namespace yoke {
 // Seconds for processes that ranks leave behind.
 inline constexpr double kLeftoverGrace = 1;
 
-// Returns "exit code 3" or "signal 9 (KILL)" for a status of waitpid().
+// Returns "exit code 3" or "signal 9 (SIGKILL)" for a status of waitpid().
 std::string describe_end(int status);
 
 class Rank {
@@ -27,7 +27,7 @@ public:
     // Kills the group and waits, so no process is left behind.
     ~Rank() { release(); }
 
-    // Starts the process. The rank sets the outputs of `plan` itself.
+    // Starts the process, with pipes of the rank as the outputs of `plan`. If the start fails, error() is the errno.
     void start(ChildPlan plan, std::string error_file);
 
     int32_t number() const noexcept { return number_; }
@@ -49,15 +49,16 @@ public:
     bool has_number() const noexcept { return has_number_; }
     // Returns when leftover processes are killed, after the rank's end.
     const Deadline &leftover_end() const noexcept { return leftover_end_; }
-    // Kills the rest of the group, and returns the number to the system.
+    // Kills the rest of the group, waits for the process, and so returns the number to the system.
     void release() noexcept;
 
     struct Stream {
         OwnedFile from;
         LineMaker lines;
-        // Reads some of the waiting bytes, and returns their count. Reads no bytes if the sink is full.
+        // Reads some of the waiting bytes, passes them to the sink, and returns their count. Reads no bytes if the
+        // sink is full. Closes the stream at its end, and if the sink's reader has gone.
         size_t pass_on();
-        // Returns the count of waiting bytes.
+        // Returns the count of bytes that can be read now.
         size_t waiting() const noexcept;
         void finish();
     };

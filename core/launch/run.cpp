@@ -126,6 +126,7 @@ private:
 };
 
 // Writes the input text of all ranks to a file in the folder, and returns its path. Returns "" if there is no text.
+// Raises YOKE_E_IO if the file cannot be written.
 std::string written_input(const std::optional<std::string_view> &input, const std::string &folder)
 {
     if (!input) return "";
@@ -143,7 +144,8 @@ std::string written_input(const std::optional<std::string_view> &input, const st
     return path;
 }
 
-// Returns where rank 0 is. Nodes derive the job's name from the port, which two jobs cannot have at once.
+// Returns the run's name and rank 0's address: `master`, or a free port of this machine, which `held` keeps. Nodes
+// derive the job's name from the port, which two jobs cannot have at once.
 RunPlace place_of(const RunOptions &options, std::optional<HeldPort> &held)
 {
     if (!options.master.empty()) {

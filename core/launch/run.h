@@ -33,8 +33,9 @@ struct RunResult {
     std::string trace;  // longer text, left by the rank beside its error file
 };
 
-// Returns when all ranks have ended. Raises YOKE_E_VALUE for invalid options, YOKE_E_IO if the system refuses pipes
-// or processes, and YOKE_E_STATE if this process would not learn how a rank ended.
+// Starts the ranks, waits until all have ended, and returns the failure of the first failed rank, if any. After a
+// failure, starts all ranks again, up to `restarts` times. Raises YOKE_E_VALUE for invalid options, YOKE_E_IO if the
+// system refuses pipes or processes, and YOKE_E_STATE if this process would not learn how a rank ended.
 RunResult run_ranks(const RunOptions &options);
 
 }  // namespace yoke

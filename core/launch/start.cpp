@@ -69,7 +69,8 @@ bool Start::start_rank(int32_t local_rank)
     return rank.error() == 0;
 }
 
-// Starts all ranks. The exit codes are a shell's: 127 if there is no such program, 126 if the program cannot run.
+// Starts all ranks. If the program cannot start, kills the ranks. The exit code is then a shell's: 127 if there is no
+// such program, 126 if the program cannot run. Raises YOKE_E_IO if the system gives no process.
 void Start::start_all()
 {
     constexpr int kNoProgram = 127, kNotRunnable = 126;
@@ -111,7 +112,7 @@ double Start::patience() const
     return is_asked_to_end_ && !is_killed_ ? std::min(tick, end_.remaining_s()) : tick;
 }
 
-// Waits for events and handles them.
+// Waits for events, a tick at most, and handles them: output, input, signals, ended ranks, and the time to kill.
 void Start::step()
 {
     std::vector<pollfd> all;
@@ -173,8 +174,8 @@ void Start::look_at_output()
     }
 }
 
-// Chooses the first failure among ranks found at once. A rank ended by a signal comes first, because it publishes no
-// cause. Then comes the rank with the earliest published cause.
+// Sets the result to the first failure among ranks found at once. A rank ended by a signal comes first, because it
+// publishes no cause. Then comes the rank with the earliest published cause.
 void Start::choose_first(const std::vector<Rank *> &failed)
 {
     constexpr int kSignalled = 128;
@@ -220,7 +221,7 @@ void Start::hear(int signal)
     end_ = Deadline::after(scene_.options.grace_s);
 }
 
-// Gives the other ranks time to dump their last calls, if YOKE_COMM_DUMP is set. Then asks these ranks to end.
+// Asks the other ranks to end. If YOKE_COMM_DUMP is set, first gives these ranks time to dump their last calls.
 void Start::end_after_dumps()
 {
     if (try_config("YOKE_COMM_DUMP") && !is_asked_to_end_)
@@ -240,7 +241,8 @@ void Start::look_at_dumps()
     end_all();
 }
 
-// Sends TERM, unless the ranks were asked to end already: a second TERM might interrupt a rank's save.
+// Sends TERM to the running ranks, and begins their time until KILL. Does nothing if the ranks were asked to end
+// already: a second TERM might interrupt a rank's save.
 void Start::end_all()
 {
     if (is_asked_to_end_) return;
@@ -253,7 +255,8 @@ void Start::end_all()
     }
 }
 
-// Ends the ranks as TERM does. The call raises the interrupt after their end.
+// Asks the ranks to end, by TERM, after an interrupt in the host program. The caller of run_ranks raises the
+// interrupt after their end.
 void Start::end_by_host()
 {
     was_interrupted_ = true;
@@ -266,8 +269,8 @@ void Start::kill_all()
     for (const Rank &rank : ranks_) rank.signal_group(SIGKILL);
 }
 
-// Releases ended ranks. A rank keeps its number until its group is empty, or the time of its leftover processes is
-// over.
+// Releases ended ranks: kills what is left of their groups. A rank keeps its number until its group is empty, or the
+// time of its leftover processes is over.
 void Start::release_ended()
 {
     if (std::none_of(ranks_.begin(), ranks_.end(), is_ending)) return;

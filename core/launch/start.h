@@ -33,9 +33,10 @@ struct RunScene {
 class Start {
 public:
     Start(RunScene &scene, int32_t number);
-    // Returns the result of the first failed rank, after all ranks have ended and their output is passed on.
+    // Starts the ranks. Returns the result of the first failed rank, after all ranks have ended and their output is
+    // passed on.
     RunResult run();
-    // Returns whether the program was asked to end, so no other start follows.
+    // Returns whether a signal or the host program asked this program to end, so no other start follows.
     bool was_interrupted() const noexcept { return was_interrupted_; }
 
 private:

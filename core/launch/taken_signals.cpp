@@ -48,7 +48,8 @@ void take_all()
     }
 }
 
-// Returns whether to raise the signal again. A stop takes effect when the signal comes, and so does its end.
+// Returns whether to raise the signal again for the host program after the last run. A stop takes effect when the
+// signal comes, and so does its end.
 bool is_raised_anew(int signal)
 {
     return signal != SIGTSTP && signal != SIGCONT;

@@ -10,11 +10,13 @@ namespace yoke {
 
 class Terminal {
 public:
-    // Returns the descriptor for the rank's standard input.
+    // Returns the descriptor for the rank's standard input: a new pipe if standard input is a terminal, else standard
+    // input itself.
     int open();
     void rank_has_it() { pipe_.read.close(); }
 
-    // Returns the file for poll() to wait for: reads_from() for input, writes_to() if bytes wait; -1: no file now.
+    // Returns the file for poll() to wait for: reads_from() to read input, writes_to() to write waiting bytes. Both
+    // return -1 if there is no such file now.
     int reads_from() const noexcept;
     int writes_to() const noexcept;
     void pass_on();
