@@ -68,29 +68,32 @@ void set_file_calls(const FileCalls *calls);
 
 [[noreturn]] void fail_io(const char *call, const char *what, const std::string &path, int error);
 
-// An open file or folder, closed by file_calls().
+// Closes a file by file_calls(). A Descriptor is an open file or folder, closed by this function.
 int close_file(int file);
 using Descriptor = OwnedDescriptor<close_file>;
 
 struct FilePlace {
     std::string folder, name;
 };
-// "a/b" is "b" in "a", "b" is in ".", and a name at the end of which a slash stands is "".
+// Splits a path into folder and name. "a/b" is "b" in "a", and "b" is in ".". If the path ends with a slash, the name
+// is "".
 FilePlace place_of(const std::string &path);
 
-// On failure, opened_folder() returns a closed descriptor and sets errno; open_folder() raises.
+// Opens a folder. On failure, opened_folder() returns a closed descriptor and sets errno; open_folder() raises
+// YOKE_E_IO.
 Descriptor opened_folder(const std::string &path);
 Descriptor open_folder(const char *call, const std::string &path);
-// Returns the names in a folder.
+// Returns the names in a folder, without "." and "..". Raises YOKE_E_IO if the system refuses.
 std::vector<std::string> list_folder(const char *call, const std::string &path);
 
-// 0 or an errno; 0 also where the file system has no such call, which is noted.
+// Waits until the file is on the disk. Returns 0 or an errno. If the file system does not support the call, notes
+// this and returns 0.
 int sync_file(const Descriptor &file);
 int sync_folder(const Descriptor &folder);
-// 0 or an errno.
+// Renames an entry of the folder. Returns 0 or an errno.
 int rename_in(const Descriptor &folder, const char *from, const std::string &to);
 
-// Raises the error of a rename to the final name.
+// Raises YOKE_E_IO for a failed rename to the final name, with advice for the errno.
 [[noreturn]] void fail_move(const char *call, const std::string &path, int error);
 
 }  // namespace yoke

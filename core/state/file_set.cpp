@@ -29,9 +29,9 @@ bool is_regular(const Descriptor &folder, const std::string &name)
            S_ISREG(status.st_mode);
 }
 
-// Leaves out the sets named by an index, whatever the index's own name: a user may move a set aside under any name.
-// The digits are found as plain text, since an index writes these characters unchanged, whatever else it contains.
-// Returns false if the index cannot be read.
+// Removes from `digits` the sets named by an index, whatever the index's own name: a user may move a set aside under
+// any name. The digits are found as plain text, since an index writes these characters unchanged, whatever else it
+// contains. Returns false if the file cannot be read, and may be an index.
 bool leave_out_named(Digits &digits, const Descriptor &folder, const std::string &index)
 {
     try {

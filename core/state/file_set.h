@@ -22,14 +22,14 @@ public:
     NewSet(const NewSet &) = delete;
     NewSet &operator=(const NewSet &) = delete;
 
-    // Returns the name of file `i`, from 0, of `count`.
+    // Returns the name of file `i`, from 0, of `count`. The name has this set's random digits.
     std::string name_of(size_t i, size_t count) const;
-    // Begins a file of the set. Later writes go to this file.
+    // Begins a file of the set, and finishes the file before. Later writes go to the new file.
     void begin(const std::string &name);
     void write(const void *from, size_t bytes) { writer_->write(from, bytes); }
-    // Puts the set in place. After the return, the set is on the disk under its name, and the former state is gone.
-    // If the call raises, the former state is whole, except after a failure of the last steps: the new set is then in
-    // place already.
+    // Finishes the last file and puts the set in place. After the return, the set is on the disk under its name, and
+    // the former state is gone. If the call raises, the former state is whole, except after a failure of the last
+    // steps: the new set is then in place already.
     void commit(std::string_view index);
 
 private:
@@ -50,7 +50,8 @@ private:
     std::optional<FileWriter> writer_;
 };
 
-// Removes the set that a file has replaced, if NewSet wrote the set. Files that cannot be removed stay.
+// Removes the set that a file has replaced, if NewSet wrote the set. Does nothing if the set's index cannot be read.
+// Files that cannot be removed stay.
 void remove_former_set(const Descriptor &folder, const std::string &file) noexcept;
 
 }  // namespace yoke

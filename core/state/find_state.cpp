@@ -22,7 +22,8 @@ bool is_there(const std::string &path, struct stat *status)
     return file_calls().status(AT_FDCWD, path.c_str(), status, 0) == 0;
 }
 
-// Returns the index of a set in the place of a missing file; "" if there is no set either.
+// Returns the path of the set's index in the place of a missing file, or "" if there is no set either. Raises
+// YOKE_E_IO if the system refuses to tell.
 std::string index_in_place_of(const std::string &path, const char *call)
 {
     struct stat status {};
@@ -44,14 +45,14 @@ bool is_index(const ReadFile &file)
 
 // ---- In a folder ------------------------------------------------------------------------------------------------
 
-// Leaves this format's index if a folder has indexes of several programs.
+// Drops indexes of other programs from the list, if the list has an index of this format.
 void leave_ours(std::vector<std::string> &indexes)
 {
     if (!std::ranges::all_of(indexes, is_index_of_others))
         std::erase_if(indexes, is_index_of_others);
 }
 
-// Leaves out the files named by an index, whatever their names.
+// Drops the files named by an index from the list, whatever their names.
 void leave_out_named(std::vector<std::string> &files, const std::string &index_path,
                      const char *call)
 {

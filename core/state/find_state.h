@@ -15,7 +15,8 @@ struct FoundState {
     std::string index = {};  // text of the index
     bool is_index = false;
 };
-// Opens the file at the path. If the file is an index, reads it.
+// Finds the file or index for the path and opens it. If it is an index, reads it. Raises YOKE_E_IO if there is no
+// file, and YOKE_E_CHECKPOINT if a folder has no state or several.
 FoundState find_state(const std::string &path, const char *call);
 
 }  // namespace yoke

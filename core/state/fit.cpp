@@ -12,7 +12,7 @@ namespace yoke {
 
 namespace {
 
-// Goes through both trees.
+// Comparison of both trees: pairs of tensors that fit, and a line for each misfit.
 class Fit {
 public:
     Fit(const State &from, const State &into)

@@ -15,7 +15,8 @@ namespace yoke {
 // …".
 std::vector<std::string> misfits(const State &from, const State &into);
 
-// Raises YOKE_E_VALUE with all misfits, before any tensor is changed.
+// Copies the tensors of `from` into the tensors of `into`. Before any tensor is changed, raises YOKE_E_VALUE with the
+// misfits, if there are any.
 void copy_state(const State &from, const State &into, const char *call);
 
 }  // namespace yoke

@@ -10,7 +10,7 @@ namespace yoke {
 
 class Hash128 {
 public:
-    // Raises YOKE_E_UNSUPPORTED where the library was built without xxhash.
+    // Begins a hash. Raises YOKE_E_UNSUPPORTED if the library was built without xxhash.
     Hash128();
     ~Hash128();
     Hash128(const Hash128 &) = delete;

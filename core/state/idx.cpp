@@ -38,9 +38,9 @@ public:
     // Reads up to `bytes`; fewer only at the end of the file. Raises if the file or its compression
     // is damaged.
     uint64_t read(void *to, uint64_t bytes);
-    // Reads, but the file must have all the bytes; `what` names the bytes in the message.
+    // Reads exactly `bytes`. Raises YOKE_E_IO if the file ends before; `what` names the bytes in the message.
     void read_all(void *to, uint64_t bytes, const char *what);
-    // Returns the maximum size of the uncompressed contents.
+    // Returns the largest possible size of the uncompressed contents: for gzip, 1032 times the file's size.
     uint64_t most_bytes() const noexcept
     {
         return gzdirect(gz_) ? file_bytes_ : file_bytes_ * kMaxDeflateRatio;

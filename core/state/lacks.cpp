@@ -55,7 +55,8 @@ std::string place_of_file(const Descriptor &file)
     return length > 0 ? std::string(to, static_cast<size_t>(length)) : "?";
 }
 
-// "" where all is told.
+// Returns what the noted calls no longer promise, and marks the notes as reported. Returns "" if all notes were
+// reported.
 std::string untold(Lacking &lacking)
 {
     std::string text;

@@ -14,10 +14,10 @@ inline constexpr size_t kLacks = 5;
 // Returns whether the errno means that the file system does not support the call. Any other errno is an error.
 bool is_lacking(Lack lack, int error);
 
-// Notes the lack for the file system of an open file or folder.
+// Notes, for the file system of an open file or folder, that a call is not supported.
 void note_lack(Lack lack, const Descriptor &file, int error) noexcept;
 
-// Warns of the noted lacks, once for each file system.
+// Logs a warning about the calls that were noted, once for each call and file system.
 void tell_lacks(const char *call) noexcept;
 // Forgets all notes, for tests.
 void forget_lacks() noexcept;

@@ -20,14 +20,15 @@ namespace yoke {
 
 namespace {
 
-// Tensors out of the files of a state.
+// Loader of tensors from the files of a state.
 class TensorLoader {
 public:
     TensorLoader(const Stored &from, Device &cpu, const LoadOptions &options, const char *call)
         : from_(from), cpu_(cpu), options_(options), call_(call), maps_(from.files().size())
     {
     }
-    // Returns a tensor; its bytes are there when finish() returns.
+    // Returns a tensor, cast to the wanted dtype. Its bytes are there when finish() returns. Raises YOKE_E_CHECKPOINT
+    // if Yoke does not support its dtype or shape.
     Tensor load(const Stored::Place &place) const;
     void finish() const { team_.finish(); }
 
@@ -116,7 +117,8 @@ Tensor TensorLoader::as_stored(const Stored::Place &place) const
     return map.map ? mapped(place, map, offset) : read_unmapped(place, map, offset);
 }
 
-// Where there was no address space for the map, there may be none for the tensor either: the file is named then.
+// Reads a tensor of a file that could not be mapped. If memory is missing for the tensor as it was for the map,
+// raises YOKE_E_IO, so the error names the file.
 Tensor TensorLoader::read_unmapped(const Stored::Place &place, const Map &map,
                                    uint64_t offset) const
 {
@@ -223,7 +225,7 @@ Ref<State> number(uint64_t value)
     return State::make(static_cast<int64_t>(value));
 }
 
-// Keys are UTF-8; names in files may not be.
+// Returns a file's name as a key. Keys are UTF-8; if the name is not, writes its other bytes as \xNN.
 std::string as_key(const std::string &name)
 {
     if (is_utf8(name)) return name;

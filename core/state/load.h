@@ -26,9 +26,9 @@ struct LoadOptions {
 // YOKE_E_IO for an error of the system.
 Ref<State> load_state(const std::string &path, const LoadOptions &options, const char *call);
 
-// Returns a description without the data: {"path", "kind": "file" or "set", "bytes", "header_bytes", "files": {NAME:
-// BYTES}, "tensors": {NAME: {"dtype", "shape", "bytes", "offset"; of a set "file"}}, "metadata": {KEY: STRING},
-// "has_tree"}.
+// Returns a description of the state at the path, without the data: {"path", "kind": "file" or "set", "bytes",
+// "header_bytes", "files": {NAME: BYTES}, "tensors": {NAME: {"dtype", "shape", "bytes", "offset"; of a set "file"}},
+// "metadata": {KEY: STRING}, "has_tree"}.
 Ref<State> load_info(const std::string &path, const char *call);
 
 }  // namespace yoke

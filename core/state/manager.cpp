@@ -26,13 +26,14 @@ public:
     {
     }
 
-    // Returns false in a forked child. The child does not write, and needs a Folder of its own.
+    // Returns whether this process made the Folder. A forked child does not write with it, and needs a Folder of its
+    // own.
     bool is_mine() const { return process_ == getpid(); }
-    // Mutex for each change in the folder.
+    // Returns the mutex for each change in the folder.
     std::mutex &mutex() { return mutex_; }
 
-    // Begins the folder of a step, with mutex() held, and returns the commit number. The first save into an existing
-    // folder takes the lock.
+    // Begins the folder of a step, with mutex() held, and sets the commit number. The first save into an existing
+    // folder takes the lock. Raises YOKE_E_STATE if another program wrote a folder of this name.
     std::unique_ptr<NewFolder> begin(int64_t step, int64_t *commit, const char *call);
     // Removes all but the newest steps, with mutex() held.
     void prune(const char *call) noexcept;
@@ -48,7 +49,8 @@ private:
     int64_t last_commit_ = 0;
 };
 
-// Locks the folder for this process, and returns the folder's entries.
+// Returns the folder's entries, with the folder locked for this process. If the lock is not in place, makes and locks
+// the folder, and finds the largest commit number. Raises YOKE_E_IO if a step's number cannot be read.
 std::vector<std::string> CheckpointManager::Folder::lock(const char *call)
 {
     if (lock_ && lock_->is_in_place(call)) return list_folder(call, path_);
@@ -88,8 +90,8 @@ std::unique_ptr<NewFolder> CheckpointManager::Folder::begin(int64_t step, int64_
     return std::make_unique<NewFolder>(call, path_, step_name(step), entries);
 }
 
-// Removes old steps. The new state is in its place, so an error here is no failure of the save; the next save tries
-// again.
+// Removes old steps. The new state is in its place, so an error here is no failure of the save. After an error, logs
+// a warning; the next save tries again.
 void CheckpointManager::Folder::prune(const char *call) noexcept
 {
     try {
@@ -106,7 +108,7 @@ void CheckpointManager::Folder::prune(const char *call) noexcept
     }
 }
 
-// A step, written to a new folder. The folder gets its final name once the step is complete.
+// Step written to a new folder. The folder gets its final name once the step is complete.
 class CheckpointManager::Target final : public SaveTarget {
 public:
     Target(std::shared_ptr<Folder> folder, int64_t step, const char *call);
@@ -230,7 +232,8 @@ Ref<CheckpointManager> CheckpointManager::open(const std::string &folder, int64_
     return Ref<CheckpointManager>::adopt(new CheckpointManager(whole.string(), keep));
 }
 
-// Returns the steps without the steps that a load has found damaged.
+// Returns the steps, without damaged steps: neither steps with visible damage, nor steps that a load has found
+// damaged.
 std::vector<FoundStep> CheckpointManager::find(const char *call) const
 {
     std::vector<FoundStep> found = find_steps(path_, call);

@@ -19,25 +19,27 @@ namespace yoke {
 // Safe to use from any thread.
 class CheckpointManager final : public RefCounted {
 public:
-    // Raises YOKE_E_VALUE for `keep` below 1. Touches no file.
+    // Returns a manager for the folder, made absolute. Raises YOKE_E_VALUE for an empty folder, and for `keep` below
+    // 1. Touches no file.
     static Ref<CheckpointManager> open(const std::string &folder, int64_t keep, const char *call);
 
-    // Saves in the place of a former step of the same number. Then removes all but the newest `keep` steps; the log
-    // names steps that cannot be removed. Raises as save_state, and YOKE_E_STATE if another process writes to the
-    // folder.
+    // Saves a state as a step, in the place of a former step of the same number. Then removes all but the newest
+    // `keep` steps; the log names steps that cannot be removed. Returns the work of a save in the background. Raises
+    // as save_state, and YOKE_E_STATE if another process writes to the folder.
     Ref<Work> save(int64_t step, const State &state, const SaveOptions &options, const char *call);
 
     // Returns the whole steps, judged by names, sizes and this manager's loads, in commit order: the newest last.
     // Raises YOKE_E_IO if the system refuses to read a step.
     std::vector<int64_t> steps(const char *call) const;
-    // Returns the step that load() tries first. Raises YOKE_E_IO if the system refuses a step that load() would need.
+    // Returns the step that load() tries first, or nullopt if there is no whole step. Raises YOKE_E_IO if the system
+    // refuses a step that load() would need.
     std::optional<int64_t> latest(const char *call) const;
 
-    // Loads a step. Damaged steps are passed over with a warning. Raises YOKE_E_CHECKPOINT, with the steps found, if
-    // no step is whole, if the given step is not whole, or if a newer version has written the step. The native code
-    // is ENOENT if there is no such step at all, damaged or not. Raises YOKE_E_IO if the system refuses to read the
-    // newest step, or a step that may be the newest, and YOKE_E_OOM. Such a step may be whole, so an older step must
-    // not replace it.
+    // Loads a step, by default the newest whole step, and returns its state. Damaged steps are passed over with a
+    // warning. Raises YOKE_E_CHECKPOINT, with the steps found, if no step is whole, if the given step is not whole,
+    // or if a newer version has written the step. The native code is ENOENT if there is no such step at all, damaged
+    // or not. Raises YOKE_E_IO if the system refuses to read the newest step, or a step that may be the newest, and
+    // YOKE_E_OOM. Such a step may be whole, so an older step must not replace it.
     Ref<State> load(const ManagerLoad &options, const char *call) const;
 
 private:

@@ -25,20 +25,22 @@ public:
     {
     }
 
-    // Returns an absent state if no step can be loaded.
+    // Loads the newest whole step; at() loads a given step. Returns an absent state if the step cannot be loaded.
+    // Raises YOKE_E_CHECKPOINT if a newer version has written the step.
     Ref<State> newest();
     Ref<State> at(int64_t step);
     [[noreturn]] void refuse() const;
-    // Returns whether a step was committed or removed since.
+    // Returns whether a step was committed, removed or damaged since the look at the folder.
     bool is_outdated() const;
     bool has_passed_over() const { return !problems_.empty(); }
     void tell_passed_over() const;
-    // Steps with damage that names and sizes do not show.
+    // Returns the steps whose damage only the load has found, since names and sizes do not show it.
     const std::vector<const FoundStep *> &damaged() const { return damaged_; }
     const FoundStep *loaded() const { return loaded_; }
 
 private:
-    // Returns an absent state if the step is damaged, or refused by the system.
+    // Loads a step. Returns an absent state, and notes why, if the step is damaged or the system refuses. Raises
+    // YOKE_E_CHECKPOINT if a newer version has written the step.
     Ref<State> try_load(const FoundStep &found);
 
     const std::string &folder_;

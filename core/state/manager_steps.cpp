@@ -18,7 +18,8 @@ constexpr uint64_t kMostManifest = uint64_t{1} << 20, kHashPart = uint64_t{1} <<
 
 enum class Found { kFile, kNothing, kOther };
 
-// Returns the kind of entry at a path, without following a link.
+// Returns the kind of entry at a path, without following a link, and its size in *bytes. Raises YOKE_E_IO if the
+// system refuses.
 Found look_at(const std::string &path, uint64_t *bytes, const char *call)
 {
     struct stat status {};

@@ -56,7 +56,7 @@ void check_hash(std::string_view text, int64_t format, const char *path)
         path, std::string(own.stored).c_str(), found.c_str());
 }
 
-// A dict of a manifest.
+// Dict of a manifest. Its functions raise YOKE_E_CHECKPOINT for a missing key or a value of another kind.
 class Entries {
 public:
     Entries(const State &node, const char *what, const char *path)
@@ -93,7 +93,7 @@ private:
     const char *what_, *path_;
 };
 
-// Raises unless the name is a plain name within the folder.
+// Raises YOKE_E_CHECKPOINT if the name is no plain name within the step's folder.
 void check_name(const std::string &name, const char *path)
 {
     const bool is_plain = !name.empty() && name != "." && name != ".." && name != kManifestName &&

@@ -41,17 +41,17 @@ struct Manifest {
     std::string time;  // in UTC
     std::vector<StepFile> files;
 
-    // Returns null if the file is not listed.
+    // Returns the entry of a file, or null if the manifest does not list the file.
     const StepFile *find(std::string_view name) const;
 };
 
 std::string manifest_text(const Manifest &manifest);
 
-// Reads a manifest. Raises YOKE_E_CHECKPOINT, with `path`, if the text is no manifest or is damaged. For a larger
-// format, reads only format, step and commit.
+// Reads a manifest and checks its hash. Raises YOKE_E_CHECKPOINT, with `path`, if the text is no manifest or is
+// damaged. For a larger format, reads only format, step and commit.
 Manifest read_manifest(std::string_view text, const char *path);
 
-// Now, "2026-11-24T08:16:16Z".
+// Returns the time now: "2026-11-24T08:16:16Z".
 std::string utc_time();
 
 }  // namespace yoke

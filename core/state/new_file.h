@@ -11,8 +11,8 @@
 
 namespace yoke {
 
-// Returns the final path behind all links. The entry there, if any, must be a file. If there is no entry, the status
-// has mode 0.
+// Returns the final path behind all links, and the status of the entry there. If there is no entry, the status has
+// mode 0. Raises YOKE_E_IO if the entry is no regular file.
 std::string target_of(const char *call, std::string path, struct stat *status);
 
 // New file, written from beginning to end. The disk starts on each kWriteBehind bytes while the next bytes are copied
@@ -25,8 +25,8 @@ public:
 
     void write(const void *from, size_t bytes);
     uint64_t bytes() const { return bytes_; }
-    // Waits until all data is on the disk, or raises. After any failure, the data counts as lost: the system drops
-    // pages that it could not write, and a second fsync would not report the loss.
+    // Waits until all data is on the disk, then closes the file. After any failure, raises, and the data counts as
+    // lost: the system drops pages that it could not write, and a second fsync would not report the loss.
     void finish();
     bool is_finished() const { return !file_.is_open() && !is_lost_; }
 
@@ -46,7 +46,8 @@ private:
 // An existing file keeps its permissions; any other kind of entry is refused.
 class NewFile {
 public:
-    // `former`: source of the permissions if there is no entry at `path`. Null, or mode 0: no source.
+    // Begins a temporary file beside `path`, and removes leftovers of killed writers. `former`: source of the
+    // permissions if there is no entry at `path`. Null, or mode 0: no source.
     NewFile(const char *call, const std::string &path, const struct stat *former = nullptr);
 
     const Descriptor &folder() const { return folder_; }
@@ -59,9 +60,9 @@ public:
 
     void write(const void *from, size_t bytes) { writer_->write(from, bytes); }
     uint64_t bytes() const { return writer_->bytes(); }
-    // Puts the file in place. After the return, the new file is on the disk under its name. If the call raises, the
-    // former file is whole, except after a failure of the very last step, which makes the new name permanent: the new
-    // file is then in place already.
+    // Finishes the file and puts it in place. After the return, the new file is on the disk under its name. If the
+    // call raises, the former file is whole, except after a failure of the very last step, which makes the new name
+    // permanent: the new file is then in place already.
     void commit();
 
 private:

@@ -19,7 +19,7 @@ std::string old_name(const std::string &name)
     return "." + name + std::string(kOldTail);
 }
 
-// 0 or an errno.
+// Finds the mode of an entry, without following a link. Returns 0 or an errno.
 int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
 {
     struct stat status {};
@@ -29,7 +29,8 @@ int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
     return 0;
 }
 
-// Tries with an empty folder whether a folder of this process can be renamed there.
+// Returns whether a folder of this process can be renamed there; tries with an empty folder. Returns true if the
+// folder cannot be made.
 bool renames_own_folder(const Descriptor &parent)
 {
     Temporary from(parent, "rename"), to(parent, "rename");
@@ -50,15 +51,16 @@ bool cannot_move(const Descriptor &parent, int error)
     return true;
 }
 
-// Ignores files in use. A process that has a file open keeps the file. On NFS, the file stays in the folder under
-// another name, so the folder stays too. The next writer removes the folder as a leftover.
+// Returns 0 for an errno that means files in use, else the errno. A process that has a file open keeps the file. On
+// NFS, the file stays in the folder under another name, so the folder stays too. The next writer removes the folder
+// as a leftover.
 int without_busy(int error)
 {
     return error == ENOTEMPTY || error == EEXIST || error == EBUSY ? 0 : error;
 }
 
-// Removes a folder. The files go last, once the folder's name is gone on the disk too. Else, the name could come back
-// without some files.
+// Removes a folder, and returns 0 or an errno. The files go last, once the folder's name is gone on the disk too.
+// Else, the name could come back without some files.
 int discard(const Descriptor &folder, const std::string &name)
 {
     Temporary away(folder, name);
@@ -72,7 +74,8 @@ int discard(const Descriptor &folder, const std::string &name)
     return without_busy(remove_entry(folder, away.name()));
 }
 
-// Moves a former folder back to its place. If the new folder is there already, removes the former folder.
+// Moves a former folder that was set aside back to its place. If the new folder is there already, removes the former
+// folder. Returns 0, also if none was set aside, or an errno.
 int recover(const Descriptor &folder, const std::string &name)
 {
     const std::string old = old_name(name);
@@ -194,8 +197,8 @@ void NewFolder::move()
     if (error) fail_move(call_, path_, error);
 }
 
-// Raises if not even a file can be renamed. The former folder must stay then, because the new folder could not
-// replace it.
+// Raises YOKE_E_IO if not even a file can be renamed; tries with a file of the new folder. The former folder must
+// stay then, because the new folder could not replace it.
 void NewFolder::check_files_move()
 {
     const std::string file = temporary_.name() + ("/" + names_.back()), moved = file + ".new";

@@ -121,7 +121,7 @@ void check_options(const yoke_optimizer &optimizer, const State &own, const Fiel
 
 // ---- States ---------------------------------------------------------------------------------------------------
 
-// Returns PyTorch's name of a state, if the core's name differs.
+// Returns the name of a state in a saved state: PyTorch's name, if it differs from the core's name.
 const char *stored_name(const char *name)
 {
     return std::string_view(name) == "momentum" ? "momentum_buffer" : name;
@@ -248,7 +248,7 @@ private:
     void check_counts() const;
     std::vector<std::vector<std::vector<Tensor>>> read_states(
         const std::vector<Options> &options) const;
-    // Sets all options, or restores the options from before.
+    // Sets the options of all groups. If a group refuses, restores the options from before, and raises.
     void set_options(const std::vector<Options> &options, const std::vector<Options> &before)
     {
         for (size_t g = 0; g < options.size(); ++g) {

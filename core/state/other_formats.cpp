@@ -21,7 +21,7 @@ constexpr OtherFormat kNumPy = {
 constexpr OtherFormat kZip = {"a zip archive",
                               "unpack it, and load a safetensors file that is in it"};
 
-// By the bytes at a place.
+// Format recognized by bytes at a fixed place.
 struct Magic {
     size_t at;
     std::string_view bytes;
@@ -57,7 +57,8 @@ constexpr OtherFormat kPickle = {
     "a pickle of Python",
     "load it where it was made, by pickle.load or torch.load, which may run what is in it, and write its tensors by yoke.save(NEW, state)"};
 
-// Returns "" if the bytes do not begin with a named file of a zip.
+// Returns the name of the first file in a zip archive. Returns "" if the bytes do not begin with a named file of a
+// zip.
 std::string_view first_name_in_zip(std::string_view bytes)
 {
     constexpr size_t kLength = 26, kName = 30;
@@ -66,7 +67,7 @@ std::string_view first_name_in_zip(std::string_view bytes)
     return bytes.substr(kName, byte(kLength) + size_t{256} * byte(kLength + 1));
 }
 
-// Protocols 2 to 5 begin with a number and end with a point.
+// Returns whether the bytes begin a pickle of Python, of protocols 2 to 5.
 bool is_pickle(std::string_view bytes)
 {
     return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;

@@ -15,10 +15,10 @@ struct OtherFormat {
 // First bytes of a file, enough to recognize its format.
 inline constexpr size_t kTellingBytes = 512;
 
-// Returns null if the format is unknown.
+// Returns the format of a file with these first bytes, or null if the format is unknown.
 const OtherFormat *other_format(std::string_view first_bytes);
 
-// Raises YOKE_E_CHECKPOINT with EINVAL as native code, if the path names no state at all, or several. For a damaged
+// Raises YOKE_E_CHECKPOINT with EINVAL as native code: the path names no state at all, or several. For a damaged
 // state, the native code is 0.
 [[noreturn]] void fail_no_state(std::string message);
 

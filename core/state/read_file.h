@@ -31,8 +31,8 @@ public:
 
     uint64_t size() const { return status_.bytes; }
     void read(uint64_t from, void *to, size_t bytes) const;
-    // Returns null, with errno, if the system does not map the file: the file system cannot (ENODEV), or address
-    // space or free maps are missing (ENOMEM). The file can still be read.
+    // Maps the whole file and returns the map. Returns null, with errno, if the system does not map the file. ENODEV:
+    // the file system cannot. ENOMEM: address space or free maps are missing. The file can still be read.
     std::shared_ptr<MappedFile> map() const;
     // Closes the file while unused, because a process may have few files open. Needs an absolute path. If another
     // file has replaced the file meanwhile, the next use raises YOKE_E_IO.
@@ -47,7 +47,8 @@ private:
     ReadFile(const char *call, int folder, std::string path);
     Descriptor opened(int folder) const;
     Status status_of(const Descriptor &file) const;
-    // Returns the open file: `file_`, or opened in `again`.
+    // Returns the open file: `file_`, or the file opened again in `again`. Raises YOKE_E_IO if another file has
+    // replaced it.
     const Descriptor &awake(Descriptor &again) const;
 
     const char *call_;

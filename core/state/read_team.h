@@ -23,9 +23,10 @@ public:
     ReadTeam(const ReadTeam &) = delete;
     ReadTeam &operator=(const ReadTeam &) = delete;
 
-    // All bytes of `to`, on the host, are there when finish() returns; `file` lives until then.
+    // Begins to read bytes of the file, from `from` on, into a tensor in host memory. All bytes are there when
+    // finish() returns; `file` lives until then.
     void read(const ReadFile &file, uint64_t from, const Tensor &to);
-    // Raises the first failure.
+    // Reads in this thread too, until all bytes are there. Raises the first failure.
     void finish();
 
 private:
@@ -37,7 +38,7 @@ private:
         size_t bytes;
     };
 
-    // With the lock held.
+    // Starts threads, as many as the bytes of all reads justify. The caller holds the lock, for read_parts() too.
     void recruit();
     void read_parts(std::unique_lock<std::mutex> &lock);
 

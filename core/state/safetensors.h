@@ -23,7 +23,7 @@ struct StoredDtype {
     uint32_t bits;
     yoke_dtype dtype;  // YOKE_NONE: unknown to Yoke
 };
-// Returns null if the format has no such dtype.
+// Returns the format's dtype of this name, or for this dtype of Yoke. Returns null if the format has no such dtype.
 const StoredDtype *stored_dtype(std::string_view name);
 const StoredDtype *stored_dtype(yoke_dtype dtype);
 

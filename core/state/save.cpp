@@ -47,7 +47,8 @@ StoredMetadata metadata_of(const State *given, const char *call)
     return metadata;
 }
 
-// Adds the file's own metadata to the user's metadata.
+// Adds Yoke's own metadata to the user's metadata: the tree with its format. For a plain dict of tensors, adds only a
+// "format", if the user gave none.
 void add_own_metadata(StoredMetadata &metadata, const TreeText &tree)
 {
     const auto has = [&](std::string_view key) {
@@ -64,8 +65,8 @@ void add_own_metadata(StoredMetadata &metadata, const TreeText &tree)
 // Tensors of a file.
 using Shard = std::span<const NamedTensor>;
 
-// Splits the tensors in the order of the tree, so related tensors are in the same file. A tensor larger than `most`
-// has a file of its own.
+// Splits the tensors into files of at most `most` bytes; 0 means a single file. The order of the tree stays, so
+// related tensors are in the same file. A tensor larger than `most` has a file of its own.
 std::vector<Shard> shards_of(const TreeText &tree, uint64_t most)
 {
     const Shard all(tree.tensors);

@@ -16,7 +16,7 @@ struct SaveOptions {
     uint64_t max_shard = 0;           // bytes of tensors in a file; 0: as many as there are
 };
 
-// "5GiB", "500000000". Raises YOKE_E_VALUE.
+// Returns the bytes in a text such as "5GiB" or "500000000". Raises YOKE_E_VALUE for other texts, and below 1 byte.
 uint64_t read_max_shard(std::string_view text, const char *call);
 
 // Prefix and names of Yoke's own metadata keys in every file.
@@ -36,6 +36,7 @@ struct StateToSave {
     StoredMetadata metadata;      // metadata for a set's index
     uint64_t bytes = 0;           // bytes of all files
 
+    // Returns the contents of the files for a tree: a single file, or files of at most `max_shard` bytes of tensors.
     // Raises YOKE_E_VALUE or YOKE_E_TYPE, with the path, if a value cannot be saved.
     static StateToSave of(const State &root, const SaveOptions &options, const char *call);
 };

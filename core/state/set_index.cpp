@@ -85,7 +85,8 @@ class SetIndex::Reader final : public nlohmann::json_sax<nlohmann::json> {
 public:
     Reader(SetIndex &into, const char *path) : into_(into), path_(path) {}
 
-    // The second time.
+    // Begins the second pass: allocates memory for the counted texts, and keeps texts from now on. Raises
+    // YOKE_E_CHECKPOINT if the first pass found no weight_map.
     void keep()
     {
         if (!has_map_)
@@ -204,7 +205,8 @@ SetIndex::Text SetIndex::Reader::keep_text(std::string_view text)
     return place;
 }
 
-// Reuses the last text, since many consecutive tensors are in the same file.
+// Keeps the name of a file and returns its place. Reuses the last text, since many consecutive tensors are in the
+// same file.
 SetIndex::Text SetIndex::Reader::keep_file(const std::string &name)
 {
     if (name == last_file_) return last_;

@@ -17,7 +17,7 @@
 
 namespace yoke {
 
-// In a few large blocks: an index of many short names takes less than eight times its length.
+// Content of an index, in a few large blocks: an index of many short names takes less than eight times its length.
 class SetIndex {
 public:
     struct Entry {
@@ -25,18 +25,18 @@ public:
         uint32_t file;
     };
 
-    // Whether a file that begins so may be an index: JSON, and no safetensors file.
+    // Returns whether a file that begins so may be an index: JSON, and no safetensors file.
     static bool may_begin(std::string_view bytes);
-    // Raises YOKE_E_CHECKPOINT, with the path, if a rule is broken.
+    // Reads an index from its text. Raises YOKE_E_CHECKPOINT, with the path, if a rule is broken.
     static SetIndex read(std::string_view json, const char *path);
 
-    // By name.
+    // Returns the entry of each tensor, sorted by the tensor's name.
     const std::vector<Entry> &entries() const { return entries_; }
     std::string_view name(const Entry &entry) const { return text(entry.name, entry.name_length); }
-    // By name.
+    // Returns the number of files. file() returns the name of a file; files are sorted by name.
     size_t file_count() const { return files_.size(); }
     std::string_view file(size_t i) const { return text(files_[i].begin, files_[i].length); }
-    // In the order of the index.
+    // Returns the number of metadata strings. metadata() returns a key and its string, in the order of the index.
     size_t metadata_count() const { return metadata_.size(); }
     std::pair<std::string_view, std::string_view> metadata(size_t i) const;
 
@@ -62,14 +62,15 @@ private:
     std::vector<std::pair<Text, Text>> metadata_;
 };
 
-// Returns the whole text of an index, unless the file is too large.
+// Returns the whole text of an index. Raises YOKE_E_CHECKPOINT if the file is too large for an index.
 std::string read_index_text(const ReadFile &file, const char *path);
 
-// Returns the text of an index. `files` gives the name of each file, and the names of its tensors.
+// File of a set, with the names of its tensors.
 struct FileOfSet {
     std::string name;
     std::vector<std::string> tensors;
 };
+// Returns the text of an index, which gives the file of each tensor. `tensor_bytes` is the size of all tensors.
 std::string make_set_index(const std::vector<FileOfSet> &files,
                            const std::vector<std::pair<std::string, std::string>> &metadata,
                            uint64_t tensor_bytes);

@@ -36,7 +36,7 @@ bool read_place(std::string_view name, std::string_view *before, std::string_vie
     return are_digits(*count) && are_digits(name.substr(begin, of - begin));
 }
 
-// "model" of "model.safetensors.index.json".
+// Returns "model" for "model.safetensors.index.json": the name without these two ends.
 std::string_view stem_of(std::string_view index)
 {
     for (const std::string_view end : {kIndexEnd, kFileEnd})

@@ -11,8 +11,8 @@
 
 namespace yoke {
 
-// index_name() returns the name of the index in the place of a file. file_of_index() returns the file of an index
-// name, or "" for other names.
+// Returns the name of the index in the place of a file. file_of_index() returns the file of an index name, or "" for
+// other names.
 std::string index_name(std::string_view file);
 std::string_view file_of_index(std::string_view index);
 bool is_index_name(std::string_view name);
@@ -23,7 +23,7 @@ std::string shard_name(std::string_view index, std::string_view digits, size_t i
 // Returns the digits in the name of a set's file, or "". The set must have this index, or the index of the same file
 // with or without ".safetensors" at the end.
 std::string_view digits_of_shard(std::string_view name, std::string_view index);
-// Returns whether a name marks the file as a part of a set, Yoke's or other programs'.
+// Returns whether a name marks the file as a part of a set of several files, Yoke's or other programs'.
 bool is_one_of_several(std::string_view name);
 
 }  // namespace yoke

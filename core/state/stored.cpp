@@ -70,7 +70,8 @@ namespace {
 // Number of tries. Between two tries, the index may also go, if a file replaces the set or a set replaces the file.
 constexpr int kMostTries = 20;
 
-// How many files of a set stay open: a process may have 1,024 of any kind, or fewer.
+// Returns how many files of a set stay open: a quarter of the process's limit, at most 64. A process may have 1,024
+// files of any kind, or fewer.
 size_t most_open()
 {
     constexpr rlim_t kMost = 64, kShare = 4;
@@ -119,7 +120,9 @@ public:
         folders_ = {folder};
         if (real_[1] != real_[0]) folders_.push_back(real_[1]);
     }
-    // `tensor`: a tensor of the file, for messages.
+    // Opens a file of the set, in the first folder with a file of this name. `tensor`: a tensor of the file, for
+    // messages. Raises MissingShard if no folder has the file, and YOKE_E_CHECKPOINT if the name leads out of the
+    // folders.
     StoredFile open(const std::string &name, std::string_view tensor) const;
 
 private:

@@ -21,7 +21,8 @@ namespace yoke {
 // Open safetensors file with its header.
 class StoredFile {
 public:
-    // `name`: the file's name in the set; `shown`: the name in messages.
+    // Reads the header of an open file. `name`: the file's name in the set; `shown`: the name in messages. Raises
+    // YOKE_E_CHECKPOINT if the file is no safetensors file or breaks a rule.
     StoredFile(ReadFile file, std::string name, std::string shown);
 
     const StoredTensors &stored() const { return stored_; }
@@ -36,7 +37,8 @@ private:
     static constexpr uint64_t kLengthBytes = 8;
 
     uint64_t read_length() const;
-    // Raises if the bytes belong to another known format. The error tells how to make a state of the file.
+    // Raises YOKE_E_CHECKPOINT if the bytes belong to another known format. The error tells how to make a state of
+    // the file.
     void check_no_other(std::string_view first_bytes) const;
     StoredTensors read_header() const;
 
@@ -53,12 +55,12 @@ public:
         const StoredTensors::Tensor *tensor;
     };
 
-    // `check`, if there is one, sees the file or index first. Raises YOKE_E_CHECKPOINT with file, tensor and rule, and
-    // YOKE_E_IO for what the system refuses.
+    // Opens the state at a path and reads all headers. `check`, if there is one, sees the file or index first. Raises
+    // YOKE_E_CHECKPOINT with file, tensor and rule, and YOKE_E_IO if the system refuses a file.
     static Stored open(const std::string &path, const std::function<void(const ReadFile &)> &check,
                        const char *call);
 
-    // Path of the file, or of the set's index.
+    // Returns the path of the file, or of the set's index.
     const char *path() const { return path_.c_str(); }
     bool is_set() const { return index_.has_value(); }
     uint64_t index_bytes() const { return index_bytes_; }
@@ -68,11 +70,11 @@ public:
     {
         return file(place).stored().name(*place.tensor);
     }
-    // Tensors of the state, in data order.
+    // Returns the tensors of the state: file by file, in data order.
     const std::vector<Place> &tensors() const { return tensors_; }
     size_t metadata_count() const;
     std::pair<std::string_view, std::string_view> metadata(size_t i) const;
-    // Returns "" if the key is missing.
+    // Returns the metadata string of a key, or "" if the key is missing.
     std::string_view metadata(std::string_view key) const;
 
 private:

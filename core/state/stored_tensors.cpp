@@ -40,7 +40,7 @@ class StoredTensors::Reader final : public nlohmann::json_sax<nlohmann::json> {
 public:
     Reader(StoredTensors &into, const char *path) : into_(into), path_(path) {}
 
-    // The second time.
+    // Begins the second pass: allocates memory for the counted texts, and keeps texts from now on.
     void keep()
     {
         into_.texts_.reserve(text_bytes_);
@@ -115,7 +115,8 @@ private:
         place_ = place;
         return true;
     }
-    // Within the value of an unknown key.
+    // Returns whether the parser is within the value of an unknown key. If so, changes the depth by `step`; the value
+    // ends at depth 0.
     bool skip(int step)
     {
         if (place_ != Place::kUnknown) return false;
@@ -272,7 +273,7 @@ bool StoredTensors::Reader::number_unsigned(uint64_t value)
 
 namespace {
 
-// Returns the place of the first text that occurs twice among `count`; count if all differ.
+// Returns the index of a text that occurs twice among `count` texts, or `count` if all differ.
 template <class TextOf>
 size_t find_twice(size_t count, TextOf text)
 {
@@ -304,7 +305,8 @@ void StoredTensors::check_names(const char *path) const
              shown_name(metadata(pair).first).c_str());
 }
 
-// By shape and dtype.
+// Returns the bytes of a tensor by shape and dtype. Raises YOKE_E_CHECKPOINT if there are too many elements to count,
+// or if the last byte is not whole.
 uint64_t StoredTensors::bytes_of(const Tensor &tensor, const char *path) const
 {
     uint64_t bits = 1;
@@ -317,7 +319,8 @@ uint64_t StoredTensors::bytes_of(const Tensor &tensor, const char *path) const
     return bits / 8;
 }
 
-// Checks that the tensors cover the data without gap or overlap.
+// Sorts the tensors into data order. Raises YOKE_E_CHECKPOINT unless the tensors cover the data without gap or
+// overlap, each with the bytes of its shape and dtype.
 void StoredTensors::check_data(uint64_t data_bytes, const char *path)
 {
     std::ranges::sort(tensors_, {}, [](const Tensor &t) { return std::pair(t.begin, t.end); });

@@ -26,7 +26,7 @@ public:
     // Reads the header of a file of so many bytes. Raises YOKE_E_CHECKPOINT with path, rule, tensor and offset.
     static StoredTensors read(std::string_view header, uint64_t file_bytes, const char *path);
 
-    // Tensors in data order.
+    // Returns the tensors in data order.
     const std::vector<Tensor> &tensors() const { return tensors_; }
     std::string_view name(const Tensor &tensor) const
     {
@@ -36,7 +36,7 @@ public:
     {
         return {sizes_.data() + tensor.shape, tensor.ndim};
     }
-    // In the order of the header.
+    // Returns the number of metadata strings. metadata() returns a key and its string, in the order of the header.
     size_t metadata_count() const { return metadata_.size(); }
     std::pair<std::string_view, std::string_view> metadata(size_t i) const;
 

@@ -67,7 +67,8 @@ bool is_alive(pid_t process)
     return file_calls().kill(process, 0) == 0 || errno != ESRCH;
 }
 
-// Returns the process of a name `.TARGET.yoke-PID-RANDOM.tmp`. An empty target matches any target.
+// Returns the process of a name `.TARGET.yoke-PID-RANDOM.tmp`, or nullopt for other names. An empty target matches
+// any target.
 std::optional<pid_t> writer_of(std::string_view name, std::string_view target)
 {
     const size_t mark = name.rfind(kMark);

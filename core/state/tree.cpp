@@ -61,7 +61,8 @@ void for_each_child(const State &node, Visit visit)
 
 }  // namespace
 
-// Destroys children without other owners in a loop, because a script may build a tree of any depth.
+// Destroys this node. Destroys children without other owners in a loop, because a script may build a tree of any
+// depth.
 void State::destroy() noexcept
 {
     std::vector<Ref<State>> last;
@@ -78,7 +79,7 @@ void State::destroy() noexcept
     delete this;
 }
 
-// Raises if the child holds this node, or has too many levels for a tree.
+// Raises YOKE_E_VALUE if the child is or holds this node, or has too many levels for a tree.
 void State::check_child(const State &child, const char *call) const
 {
     if (child.kind() != StateKind::kList && child.kind() != StateKind::kDict) return;
@@ -148,7 +149,7 @@ std::string path_below(const std::string &outer, std::string_view part)
 
 namespace {
 
-// Takes the first part off a path.
+// Takes the first part off a path and returns it, with "~1" and "~0" replaced. Raises YOKE_E_VALUE for another "~".
 std::string take_part(std::string_view &path, const char *call)
 {
     const std::string_view written = path.substr(0, path.find('/'));

@@ -35,7 +35,7 @@ public:
         Ref<State> value;
     };
     const std::vector<Entry> &entries() const { return entries_; }
-    // Null where there is no such key.
+    // Returns the value of a key, or null if the key is missing.
     State *find(const StateKey &key) const;
     // Adds the value at the end, or replaces the value of the same key.
     void put(StateKey key, Ref<State> value);
@@ -69,12 +69,12 @@ public:
     void append(Ref<State> value, const char *call);
     void put(StateKey key, Ref<State> value, const char *call);
 
-    // Returns the node at a path; null if there is none. Raises for an invalid path.
+    // Returns the node at a path, or null if there is none. Raises YOKE_E_VALUE for an invalid path.
     State *find(std::string_view path, const char *call);
-    // Returns the node, or raises YOKE_E_VALUE with the nearest key.
+    // Returns the node at a path. If there is none, raises YOKE_E_VALUE with the nearest key.
     State &at(std::string_view path, const char *call);
     // Sets the node at a path. Missing dicts on the way are made, and this node becomes a dict if it is empty. In a
-    // list, the place after the last adds an item.
+    // list, the place after the last adds an item. Raises the errors of append() and put().
     void set(std::string_view path, Ref<State> value, const char *call);
 
     static constexpr int kDeepest = 64;
@@ -92,15 +92,15 @@ private:
     Value value_;
 };
 
-// "a list", "a float": for messages.
+// Returns a kind for messages: "a list", "a float".
 const char *kind_text(StateKind kind);
 
 // Returns a key as written in a path.
 std::string path_part(const StateKey &key);
-// "outer/part", "part" below the root.
+// Returns the path of a part: "outer/part", or "part" below the root.
 std::string path_below(const std::string &outer, std::string_view part);
 
-// Whether the bytes are UTF-8.
+// Returns whether the bytes are valid UTF-8.
 bool is_utf8(std::string_view text);
 
 }  // namespace yoke

@@ -31,16 +31,18 @@ struct TreeText {
     bool is_flat = false;
 };
 
-// Raises YOKE_E_VALUE or YOKE_E_TYPE with the path of what cannot be written.
+// Returns a tree as text, with its tensors. Raises YOKE_E_VALUE or YOKE_E_TYPE, with the path, if a value cannot be
+// written.
 TreeText tree_text(const State &root, const char *call);
 
-// Raises YOKE_E_CHECKPOINT, naming `path`, for what is no such text. `tensor` gives the tensor of a name, or null.
+// Returns the tree in a text of this form. `tensor` returns the tensor of a name, or an absent tensor. Raises
+// YOKE_E_CHECKPOINT, naming `path`, for other texts and for missing tensors.
 Ref<State> read_tree(std::string_view json, const std::function<Tensor(std::string_view)> &tensor,
                      const char *path);
 
-// Raises YOKE_E_CHECKPOINT for a NUL, because the parser takes a NUL for the end of the text, and for a number whose
-// error message would be several times longer than the text. `what` names the text in messages, and `before` counts
-// the bytes of the file before the text.
+// Raises YOKE_E_CHECKPOINT for a NUL, because the parser takes a NUL for the end of the text. Raises this error also
+// for a number of more than 1000 digits: its error message would be several times longer than the text. `what` names
+// the text in messages, and `before` counts the bytes of the file before the text.
 void check_json_text(std::string_view json, const char *what, size_t before, const char *path);
 
 // Returns a double in as few digits as restore it, never in the form of a whole number; "nan", "inf".

@@ -80,7 +80,7 @@ void log_failure(const std::exception_ptr &failure)
     }
 }
 
-// Puts the save in the place that the former has left; false while another goes on.
+// Makes the save the current save. Returns false if another save is still the current save.
 bool take_place(const Ref<Work> &work)
 {
     const std::lock_guard lock(background_writer.mutex);
@@ -156,7 +156,8 @@ void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *,
 
 namespace {
 
-// Writes the files in order, and commits. `put_tensor` gets the tensor's index among all tensors.
+// Writes the files in order, commits, and warns of unsupported calls. `put_tensor` gets the tensor's index among all
+// tensors.
 template <class Put, class PutTensor>
 void write_files(const std::vector<StateToSave::File> &files, SaveTarget &target, const Put &put,
                  const PutTensor &put_tensor, const char *call)
@@ -223,7 +224,8 @@ void Save::run() noexcept
     work->finish(std::move(failure));
 }
 
-// Null where there is no room.
+// Returns a snapshot of the tensors, for a save in the background. If memory for the copies is missing, logs a
+// warning and returns null. The caller then writes the files before it returns.
 Ref<Snapshot> take_snapshot(const StateToSave &state, const char *call)
 {
     try {
@@ -241,7 +243,8 @@ Ref<Snapshot> take_snapshot(const StateToSave &state, const char *call)
     }
 }
 
-// Writes in a thread of its own, or here, with a warning, where the system gives no thread.
+// Begins the save in a thread of its own, after the current save, and returns the work. If the system gives no
+// thread, logs a warning and saves in this thread.
 Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSave::File> files,
                        Ref<Snapshot> snapshot, uint64_t bytes, const char *call)
 {
