@@ -31,8 +31,9 @@ public:
     const DumpedCall *find(const CallKey &key) const;
     const std::vector<CallKey> &current() const noexcept { return current_; }  // calls in progress
     Whereabouts place() const;
-    double since(const DumpedCall &call) const;  // returns seconds in the call, until the dump or failure
-    uint64_t finished() const;                   // returns how many calls of the group are finished
+    double since(
+        const DumpedCall &call) const;  // returns seconds in the call, until the dump or failure
+    uint64_t finished() const;          // returns how many calls of the group are finished
 
 private:
     struct Known {

@@ -31,7 +31,7 @@ class ShrinkRendezvous {
 public:
     ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, Deadline deadline, Deadline end);
     Members run();
-    // Functions for the followers of this rank.
+    // Publishes to the followers why there is no new group; wait_for_readers() lets them read the reason.
     void set_refusal(const std::string &why) const;
     void wait_for_readers() const;
 
@@ -85,7 +85,8 @@ ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, 
 {
 }
 
-// Raises if a resource of this rank's store is missing. Refuses the shrink for all followers if a joined rank cannot go on.
+// Raises if a resource of this rank's store is missing. Refuses the shrink for all followers if a joined rank cannot go
+// on.
 void ShrinkRendezvous::check() const
 {
     const std::string lack = joined_->lack(), refusal = joined_->refusal();

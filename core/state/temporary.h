@@ -22,7 +22,7 @@ public:
     Temporary &operator=(const Temporary &) = delete;
 
     const char *name() const;
-    std::string digits() const;  // the first eight of RANDOM
+    std::string digits() const;  // returns the first eight digits of RANDOM
     // Makes a folder of this name. Returns 0 or an errno.
     int make_folder();
     void made() { is_there_ = true; }

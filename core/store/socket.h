@@ -21,7 +21,7 @@ public:
     // Opens a socket that listens at the address. On failure, the result is not present() and errno gives the reason;
     // so for connect() and accept(). An IPv6 socket that listens on any address takes IPv4, too.
     static Socket listen(const SocketAddress &address);
-    static Socket listen(uint16_t port);  // by IPv6 and IPv4 alike where the host has both
+    static Socket listen(uint16_t port);  // by IPv6 and IPv4 alike if the machine has both
     static Socket connect(const SocketAddress &address, Deadline deadline);
     Socket accept() const;
     // Adopts any other descriptor that must not stay open in a forked child. `make` returns the descriptor or -1, and

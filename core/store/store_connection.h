@@ -22,7 +22,8 @@ public:
     void say_bye() { answer(wire::Writer(wire::Kind::kBye)); }
     void on_ready(uint32_t events) noexcept override;
 
-    // Functions for the server, in the watch thread.
+    // Returns the connection's rank, or kStranger until the connection has named its rank. The functions below run in
+    // the watch thread.
     int32_t rank() const noexcept { return rank_.load(); }  // from any thread
     const std::string &about() const noexcept { return about_; }
     const std::string &address() const noexcept { return address_; }

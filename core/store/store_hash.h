@@ -35,7 +35,7 @@ private:
     std::unique_lock<std::mutex> lock(const char *call) const;
     std::string change(const Request &request);
     std::vector<std::string> await(const Request &request, const Patience &patience);
-    // The caller holds the lock for the next four functions.
+    // Removes the key, if it is there. The caller holds the lock, for the next three functions too.
     void erase(const std::string &key);
     void check_room(const char *call, const std::string &key, std::string_view value) const;
     // Sets the key and returns its waiters. The caller calls the waiters without the lock.

@@ -49,7 +49,7 @@ public:
     void excuse(const std::vector<int32_t> &ranks);
     void expect_all();
 
-    // Functions for the watch and for connections, in the watch thread.
+    // Accepts a connection. This function and the next functions run in the watch thread.
     void on_ready(uint32_t events) noexcept override;
     void on_tick(double late_s) noexcept override;
     const PeerOptions &options() const noexcept { return options_; }
