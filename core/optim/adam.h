@@ -19,7 +19,7 @@ struct AdamOptions : ::yoke_optimizer::CommonOptions {
 
 class Adam final : public OptimizerOf<AdamOptions> {
 public:
-    // Raises YOKE_E_VALUE that names the option.
+    // Sets the options of later groups. Raises YOKE_E_VALUE, naming the option, if an option is out of range.
     Adam(const AdamOptions &defaults, bool decoupled);
 
     const char *kind() const noexcept override { return decoupled_ ? "AdamW" : "Adam"; }

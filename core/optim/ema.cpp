@@ -60,7 +60,8 @@ yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
     }
 }
 
-// Raises while the averages are in the parameters' place: then neither has the values that a caller expects.
+// Raises YOKE_E_STATE, with the reason `why`, between two swaps: the averages then stand in the place of the
+// parameters.
 void yoke_ema::need_own_values(const char *call, const char *why) const
 {
     if (!kept_.empty())
@@ -70,7 +71,8 @@ void yoke_ema::need_own_values(const char *call, const char *why) const
             call, why);
 }
 
-// Moves averages to where their parameters have moved.
+// Moves averages to the device of their parameters, and to the dtype for them. Raises if the parameters are now on
+// several devices.
 void yoke_ema::follow_params()
 {
     const Uncaptured at_once;

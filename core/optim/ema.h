@@ -10,24 +10,26 @@
 #include <vector>
 
 struct yoke_ema final : public yoke::RefCounted {
-    // Parameters are floating tensors on one device. Raises YOKE_E_VALUE or TYPE.
+    // Begins averages as copies of the parameters. Raises YOKE_E_TYPE for a parameter that is not floating, and
+    // YOKE_E_VALUE for an empty list, several devices, or a decay outside [0, 1].
     yoke_ema(yoke::TensorList params, double decay);
     yoke::Turns turns;
 
-    // averages = decay * averages + (1 - decay) * parameters, in one launch. Raises YOKE_E_STATE between two swaps.
+    // Sets the averages to decay * averages + (1 - decay) * parameters, in a single launch. Raises YOKE_E_STATE
+    // between two swaps.
     void update();
     // Puts the averages into the parameters. Raises YOKE_E_STATE between two swaps.
     void copy_to_params();
-    // Puts the averages into the parameters, and at the next call the parameters' own values back: before an
-    // evaluation, and afterwards. The averages do not change.
+    // Puts the averages into the parameters, for an evaluation. The next call puts the parameters' own values back.
+    // The averages do not change.
     void swap();
 
     size_t count() const { return params_.size(); }
     double decay() const { return decay_; }
-    // Raises YOKE_E_INDEX.
+    // Returns the average of a parameter. Raises YOKE_E_INDEX for an unknown index.
     const yoke::Tensor &average(int64_t index) const;
-    // Goes on with copies of other averages, of the same shapes, or changes nothing. Raises YOKE_E_STATE between two
-    // swaps.
+    // Replaces decay and averages; the averages are copied. Raises YOKE_E_STATE between two swaps, and YOKE_E_VALUE
+    // or TYPE if an argument does not fit the parameters. After an error, nothing has changed.
     void load(double decay, const std::vector<yoke::Tensor> &averages);
 
 private:

@@ -55,7 +55,7 @@ void check_rule(const ScalerOptions &o)
              static_cast<long long>(o.growth_tracker));
 }
 
-// Returns the same value on another device.
+// Returns x itself if x is on the device, else a copy of x there.
 Tensor on_device(const Tensor &x, Device &device)
 {
     if (x->device == &device) return x;
@@ -173,7 +173,7 @@ void yoke_grad_scaler::set_state(const ScalerOptions &state)
     ops::fill_(tracker_, options_.growth_tracker);
 }
 
-// ---- Its end ----------------------------------------------------------------------------------------
+// ---- Smallest scale ---------------------------------------------------------------------------------
 
 void yoke_grad_scaler::look_at(float scale) const
 {
@@ -184,8 +184,8 @@ void yoke_grad_scaler::look_at(float scale) const
         static_cast<double>(kSmallest));
 }
 
-// Looks at the copy requested by an earlier update, once the copy has arrived. A replay of a graph does not run this
-// code.
+// Warns once if the scale has reached the smallest value. On a device, reads a copy of the scale once the copy has
+// arrived, and requests a copy every 16 updates. Does nothing while a graph is captured.
 void yoke_grad_scaler::watch_scale()
 {
     constexpr int64_t kUpdates = 16;  // a scale halves 142 times on its way
@@ -217,7 +217,8 @@ yoke_grad_scaler::Iteration &yoke_grad_scaler::iteration_of(yoke_optimizer &opti
     return iterations_.back();
 }
 
-// Launches once for each device. If any gradient is refused, or memory runs out, no gradient has changed.
+// Divides the gradients by the scale, with a launch for each device. Returns a scalar for each device, not 0 if a
+// gradient there is not finite. If a gradient is refused, or memory runs out, no gradient has changed.
 std::vector<Tensor> yoke_grad_scaler::unscale_gradients(const yoke_optimizer &optimizer) const
 {
     NoGrad no_grad;

@@ -29,7 +29,7 @@ struct ScalerOptions {
     bool enabled = true;
 };
 
-// Raises YOKE_E_VALUE that names the option.
+// Raises YOKE_E_VALUE, naming the option, if an option is out of range.
 void check_options(const ScalerOptions &options);
 
 }  // namespace yoke
@@ -42,13 +42,15 @@ struct yoke_grad_scaler final : public yoke::RefCounted {
     void unscale(yoke_optimizer &optimizer);
     void step(yoke_optimizer &optimizer);
     void update();
-    // Sets the scale instead of working it out.
+    // Ends the iteration as update() does, with a given scale instead of a computed scale. Raises YOKE_E_VALUE unless
+    // `scale` is a floating tensor of a single element without requires_grad.
     void update_to(const yoke_tensor &scale);
 
-    // The options of a scaler that goes on from here. Waits for the device.
+    // Returns the options for a scaler that continues from here: init_scale and growth_tracker are the present
+    // values. Waits for the device.
     yoke::ScalerOptions state() const;
     void set_state(const yoke::ScalerOptions &state);
-    // Scale and tracker stay as they are.
+    // Replaces factors and interval; scale and tracker do not change. Raises YOKE_E_VALUE if a value is out of range.
     void set_rule(double growth_factor, double backoff_factor, int64_t growth_interval);
     bool is_enabled() const { return options_.enabled; }
 

@@ -127,14 +127,15 @@ bool yoke_optimizer::is_step(size_t slot) const
     return std::string_view(state_names()[slot]) == "step";
 }
 
-// Returns memory for a parameter's state, in the layout of the parameter if the parameter is dense.
+// Returns a tensor for a parameter's state, without values. "step" is a float32 scalar. Any other state has the
+// parameter's shape, and its layout if the parameter is dense.
 Tensor yoke_optimizer::layout_of_state(size_t group, const yoke_tensor &param, size_t slot) const
 {
     if (is_step(slot)) return make_tensor(*param.device, YOKE_F32, {}, kind());
     return make_like(param, has_master(group, param) ? YOKE_F32 : param.dtype, kind());
 }
 
-// State before the first step: a master is the parameter, all else is 0.
+// Returns the state before the first step: a master is a copy of the parameter, every other state is 0.
 Tensor yoke_optimizer::make_state(size_t group, const yoke_tensor &param, size_t slot) const
 {
     const Uncaptured at_once;  // in a graph each replay would start anew
@@ -173,8 +174,9 @@ Tensor yoke_optimizer::state(int64_t group, int64_t index, std::string_view name
     return following(index_of(group), i, slot_of(name));
 }
 
-// Returns the state in the parameter's dtype and on the parameter's device, converted if the parameter has moved.
-// Returns null if there is no state, and for a master that the parameter no longer needs.
+// Returns the state on the parameter's device, converted if the parameter has moved. "step" and states beside a
+// master are float32, others have the parameter's dtype. Returns null if there is no state, and for a master that the
+// parameter no longer needs.
 Tensor yoke_optimizer::following(size_t group, size_t index, size_t slot) const
 {
     const Tensor &known = groups_[group].states[slot][index];
@@ -188,7 +190,8 @@ Tensor yoke_optimizer::following(size_t group, size_t index, size_t slot) const
     return convert_to(*known, *param.device, dtype, false);
 }
 
-// Returns a copy of `value`, which must be a valid state of this name.
+// Returns a copy of `value` as a state of the parameter. Raises YOKE_E_TYPE or VALUE if dtype or shape do not fit, or
+// the parameter has no master. A "step" must be a whole number of at least 0.
 Tensor yoke_optimizer::copy_of_state(int64_t group, int64_t index, size_t slot,
                                      const yoke_tensor &value) const
 {
@@ -246,7 +249,8 @@ void yoke_optimizer::set_states(const std::vector<std::vector<std::vector<Tensor
 
 // ---- A step ------------------------------------------------------------------------------------------
 
-// Returns a state of a parameter. If there is none yet, makes a state; the group gets this state after the step.
+// Returns a state of a parameter. Makes the state if there is none yet, and converts it if the parameter has moved;
+// the group gets the new tensor after the launch.
 yoke_tensor *yoke_optimizer::state_of(Batch &batch, size_t slot, size_t index) const
 {
     const Group &group = groups_[batch.group];

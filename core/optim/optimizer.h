@@ -28,14 +28,15 @@ struct yoke_optimizer : public yoke::RefCounted {
     yoke::Turns turns;
 
     virtual const char *kind() const noexcept = 0;  // "SGD"
-    // The names of what state a parameter may have; the last is "master".
+    // Returns the names of the states that a parameter may have; the last name is "master".
     virtual std::span<const char *const> state_names() const noexcept = 0;
 
     size_t group_count() const { return groups_.size(); }
-    // Raises YOKE_E_INDEX for a group or index that is not there.
+    // Returns the parameters of a group. Raises YOKE_E_INDEX for an unknown group.
     const std::vector<yoke::Tensor> &params(int64_t group) const { return at(group).params; }
 
-    // `found_infs`, where there are any, has a scalar for each device; the step is skipped there unless it is 0.
+    // Changes all parameters with a gradient. `found_infs` is empty or has a scalar for each device; if the scalar is
+    // not 0, the step is skipped on that device. If memory for a state is missing, raises and changes nothing.
     void step(std::span<const yoke::Tensor> found_infs = {});
     void zero_grad(bool set_to_none);
 
@@ -45,12 +46,14 @@ struct yoke_optimizer : public yoke::RefCounted {
 
     double lr(int64_t group) const { return common(index_of(group)).lr; }
     void set_lr(int64_t group, double lr);  // -1: every group
-    // The named state tensor of a parameter, where the parameter is; null before there is any.
+    // Returns the named state of a parameter, on the parameter's device; null if there is no such state yet. Raises
+    // YOKE_E_INDEX for an unknown parameter, and YOKE_E_VALUE for an unknown name.
     yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const;
-    // Replaces the state by a copy. Waits for the value of "step", which must be a possible number of steps.
+    // Replaces the state by a copy; null removes the state. Waits for the value of "step", which must be a possible
+    // number of steps.
     void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value);
-    // Replaces the states of all parameters, or changes nothing: by group, parameter and name, in order; null: no
-    // state.
+    // Replaces the states of all parameters by copies. `values` has the states by group, parameter and name, in
+    // order; null removes a state. If a state is not valid, raises and changes no state.
     void set_states(const std::vector<std::vector<std::vector<yoke::Tensor>>> &values);
 
 protected:
@@ -77,14 +80,16 @@ protected:
     {
         return const_cast<yoke_optimizer *>(this)->common(group);
     }
-    // Bit k: a step of this group needs state k. Masters are seen to here.
+    // Returns a set of bits: bit k is set if a step of this group needs state k. The master has no bit: the option
+    // master_weights decides.
     virtual unsigned needed_states(size_t group) const = 0;
     virtual void launch(const Batch &batch) = 0;
 
-    // Adds parameters: leaves of a floating dtype with requires_grad, all on the same device, each in a single group.
+    // Adds a group of parameters. Raises unless all are leaves of a floating dtype with requires_grad, on the same
+    // device, not expanded, and not in a group already. Raises YOKE_E_VALUE for an empty list.
     void add_params(yoke::TensorList params);
     size_t index_of(int64_t group) const;
-    // Raises YOKE_E_VALUE that names the option.
+    // Raises YOKE_E_VALUE, naming the option, unless the value is finite and at least 0.
     static void check_number(double value, const char *kind, const char *name);
     static void check_common(const CommonOptions &options, const char *kind);
     void check_masters_stay(size_t group, bool master_weights) const;

@@ -12,7 +12,8 @@ public:
     const Options &defaults() const { return defaults_; }
     const Options &options(int64_t group) const { return options_[index_of(group)]; }
 
-    // Adds a group. Raises YOKE_E_VALUE, naming the option, as do the other functions with options.
+    // Adds a group of parameters with these options. Raises YOKE_E_VALUE if an option is out of range, and the errors
+    // of add_params.
     void add_group(TensorList params, const Options &options)
     {
         check(options);

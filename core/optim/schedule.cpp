@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kPi = 3.141592653589793;
 
-// From start (part 0) to end (part 1) along half a cosine.
+// Returns a point of half a cosine, from start (part 0) to end (part 1).
 double anneal(double start, double end, double part)
 {
     return end + (start - end) / 2 * (1 + std::cos(kPi * std::clamp(part, 0.0, 1.0)));

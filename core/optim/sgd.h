@@ -18,7 +18,7 @@ struct SgdOptions : ::yoke_optimizer::CommonOptions {
 
 class Sgd final : public OptimizerOf<SgdOptions> {
 public:
-    // Raises YOKE_E_VALUE that names the option.
+    // Sets the options of later groups. Raises YOKE_E_VALUE, naming the option, if an option is out of range.
     explicit Sgd(const SgdOptions &defaults);
 
     const char *kind() const noexcept override { return "SGD"; }
