@@ -27,7 +27,7 @@ public:
     Walk(bool retain_graph, bool to_leaves) : retain_graph_(retain_graph), to_leaves_(to_leaves) {}
 
     void seed(yoke_tensor &root, const yoke_tensor *gradient);
-    // Keeps the gradient that arrives at an input.
+    // Makes the walk keep the gradient that arrives at an input, for captured().
     void capture(yoke_tensor &input);
     void run();
     // Notifies the watchers of the leaves that a walk to all leaves cannot begin.
@@ -55,7 +55,7 @@ private:
     void note_use(Node &leaf);
     void mark_needed();
     bool needed(const Node &node) const { return to_leaves_ || needed_.contains(&node); }
-    // Whether a captured input lies behind the node.
+    // Returns whether a captured input lies behind the node.
     bool leads_on(const Node &node) const;
 
     const std::unique_ptr<WalkState> state_ = tape_ops.begin_walk();
@@ -126,7 +126,8 @@ void Walk::contribute(Node &node, uint32_t index, Tensor gradient)
     sum = sum.present() ? add_gradients(std::move(sum), *gradient, false) : std::move(gradient);
 }
 
-// The nodes behind the roots, each once; an explicit stack, since graphs are deep.
+// Visits the roots and all nodes behind the roots except leaves, each node once. The stack is explicit, since graphs
+// are deep.
 template <class Visit>
 void Walk::each_reached(Visit visit) const
 {
@@ -151,7 +152,8 @@ std::vector<const Node *> Walk::reached() const
     return order;
 }
 
-// How often each leaf is used: the last contribution has come when all have.
+// Counts for each leaf the nodes that use the leaf, so note_use() finds the last use. Notes leaves and uses for the
+// watchers. Raises YOKE_E_STATE if a leaf has moved after a use.
 void Walk::count_uses()
 {
     const auto meet = [&](LeafNode &leaf) {

@@ -19,17 +19,17 @@
 
 namespace yoke {
 
-// Adds the gradients of the roots with respect to every leaf behind them to the gradients held by the leaves. A null
-// gradient stands for 1 and requires a root of one element. Unless `retain_graph` is set, saved tensors are freed as
-// soon as they have been read.
+// Computes the gradients of the roots with respect to every leaf behind the roots. Each gradient is added to the
+// leaf's gradient, or given to the leaf's watcher. A null gradient stands for 1 and requires a root of one element.
+// Unless `retain_graph` is set, saved tensors are freed as soon as they have been read.
 void backward(TensorList roots, TensorList gradients, bool retain_graph);
 
 // Notifies the watchers of leaves behind the roots that a walk was refused, with the reason `why`. A refused backward
 // does the same.
 void refuse_backward(TensorList roots, const char *why);
 
-// The gradients of the roots with respect to `inputs`, returned; no leaf is touched. An input that no root depends on
-// raises YOKE_E_VALUE.
+// Returns the gradients of the roots with respect to `inputs`, and changes no leaf. Raises YOKE_E_STATE for an input
+// that does not require grad, and YOKE_E_VALUE for an input on which no root depends.
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
                               bool retain_graph);
 
@@ -44,7 +44,7 @@ Tensor own_gradient(Tensor gradient);
 class WalkState {
 public:
     virtual ~WalkState() = default;
-    // Around each node, once `watches` is set.
+    // Runs before each node, and end_node() after it, if `watches` is set.
     virtual void begin_node(const Node &) {}
     virtual void end_node(const Node &) {}
     bool watches = false;

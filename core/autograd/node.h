@@ -19,7 +19,7 @@ namespace yoke {
 
 class Node;
 
-// Where the gradient of one input goes: result `index` of `node`. No node: the input wants no gradient.
+// Target of an input's gradient: result `index` of `node`. Without a node, the input needs no gradient.
 struct Edge {
     Ref<Node> node;
     uint32_t index = 0;
@@ -38,10 +38,10 @@ public:
     // lies behind this edge. Returns null for ops.
     virtual const Edge *passes_to() const noexcept { return nullptr; }
 
-    // Gradients of the results in, gradients of the edges out. A null gradient means zero. `out` has edges().size()
-    // empty entries. Raises YOKE_E_STATE if the node was freed or a saved tensor has changed.
+    // Computes the gradients of the edges from the gradients of the node's results. A null gradient means zero. `out`
+    // has edges().size() empty entries. Raises YOKE_E_STATE if the node was freed or a saved tensor has changed.
     virtual void backward(std::span<Tensor> gradients, std::span<Tensor> out) = 0;
-    // Forgets what backward reads.
+    // Releases the data that backward reads.
     virtual void release_saved() noexcept {}
 
 protected:
@@ -73,12 +73,13 @@ public:
     // Takes the whole gradient of a leaf in this walk, as soon as it is complete; called once for each reached leaf.
     // The gradient is null if missing gradients have cut off the leaf; in this case the call comes at the walk's end.
     virtual void arrive(LeafNode &leaf, Tensor gradient) = 0;
-    // All have; the walk returns when this does.
+    // Ends a walk, after arrive() of every reached leaf. The walk returns to its caller afterwards.
     virtual void end() = 0;
     // Replaces end() if an error was raised after begin() returned; the error is still being handled. If end() itself
     // raises, the walk calls neither: another thread's walk may have begun by then.
     virtual void fail() noexcept = 0;
-    // Replaces begin() if a walk to leaves of this watcher was refused; the error is still being handled.
+    // Replaces begin() if a walk to leaves of this watcher was refused, or failed before this watcher's begin(). The
+    // error is still being handled.
     virtual void refuse() noexcept {}
 };
 
@@ -91,13 +92,14 @@ public:
 
     Tensor grad() const;
     void set_grad(Tensor grad);
-    // Adds to the gradient of the leaf; a null gradient adds nothing.
+    // Adds a gradient to the gradient of the leaf; the first gradient becomes the leaf's own. A null gradient adds
+    // nothing.
     void add(Tensor gradient);
     // Notes that the tensor has another dtype or device from here on: gradients of earlier recordings no longer fit.
     void note_moved() noexcept { moved_.store(next_sequence_number(), std::memory_order_relaxed); }
     // Raises YOKE_E_STATE if the op used the tensor before note_moved().
     void check_use(const Node &by) const;
-    // Returns null if the leaf keeps its own gradient.
+    // Returns the receiver of the leaf's gradients; null if the leaf keeps its own gradient.
     std::shared_ptr<LeafWatcher> watcher() const;
     void set_watcher(std::shared_ptr<LeafWatcher> watcher);
 
@@ -121,7 +123,7 @@ struct Result {
 };
 Result result_of(const yoke_tensor &x) noexcept;
 
-// Makes `node` the maker of x.
+// Notes that x is result `output_index` of `node`.
 void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept;
 
 // ---- Grad mode of the calling thread -----------------------------------------------------------------
@@ -160,7 +162,8 @@ private:
 
 void set_requires_grad(yoke_tensor &x, bool required);
 bool is_leaf(const yoke_tensor &x) noexcept;
-// Returns null if the tensor has no gradient yet. Raises YOKE_E_STATE for a tensor that is not a leaf.
+// Returns the gradient of a leaf; null if there is no gradient yet. Raises YOKE_E_STATE for a tensor that is not a
+// leaf.
 Tensor grad_of(const yoke_tensor &x, const char *call);
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call);
 // Gives the leaf x the memory, dtype, device and strides of `data`, which has the same shape. If `grad` is present,

@@ -46,7 +46,8 @@ void Watching::begin()
     for (LeafWatcher *each : in_order) each->open(in_order);
 }
 
-// Calls arrive() in the order in which the walk reached the leaves, so ranks with equal walks use an equal order.
+// Gives null for the leaves without a gradient, then ends the watchers. Calls arrive() in the order in which the walk
+// reached the leaves, so ranks with equal walks use an equal order.
 void Watching::finish()
 {
     for (const One &each : all_)

@@ -12,10 +12,12 @@ namespace yoke {
 
 class Watching {
 public:
-    // Notes a leaf that the walk leads to, and a use of the leaf.
+    // Notes a leaf that the walk leads to, if the leaf has a watcher.
     void meet(LeafNode &leaf);
+    // Notes that the op `by` uses the leaf, so begin() knows the oldest op.
     void note_use(Node &leaf, const Node &by);
-    // Returns the watcher that takes the gradient of the leaf, once; null if the leaf keeps its own gradient.
+    // Returns the watcher that takes the gradient of the leaf. Returns null if the leaf keeps its own gradient, and
+    // in every later call for the same leaf.
     LeafWatcher *take(Node &leaf);
 
     void begin();
