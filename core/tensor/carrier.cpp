@@ -11,7 +11,7 @@ namespace yoke {
 
 namespace {
 
-// Made at first use and never given back.
+// Copy streams by device, made at first use and never released.
 struct Carriers {
     std::mutex mutex;
     std::unordered_map<const Device *, Ref<Stream>> streams;

@@ -45,7 +45,8 @@ void note_written(const yoke_tensor &x)
 
 constexpr const char *kTransfer = "copy_";
 
-// Through pinned memory, where the caller's own may change as soon as this returns.
+// Begins to copy host memory to a device. Memory that is not pinned is first copied to pinned memory, so the caller
+// may change it afterwards.
 void upload(yoke_tensor &to, const yoke_tensor &from)
 {
     PinnedBlock *block = pinned_block_of(from);
@@ -65,7 +66,8 @@ void download(yoke_tensor &to, const yoke_tensor &from, PinnedBlock &block)
     use_pinned(block, *from.device);
 }
 
-// On the stream of the device that is written, after the other's work so far; the other's goes on after the copy.
+// Copies between devices of a backend, on the stream of the written device. The copy waits for the other device's
+// work so far, and the other device's later work waits for the copy.
 void copy_peer(yoke_tensor &to, const yoke_tensor &from)
 {
     Device &target = *to.device, &source = *from.device;

@@ -74,7 +74,7 @@ DLDataType dl_dtype(yoke_dtype dtype)
          name(dtype));
 }
 
-// Shape and strides are the tensor's own: they never change, and the export holds the tensor.
+// Describes x for DLPack. Shape and strides are the arrays of x: the arrays never change, and the export holds x.
 DLTensor dl_tensor(const yoke_tensor &x)
 {
     DLTensor t{};
@@ -155,6 +155,7 @@ IntList checked_shape(const DLTensor &t)
 }
 
 // Returns the address of the first element; nullptr for data without elements, since such an address means nothing.
+// Raises YOKE_E_VALUE if `byte_offset` leads beyond memory.
 void *first_element(const DLTensor &t, int64_t numel)
 {
     if (numel == 0) return nullptr;
@@ -172,7 +173,8 @@ void run_deleter(void *user)
     if (managed->deleter) managed->deleter(managed);
 }
 
-// Returns a tensor exported here as a view of the same storage, so that its casts and saved tensors notice writes.
+// Returns a view of the same storage if the struct was exported here and has not changed, and ends the export; else
+// returns null. So the tensor's casts and saved tensors notice writes.
 template <class Managed>
 Tensor our_own(Managed *managed)
 {
@@ -202,7 +204,8 @@ Tensor import_as(Managed *managed)
                        managed, kFromCall);
 }
 
-// Only the fields before `flags` keep their place across major versions.
+// Raises YOKE_E_UNSUPPORTED for another major version or read-only memory. Reads the version first: only the fields
+// before `flags` keep their place across major versions.
 void check_header(const DLManagedTensorVersioned &managed)
 {
     if (managed.version.major != kMajorVersion)

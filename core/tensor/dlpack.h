@@ -105,12 +105,13 @@ namespace yoke {
 // YOKE_E_UNSUPPORTED.
 void *to_dlpack(const yoke_tensor &x, bool versioned);
 
-// Ends an export without a consumer.
+// Ends an export without a consumer, by calling its deleter.
 void drop_dlpack(void *managed, bool versioned) noexcept;
 
 // Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the producer's memory.
 // On success Yoke owns the struct, and the deleter runs once, on the thread that drops the last tensor over this
-// memory. If the call raises, the caller still owns the struct, and the deleter was not called.
+// memory. A struct that Yoke exported gives a view of the same storage, and ends at once. If the call raises, the
+// caller still owns the struct, and the deleter was not called.
 //
 // Raises YOKE_E_TYPE for a dtype unknown to Yoke. Raises YOKE_E_UNSUPPORTED for another major version, a foreign kind
 // of device, or read-only memory (Yoke's tensors are always writable, so the producer has to copy). Raises

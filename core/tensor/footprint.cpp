@@ -16,7 +16,8 @@ Footprint::Footprint(const yoke_tensor &x) noexcept : range_(byte_range(x))
     join_dense();
 }
 
-// Adds the axes of more than one place. `begin` is the lowest byte, so no stride is negative.
+// Adds the axes with more than one place, longest stride first, and an axis for the bytes of an element. `begin` is
+// the lowest byte, so no stride is negative.
 void Footprint::add_axes(const yoke_tensor &x) noexcept
 {
     const auto item = static_cast<int64_t>(item_size(x.dtype));
@@ -54,8 +55,9 @@ public:
     int64_t stride() const { return has_next() ? now_.stride : 0; }
     int64_t length() const { return length_; }  // in bytes, of what is still ahead
 
-    // Enters the axis with this stride, the longest of both footprints; returns the number of places of this axis.
-    // Cuts a longer axis of a shorter stride in two, if the axis fills whole strides.
+    // Enters the axis with this stride, the longest of both footprints. Returns the number of places of this axis, or
+    // 1 if this footprint has no such axis. Cuts a longer axis of a shorter stride in two, if the axis fills whole
+    // strides.
     int64_t enter(int64_t stride)
     {
         int64_t size = 1;
@@ -88,8 +90,8 @@ struct Place {
     int64_t index, rest;
 };
 
-// Finds by how many strides the second lies behind the first, and the rest within a stride, so that both fit into a
-// stride. Then two bytes can be the same only if index and rest agree. Returns false if they do not fit.
+// Computes by how many strides the second footprint lies behind the first, and the rest within a stride. Returns
+// false unless both fit into a stride. If they fit, two bytes can be the same only if index and rest agree.
 bool find_place(int64_t distance, int64_t stride, int64_t first, int64_t second, Place *place)
 {
     int64_t index = distance / stride, rest = distance % stride;

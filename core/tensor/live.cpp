@@ -10,8 +10,8 @@ namespace yoke {
 
 namespace {
 
-// A set of addresses in one table without links: a tensor comes and goes with every op, and a node of its own for each
-// would cost an allocation. Empty places are null; a removal moves what follows back.
+// Set of addresses in a single table without links. A tensor comes and goes with every op, so a node for each would
+// cost an allocation. Empty places are null; a removal moves later entries back.
 class AddressSet {
 public:
     void insert(const yoke_tensor *tensor)
@@ -71,7 +71,7 @@ private:
     size_t count_ = 0;
 };
 
-// Threads meet seldom where each has its own addresses.
+// Number of parts of the list: threads with different addresses seldom wait for each other.
 constexpr size_t kParts = 16;
 struct Part {
     Mutex mutex{LockRank::kOther};

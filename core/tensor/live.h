@@ -5,11 +5,12 @@
 
 namespace yoke::detail {
 
-// From here on, until forget_live(), the tensor is in the list. Its shape, dtype and device are set.
+// Adds a tensor, with shape, dtype and device set, to the list; forget_live() removes the tensor.
 void note_live(const yoke_tensor *tensor);
 void forget_live(const yoke_tensor *tensor) noexcept;
 
-// Implements an entry of core/base/lent.h.
+// Returns the number of tensors on a device, and adds descriptions of at most `most` tensors to `names`. Serves an
+// entry of core/base/lent.h.
 int64_t live_tensors(Device &device, size_t most, std::vector<std::string> &names);
 
 }  // namespace yoke::detail

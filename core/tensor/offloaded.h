@@ -15,8 +15,8 @@ struct PinnedBlock;
 class Offloaded final : public RefCounted {
 public:
     // Begins to copy the storage's contents behind the work given so far to the current stream; the caller may
-    // release the storage. Returns null if nothing is moved: on the host device, in a capture, or without pinned
-    // memory. Raises OOM.
+    // release the storage. Returns null if nothing is moved: for an empty storage, in a capture, or on a device
+    // without pinned memory or streams. Raises YOKE_E_OOM.
     static Ref<Offloaded> make(Storage &storage);
 
     // Data on the way back, in memory of the current stream. This stream must wait for `done` before reading.

@@ -47,7 +47,7 @@ void forget_in_child()
     new (&wanted.by_storage) decltype(wanted.by_storage);
 }
 
-// The memory of the last snapshot, whose pages are there already.
+// Memory of the last snapshot, whose pages are already present.
 struct Spare {
     Mutex mutex{LockRank::kOther};
     void *data = nullptr;
@@ -90,7 +90,7 @@ public:
     char *data() const { return static_cast<char *>(data_); }
 
 private:
-    // Returns false if the system has no memory, or would end the process at first touch.
+    // Maps memory for the copies. Returns false if the system has no memory, or would end the process at first touch.
     bool map()
     {
         data_ = nullptr;
@@ -116,7 +116,7 @@ void detail::empty_snapshot_cache() noexcept
     if (data) munmap(data, capacity);
 }
 
-// ---- Taking one ------------------------------------------------------------------------------------------------
+// ---- Taking a snapshot -----------------------------------------------------------------------------------------
 
 // Piece of a host tensor's memory, copied by the first thread to claim the piece.
 struct Snapshot::Piece {

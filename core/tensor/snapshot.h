@@ -19,22 +19,24 @@ class CopyRoom;  // snapshot.cpp
 class Snapshot final : public RefCounted {
 public:
     // Takes a snapshot of row-major tensors, which may share memory, behind the work given so far to the current
-    // streams. A tensor without another owner is not copied. Raises YOKE_E_OOM without memory for the copies, and
-    // YOKE_E_STATE while the thread captures a graph.
+    // streams. A host tensor without another owner is not copied. Raises YOKE_E_OOM without memory for the copies,
+    // and YOKE_E_STATE while the thread captures a graph.
     static Ref<Snapshot> take(std::vector<Tensor> tensors, const char *call);
 
     // Makes the copies not yet made by other threads, and waits for the rest; called once. Afterwards, writers need
     // not care for the snapshot. Raises a device's failure.
     void copy();
-    // Returns data of the tensors in their order, once all are copied.
+    // Returns the number of tensors. After copy(), data() and bytes() return the copy of each tensor, in the order of
+    // take().
     size_t size() const;
     const void *data(size_t tensor) const;
     uint64_t bytes(size_t tensor) const;
 
-    // In place of copy, where nothing will be copied.
+    // Ends the wish for copies, in place of copy(). Writers then no longer wait for the snapshot.
     void forget() noexcept;
 
-    // Before the storage is changed.
+    // Makes the wanted copies of a storage's memory before the storage is changed. On a device, the current stream
+    // waits for the copies.
     void see_to(Storage &storage);
 
 private:
@@ -61,7 +63,7 @@ private:
 namespace detail {
 extern std::atomic<int> wanted_snapshots;  // snapshots with missing copies
 __attribute__((cold, noinline)) void see_to_snapshots(Storage &storage);
-// Serves core/base/lent.h.
+// Releases the host memory kept for the next snapshot. Serves an entry of core/base/lent.h.
 void empty_snapshot_cache() noexcept;
 }  // namespace detail
 

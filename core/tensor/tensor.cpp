@@ -17,7 +17,8 @@ namespace {
 
 Tally live_tensors;
 
-// Fills all fields that follow from shape and strides.
+// Makes a tensor without memory, and fills all fields that follow from shape and strides (null: row-major). Raises if
+// the device has been disabled.
 Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                    int64_t numel)
 {
@@ -46,7 +47,7 @@ void attach(yoke_tensor &t, Ref<Storage> storage)
     t.storage = std::move(storage);
 }
 
-// The lowest and highest element offset that a view reaches; numel is not 0.
+// Computes the lowest and highest element offset that a view reaches; numel is not 0.
 void reach(IntList shape, const int64_t *strides, int64_t *lowest, int64_t *highest)
 {
     *lowest = *highest = 0;
@@ -54,7 +55,8 @@ void reach(IntList shape, const int64_t *strides, int64_t *lowest, int64_t *high
         (strides[i] < 0 ? *lowest : *highest) += strides[i] * (shape[i] - 1);
 }
 
-// Computes reach() for foreign strides: raises unless every element lies at an address possible in memory.
+// Computes reach() for foreign strides. Raises YOKE_E_VALUE unless every element lies at an address possible in
+// memory.
 void checked_reach(const void *data, IntList shape, const int64_t *strides, int64_t size,
                    int64_t *lowest, int64_t *highest, const char *call)
 {

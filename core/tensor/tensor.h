@@ -53,7 +53,7 @@ public:
         else
             writer_.store(reinterpret_cast<uintptr_t>(writer), std::memory_order_relaxed);
     }
-    // Notes a change in place.
+    // Notes a change in place by `writer`, and increments the version.
     void note_written(const char *writer) noexcept
     {
         note_writer(writer);
@@ -73,7 +73,7 @@ public:
                       std::memory_order_relaxed);
     }
 
-    // Its address goes to the host program.
+    // Notes that the host program has the address, and may write unnoticed.
     void note_exposed() noexcept
     {
         if (Origin *known = origin()) known->exposed.store(true, std::memory_order_relaxed);
@@ -87,7 +87,7 @@ public:
         if (by != lane_ && !(uses_.load(std::memory_order_relaxed) & bit)) [[unlikely]]
             uses_.fetch_or(bit, std::memory_order_relaxed);
     }
-    // Work up to the fence reads or writes it.
+    // Notes that work up to the fence reads or writes the memory: before the memory serves again, this work must end.
     void note_use(Ref<Fence> fence);
     // Returns the user pointer for `drop`, or nullptr if the memory was not borrowed with `drop`.
     void *lent_with(yoke_drop_fn drop) const noexcept
@@ -96,22 +96,24 @@ public:
     }
 
     static Ref<Storage> allocate(Device &device, uint64_t bytes);
-    // Memory of the host program; drop(user) runs once when the last tensor is gone.
+    // Makes a storage over memory of the host program. drop(user) runs once, after the last tensor is gone and the
+    // work on the memory has ended.
     static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
                                void *user);
 
-    // Returns the bytes taken of the device's memory.
+    // Returns the bytes taken of the device's memory: the capacity of the block, or `bytes` for memory that is
+    // borrowed or belongs to a graph.
     uint64_t capacity() const noexcept
     {
         return is_borrowed_ || !block_ || is_graph_owned() ? bytes : block_->capacity;
     }
-    // Made while a graph was captured: its memory belongs to the graph.
+    // Returns whether the memory belongs to a graph: the storage was made while the graph was captured.
     bool is_graph_owned() const noexcept
     {
         return !is_borrowed_ && block_ && block_->arena && block_->arena->pool.present();
     }
 
-    // Returns the block of memory of our own; null where bytes is 0.
+    // Returns the block of Yoke's own memory; null for borrowed memory, and if bytes is 0.
     Block *block() const noexcept { return is_borrowed_ ? nullptr : block_; }
 
 private:
@@ -194,7 +196,8 @@ namespace yoke {
 using Tensor = Ref<yoke_tensor>;
 using TensorList = std::span<yoke_tensor *const>;
 
-// A new tensor with memory of its own, row-major, or with the given (dense) strides. Values are not set.
+// Makes a row-major tensor with memory of its own. make_strided() uses the given dense strides instead; null:
+// row-major. Values are not set. Raises YOKE_E_VALUE for an impossible shape, and YOKE_E_OOM.
 Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *call);
 Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                     const char *call);
@@ -203,37 +206,41 @@ Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64
 // anyway, or does not lie dense in memory from its first element on.
 bool dense_strides(const yoke_tensor &x, int64_t *strides);
 
-// A new tensor of x's shape, in the order of its axes where x is dense. Values are not set.
+// Makes a tensor of x's shape, in the order of x's axes if x is dense. Values are not set.
 Tensor make_like(const yoke_tensor &x, yoke_dtype dtype, const char *call);
 
-// Shape, strides and dtype without memory, and the memory for them.
+// Makes a tensor without memory, only with shape, strides (null: row-major) and dtype. allocate_memory() adds the
+// memory.
 Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                    const char *call);
-// Makes such a layout of x's shape, in the order of x's axes if x is dense.
+// Makes a tensor without memory, of x's shape, in the order of x's axes if x is dense.
 Tensor make_layout_like(const yoke_tensor &x, yoke_dtype dtype, const char *call);
 void allocate_memory(yoke_tensor &x);
 
-// Another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No autograd.
+// Makes another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No
+// autograd.
 Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);
 
-// Returns a view of the whole storage behind x, of any dtype, whose first element is at `offset` bytes. Raises unless
-// the view lies within the storage. No autograd.
+// Returns a view of the whole storage behind x, of any dtype, whose first element is at `offset` bytes. Raises
+// YOKE_E_VALUE unless the view lies within the storage and is aligned for the dtype. No autograd.
 Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const int64_t *strides,
                     int64_t offset, const char *call);
 
-// Returns the same view without autograd.
+// Returns another view of x with the same shape and strides, without autograd.
 Tensor alias(const yoke_tensor &x);
 
 // Makes x, which has data's shape, a further view of data's memory, with data's dtype, device and strides. Other
 // views of x's former memory keep the former memory.
 void take_data(yoke_tensor &x, const yoke_tensor &data);
 
-// A tensor over memory of the host program. Strides in elements, may be negative; nullptr: row-major.
+// Makes a tensor over memory of the host program. Strides count elements and may be negative; nullptr: row-major.
+// drop(user) runs once, when the last tensor is gone; if the call raises, drop does not run. Raises YOKE_E_VALUE for
+// null or unaligned data, or strides beyond memory.
 Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype,
                    Device &device, yoke_drop_fn drop, void *user, const char *call);
 
-// Row-major host copies on the current stream, finished when they return. Raises YOKE_E_VALUE naming both sizes unless
-// `bytes` is the tensor's.
+// Copies a row-major tensor to host memory on the current stream, and waits for the end. copy_from_host() copies the
+// other way. Raises YOKE_E_VALUE, naming both sizes, unless `bytes` is the tensor's size.
 void copy_to_host(const yoke_tensor &contiguous_tensor, void *to, uint64_t bytes, const char *call);
 void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t bytes,
                     const char *call);
@@ -244,13 +251,13 @@ void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t b
 // pinned memory. Host memory to be written must be pinned, else the call waits.
 void transfer(yoke_tensor &to, const yoke_tensor &from, bool non_blocking);
 
-// A row-major tensor of the host in memory that is pinned for `device`. Values are not set.
+// Makes a row-major tensor of the host in memory that is pinned for `device`. Values are not set.
 Tensor make_pinned(Device &device, yoke_dtype dtype, IntList shape, const char *call);
-// The pinned block in which x lies, or nullptr.
+// Returns the pinned block in which x lies, or nullptr.
 struct PinnedBlock;
 PinnedBlock *pinned_block_of(const yoke_tensor &x) noexcept;
 
-// The bytes that a view touches: [begin, begin + bytes). 0 bytes for an empty tensor.
+// Bytes that a view touches: [begin, begin + bytes). 0 bytes for an empty tensor.
 struct ByteRange {
     const char *begin;
     uint64_t bytes;
@@ -272,15 +279,15 @@ inline int expanded_axis(const yoke_tensor &x) noexcept
     return -1;
 }
 
-// Computes strides for a view of x with `shape`, if x's strides allow the view without a copy.
+// Computes strides for a view of x with `shape`. Returns false if x's strides do not allow the view without a copy.
 bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept;
 
-// Returns the number of living tensors of the process, and of tensors whose memory the tape keeps: for leak checks.
+// Returns the number of living tensors of the process, plus tensors whose memory the tape keeps: for leak checks.
 int64_t live_tensor_count() noexcept;
-// The tape keeps so many more; a negative number: so many fewer.
+// Adds `change` to the number of tensors whose memory the tape keeps; a negative number subtracts.
 void count_kept_tensors(int64_t change) noexcept;
 
-// "[2, 3] float32 on cpu", for messages.
+// Returns shape, dtype and device for messages: "[2, 3] float32 on cpu".
 std::string describe(const yoke_tensor &x);
 
 }  // namespace yoke
