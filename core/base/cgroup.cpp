@@ -22,7 +22,7 @@ T leading_number(std::string_view text, T missing)
     return problem == std::errc() ? value : missing;
 }
 
-// "200000 100000" or "max 100000".
+// Returns the processors of a cpu.max: 2 for "200000 100000", 0 (no limit) for "max 100000" or an unreadable file.
 double quota_v2(const std::string &folder)
 {
     const std::string text = file_text(folder + "/cpu.max");
@@ -40,7 +40,7 @@ double quota_v1(const std::string &folder)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The sum of the entries "KEY number" of a memory.stat.
+// Returns the sum of the entries "KEY number" of a memory.stat with these keys.
 uint64_t sum_of(const std::string &stat, std::initializer_list<std::string_view> keys)
 {
     std::istringstream lines(stat);
@@ -71,7 +71,8 @@ Groups Groups::of_process()
     return {file_text("/proc/self/cgroup"), "/sys/fs/cgroup"};
 }
 
-// Lines are "7:cpu,cpuacct:/docker/4f5e" and, of version 2, "0::/user.slice".
+// Reads lines such as "7:cpu,cpuacct:/docker/4f5e" and, of version 2, "0::/user.slice". Visits the folders of each
+// path, the longest first.
 void Groups::each(const char *controller,
                   const std::function<void(const std::string &folder, bool version2)> &visit) const
 {

@@ -17,7 +17,7 @@ struct Groups {
     // Returns the groups of this process.
     static Groups of_process();
 
-    // Processors that may be used, 0 if there is no limit.
+    // Returns the number of processors that may be used; 0 if there is no limit.
     double processors() const;
 
     // Group with the least memory left. `used` leaves out memory that the kernel can reclaim, such as cached files.
@@ -29,7 +29,7 @@ struct Groups {
     Memory memory() const;
 
 private:
-    // Every group that counts for a controller, from the process's own to the root.
+    // Visits every group that counts for a controller, from the process's own group to the root.
     void each(const char *controller,
               const std::function<void(const std::string &folder, bool version2)> &visit) const;
 };

@@ -208,7 +208,8 @@ Found find_variable(size_t i)
             other->allowed ? other->allowed : kKeys[i].check(other->value)};
 }
 
-// Without `strict` an unreadable value counts as absent and stays unused.
+// Returns a key's value, and fixes the value if `use`. Raises YOKE_E_VALUE for an unreadable value; without `strict`
+// such a value counts as absent and stays unused.
 const char *read_setting(size_t i, bool use, bool strict = true)
 {
     Settings &all = known_settings;

@@ -25,17 +25,18 @@ const char *config(std::string_view key);
 // Returns the value, or the key's default in the table if there is no value. Raises the same errors as config.
 const char *config_or_default(std::string_view key);
 
-// Returns the same value without fixing it: the program may still set the key afterwards.
+// Returns the value as config() does, but does not fix the value: the program may still set the key afterwards.
 const char *peek_config(std::string_view key);
 
 // Returns the origin of the value: the name of a variable (the key's own, or a variable of core/base/foreign.h), "the
 // program", or "" if the value is not set.
 std::string config_origin(std::string_view key);
 
-// Raises YOKE_E_STATE if the key was used already, YOKE_E_VALUE as above.
+// Sets a key for the program; an empty value counts as unset, whatever the environment has. Raises YOKE_E_STATE if
+// the key was used already, and YOKE_E_VALUE for an unknown key or an unreadable value.
 void set_config(std::string_view key, std::string_view value);
 
-// Raises for the first variable with an unreadable value; does not count as a use.
+// Raises YOKE_E_VALUE for the first key with an unreadable value; does not count as a use.
 void check_config();
 
 // Error that check_config would raise for a variable. config_problems returns all, in the order of the settings.
@@ -44,17 +45,18 @@ struct ConfigProblem {
 };
 std::vector<ConfigProblem> config_problems();
 
-// Returns variables of the environment that are probably misspelt settings: "YOKE_DEVCE", "YOKE_DEVICE".
+// Returns variables of the environment that are probably misspelt settings, each with the setting that was meant:
+// "YOKE_DEVCE", "YOKE_DEVICE".
 std::vector<std::pair<std::string, std::string>> misspelt_variables();
 
-// Warns of these, once in a process.
+// Warns of misspelt_variables(), once in a process.
 void warn_of_misspelt_variables();
 
 // Warns of variables of the environment changed after first use, once for each variable.
 void warn_of_late_changes();
 
-// Returns the same to callers that report nothing: the default also for an unreadable value, nullptr for an unknown
-// key. Raises std::bad_alloc alone.
+// Returns the value or default as config_or_default() does, for callers that report no errors. An unreadable value
+// counts as unset, and an unknown key gives nullptr. Raises only std::bad_alloc.
 const char *try_config(std::string_view key);
 
 // Switch of the process: the program's setting, else whether the key's value or default is "1", read at first use.
@@ -67,13 +69,14 @@ public:
     {
     }
 
-    // Costs a single comparison if the switch is off. Raises the errors of `ask`.
+    // Returns whether the switch is on, and reads its value at first use. Costs a single comparison if the switch is
+    // off. Raises the errors of `ask`.
     bool is_on()
     {
         const int known = state_.load(std::memory_order_relaxed);
         return known != kOff && (known == kOn || read());
     }
-    // Whether it was set or read, and is so.
+    // Returns whether the switch was set or read, and its value is `on`.
     bool is_known_as(bool on) const noexcept
     {
         return state_.load(std::memory_order_relaxed) == (on ? kOn : kOff);
@@ -94,7 +97,7 @@ class Number {
 public:
     constexpr explicit Number(const char *key) : key_(key) {}
 
-    // Raises what config() raises.
+    // Returns the number, and reads its value at first use. Raises the errors of config().
     int64_t get()
     {
         const int64_t known = value_.load(std::memory_order_relaxed);
@@ -114,15 +117,16 @@ private:
 // groups.
 int32_t usable_processors();
 
-// Threads for CPU work: set_num_threads, else YOKE_NUM_THREADS, OMP_NUM_THREADS, the
-// cgroup quota, the cores it may run on.
+// Returns the number of threads for CPU work: the calling thread's own number, else that of set_num_threads,
+// YOKE_NUM_THREADS or OMP_NUM_THREADS, else usable_processors().
 int32_t num_threads();
 
-// For the whole process; 0: back to the default. Raises YOKE_E_VALUE below 0 and above 1024.
+// Sets the number of threads for the whole process; 0 restores the default. Raises YOKE_E_VALUE below 0 and above
+// 1024.
 void set_num_threads(int32_t threads);
 
 namespace detail {
-// The first number of OMP_NUM_THREADS ("4,2"), 0 if there is none.
+// Returns the first number of OMP_NUM_THREADS ("4,2"), at most 1024; 0 if there is no such number.
 int32_t leading_count(const char *text) noexcept;
 }  // namespace detail
 

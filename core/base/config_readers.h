@@ -8,7 +8,7 @@
 
 namespace yoke {
 
-// Raises YOKE_E_VALUE, naming key and value, for an unreadable text; changes no state.
+// Function that raises YOKE_E_VALUE, naming key and value, for an unreadable text; changes no state.
 using ConfigReader = void (*)(std::string_view value);
 
 // Sets the reader of an existing key. Called from a single thread at a time, before the first check.

@@ -12,10 +12,10 @@ class Deadline {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // From now on; below 0 counts as 0.
+    // Makes a deadline `seconds` from now; below 0 counts as 0.
     static Deadline after(double seconds) { return Deadline(std::clamp(seconds, 0., kLongest)); }
     static Deadline never() { return Deadline(kLongest); }
-    // The earlier one of this and `seconds` from now on.
+    // Returns the earlier of this deadline and `seconds` from now.
     Deadline within(double seconds) const
     {
         const Deadline other = after(seconds);
@@ -28,13 +28,14 @@ public:
     {
         return std::max(0., std::chrono::duration<double>(at_ - Clock::now()).count());
     }
-    // For poll(): rounded up, so that a caller does not poll in a busy loop just before the end.
+    // Returns the remaining time for poll(), rounded up, so that a caller does not poll in a busy loop just before
+    // the end.
     int remaining_ms() const noexcept
     {
         constexpr double kMost = 1e6;
         return static_cast<int>(std::min(remaining_s() * 1000 + 1, kMost));
     }
-    // When the call came in, of the clock.
+    // Returns the clock's time at which the deadline was made.
     double made_s() const noexcept
     {
         return std::chrono::duration<double>(at_.time_since_epoch()).count() - given_s_;

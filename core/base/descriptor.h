@@ -10,8 +10,8 @@
 
 namespace yoke {
 
-// Returns `file`, under another number if the number is a standard stream's. Returns -1 and sets errno if the system
-// has no free number, or `file` is not open. The classes below and Socket do this themselves.
+// Returns `file`; if its number is a standard stream's, moves the file to another number. Returns -1 and sets errno
+// if the system has no free number, or `file` is not open. The classes below and Socket do this themselves.
 inline int above_standard(int file) noexcept
 {
     if (file < 0 || file > STDERR_FILENO) return file;
@@ -22,8 +22,8 @@ inline int above_standard(int file) noexcept
     return moved;
 }
 
-// `close_file` is the system's close(), or its replacement in tests. `is_hosts`: the host program prints through the
-// same table of descriptors.
+// Owner of a file descriptor. `close_file` is the system's close(), or its replacement in tests. `is_hosts`: the host
+// program prints through the same table of descriptors.
 template <int (*close_file)(int), bool is_hosts = true>
 class OwnedDescriptor {
 public:
@@ -44,7 +44,7 @@ public:
     int get() const noexcept { return file_; }
     bool is_open() const noexcept { return file_ >= 0; }
     int release() noexcept { return std::exchange(file_, -1); }
-    // 0 or an errno; it is closed in any case.
+    // Closes the file. Returns 0 or an errno; the file is closed in any case.
     int close() noexcept
     {
         if (file_ < 0) return 0;

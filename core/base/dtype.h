@@ -45,7 +45,7 @@ inline size_t item_size(yoke_dtype dtype)
 {
     return info(dtype).size;
 }
-// Returns whether sums in the dtype are kept in float32.
+// Returns whether the dtype is float16 or bfloat16, whose sums are kept in float32.
 inline bool is_half(yoke_dtype dtype)
 {
     return dtype == YOKE_F16 || dtype == YOKE_BF16;
@@ -56,20 +56,21 @@ inline bool is_floating(yoke_dtype dtype)
     return info(dtype).kind == DtypeClass::kFloat;
 }
 
-// Returns YOKE_NONE for an unknown name; takes "float32" and "f32".
+// Returns the dtype of a name such as "float32" or "f32"; YOKE_NONE for an unknown name.
 yoke_dtype dtype_from_name(std::string_view text);
 
 // Raises YOKE_E_TYPE, naming call and argument, unless `dtype` is valid.
 void check_dtype(yoke_dtype dtype, const char *call);
 
-// The dtype of the result of two tensors. Integers with floats give that float, f16 with bf16 gives f32, u8 with i8
-// gives i32, bool gives way to all.
+// Returns the dtype of the result of two tensors. Integers with floats give that float, f16 with bf16 gives f32, u8
+// with i8 gives i32, bool gives way to all.
 inline yoke_dtype promote(yoke_dtype a, yoke_dtype b)
 {
     return detail::kPromotion[a][b];
 }
 
-// Does likewise for a tensor and a script scalar of kind BOOL, INT or FLOAT: the scalar is weak.
+// Returns the dtype of the result of a tensor and a script scalar of kind BOOL, INT or FLOAT. The scalar is weak: it
+// changes only a dtype of a lower class.
 yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind);
 
 }  // namespace yoke

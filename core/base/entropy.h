@@ -5,7 +5,7 @@
 
 namespace yoke {
 
-// Raises YOKE_E_IO where the system has none.
+// Returns a random number from the system. Raises YOKE_E_IO if the system has none.
 uint64_t unguessable_number();
 
 }  // namespace yoke

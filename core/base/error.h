@@ -16,7 +16,7 @@
 
 namespace yoke {
 
-// Returns a number for a failure; the first one is 1.
+// Returns a number for a failure, unique in the process; the first number is 1.
 uint64_t new_failure_number() noexcept;
 
 class Error : public std::exception {
@@ -37,7 +37,7 @@ public:
     {
         return std::string_view(message_).substr(0, call_size_);
     }
-    // Returns the message without that name.
+    // Returns the message without the name of the call.
     std::string_view text() const noexcept
     {
         constexpr size_t kBetween = 2;  // ": "
@@ -84,26 +84,28 @@ inline constexpr const char *kNoMemoryText =
                                                                                 const char *format,
                                                                                 ...);
 
-// printf into a std::string, for parts of messages.
+// Formats into a std::string as printf does, for parts of messages.
 __attribute__((format(printf, 1, 2), cold)) std::string format(const char *format, ...);
 
-// The name of a status, "YOKE_E_VALUE"; "YOKE_E_?" for an unknown number.
+// Returns the name of a status, "YOKE_E_VALUE"; "YOKE_E_?" for an unknown number.
 const char *status_name(yoke_status status) noexcept;
 
-// Stores and returns the calling thread's last error. Storing never fails; long messages are cut. Storing allocates
-// only if the thread has no state yet; if this allocation fails, the last error is out of memory.
+// Stores the calling thread's last error, returned by last_error(). Storing never fails; long messages are cut.
+// Storing allocates only if the thread has no state yet; if this allocation fails, the last error is out of memory.
 void store_last_error(yoke_status status, const char *call, const char *message,
                       int64_t native_code, const char *device = "") noexcept;
 const yoke_error *last_error() noexcept;
 
-// Raises the error stored by a backend entry through host->set_error before it failed.
+// Raises the error stored by a backend entry through host->set_error before it failed. If no message was stored for
+// `status`, the message names the status.
 [[noreturn]] void rethrow_backend_error(yoke_status status, const char *what,
                                         const char *device = "");
 
-// Returns the message of the same failure, for callers that do not raise, and clears the stored message.
+// Returns the message that rethrow_backend_error() would raise, for callers that do not raise, and clears the stored
+// message.
 std::string take_backend_error(yoke_status status, const char *what);
 
-// Implements host->set_error: keeps the message until rethrow_backend_error takes it.
+// Implements host->set_error: keeps the message until rethrow_backend_error takes it. Returns `status`.
 yoke_status set_backend_error(yoke_status status, int64_t native_code,
                               const char *message) noexcept;
 

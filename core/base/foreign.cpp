@@ -32,7 +32,7 @@ Reading whole_names(std::string_view text)
     return {"=" + std::string(text)};
 }
 
-// PyTorch's switches that any value turns on.
+// Reads a switch of PyTorch that any value but "0" turns on.
 Reading any_value(std::string_view text)
 {
     return {text == "0" ? "0" : "1"};

@@ -19,7 +19,7 @@ struct ForeignSetting {
     const char *allowed;  // if the text cannot be read: the allowed values; else null
     std::string value;    // new value of the setting
 };
-// Returns the first variable of the table that is set and concerns the setting.
+// Returns the first variable of the table that is set and concerns the setting; nothing if there is no such variable.
 std::optional<ForeignSetting> foreign_setting(std::string_view setting);
 
 struct ForeignVariable {
@@ -30,9 +30,9 @@ struct ForeignVariable {
     std::string setting;  // setting of Yoke decided, or overruled: "YOKE_COMM_SHM=0"; else ""
     std::string says;     // for people
 };
-// Returns "nothing", "sets", …
+// Returns the name of an effect: "nothing", "sets", …
 const char *effect_name(ForeignVariable::Effect effect);
-// Returns all variables that are set, by name.
+// Returns the variables of these libraries that are set and not empty, sorted by name.
 std::vector<ForeignVariable> foreign_variables();
 
 }  // namespace yoke

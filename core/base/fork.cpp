@@ -23,7 +23,8 @@ std::atomic<bool> loader_lost{false};
 constinit thread_local bool is_loading __attribute__((tls_model("initial-exec"))) = false;
 bool loader_held = false;  // by the fork under way, which holds MutexList's lock
 
-// Tries every millisecond: the thread sanitizer does not know locks with a deadline, and would report the unlock.
+// Takes the loader's lock; returns false if the lock is not free within kLoadingWait. Tries every millisecond: the
+// thread sanitizer does not know locks with a deadline, and would report the unlock.
 bool try_loader()
 {
     for (int asked = 0; asked < kLoadingWait * 1000; ++asked) {
@@ -34,7 +35,7 @@ bool try_loader()
     return false;
 }
 
-// Takes the loader's lock, unless this thread is loading a library and already holds the lock.
+// Tries to take the loader's lock, unless this thread is loading a library and already holds the lock.
 void hold_loader()
 {
     loader_held = !is_loading && try_loader();

@@ -35,7 +35,7 @@ private:
     Mutex *next_ = nullptr;
 };
 
-// Runs an initialisation once; other threads wait for the end. If an initialisation throws, a caller may try again.
+// Initialisation that runs once; other threads wait for the end. If an initialisation throws, a caller may try again.
 // If an initialisation calls itself, or was interrupted by a fork, the call raises an error instead of hanging.
 class Once {
 public:
@@ -62,8 +62,9 @@ private:
     std::mutex mutex_;
 };
 
-// In its scope the calling thread loads a library. A fork waits for that, since the loader of a child that was made
-// meanwhile is half changed; but no longer than kLoadingWait, and the child then loads no library any more.
+// Scope in which the calling thread loads a library. A fork waits for the end of the scope, since the loader of a
+// child made meanwhile would be half changed. The fork waits at most kLoadingWait; after that, the child loads no
+// library.
 class Loading {
 public:
     Loading();
@@ -91,16 +92,17 @@ namespace detail {
 extern std::atomic<bool> forked_child;
 }  // namespace detail
 
-// True in a child of the process in which the library was first used.
+// Returns true in a child forked after mark_process_used().
 inline bool is_forked_child() noexcept
 {
     return detail::forked_child.load(std::memory_order_relaxed);
 }
 
-// From now on a fork of this process makes a forked child. Called when the first backend opens.
+// Notes that each later fork of this process makes a forked child. Called when the first backend opens.
 void mark_process_used() noexcept;
 
-// Runs `hook` in every later child, after its locks are free. At most sixteen hooks.
+// Registers `hook` to run in every later forked child, after the child's locks are free. Raises YOKE_E_INTERNAL if
+// there are already sixteen other hooks.
 void on_fork_child(void (*hook)());
 
 }  // namespace yoke

@@ -27,7 +27,7 @@ public:
         is_set_.store(fn != nullptr, std::memory_order_release);
     }
 
-    // Takes no lock, for frequent callers.
+    // Returns whether a function is set. Takes no lock, for frequent callers.
     bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
 
     // Calls the function with its user pointer first, with no lock held. Returns its result, or 0 without a function.

@@ -18,7 +18,8 @@ namespace yoke {
 // Returns whether the host program wants the calling thread's wait to end.
 using InterruptFn = int32_t (*)(void *user);
 
-// Replaces the former function; its drop runs once, after its last call has returned. fn may be null.
+// Sets the function that waits ask. The drop of the former function runs once, after its last call has returned. fn
+// may be null.
 void set_interrupt_hook(InterruptFn fn, void *user, yoke_drop_fn drop);
 
 class Interrupted final : public Error {
@@ -33,8 +34,8 @@ public:
     Interruptible(const Interruptible &) = delete;
     Interruptible &operator=(const Interruptible &) = delete;
 
-    // Returns the result of the call. Raises if the host program asked for an interrupt, although no wait ended
-    // early.
+    // Returns the call's result `made`. Raises Interrupted if the host program asked for an interrupt, although no
+    // wait ended early.
     template <class T>
     T finished(T made) const
     {
@@ -42,10 +43,11 @@ public:
         return made;
     }
     void check() const;
-    // Raises where the calling thread's wait has ended by it, in other hands than the core's.
+    // Raises Interrupted if an interrupt has ended a wait of the calling thread in code that is not the core's.
     static void check_here();
 
-    // Whether waits of the calling thread can be interrupted, and whether it is time to ask.
+    // Returns whether waits of the calling thread can be interrupted. is_due() returns whether it is also time to
+    // ask.
     static bool is_open() noexcept;
     static bool is_due() noexcept;
 
@@ -72,19 +74,20 @@ private:
     Interruptible *const outer_;
 };
 
-// Asks where it is time to: whether the calling thread's wait is to end.
+// Returns whether the calling thread's wait is to end. Asks the host program if it is time to ask.
 bool is_interrupted() noexcept;
-// Asks likewise; raises Interrupted, once.
+// Asks the host program if it is time to ask. Raises Interrupted if the host program says yes, only once in an
+// Interruptible.
 void check_interrupt();
-// Until when a wait may sleep before it asks.
+// Returns the time until which a wait may sleep before it asks: at most the deadline.
 Deadline::Clock::time_point next_look(const Deadline &deadline) noexcept;
-// Returns the same for poll(), rounded up.
+// Returns the time until next_look() for poll(), rounded up.
 int next_look_ms(const Deadline &deadline) noexcept;
 
-// Raises Interrupted.
+// Sleeps until the deadline. Raises Interrupted if the host program interrupts the sleep.
 void sleep_until(const Deadline &deadline);
 
-// Releases the lock while asking.
+// Calls check_interrupt() if it is time to ask, and releases the lock meanwhile.
 template <class Lock>
 void check_interrupt(Lock &lock)
 {
@@ -97,7 +100,8 @@ void check_interrupt(Lock &lock)
     check_interrupt();
 }
 
-// As std::condition_variable has it; raises Interrupted.
+// Waits until `is_ready`; returns false if the deadline passes before. Raises Interrupted if the host program
+// interrupts the wait.
 template <class Ready>
 bool wait_until(std::condition_variable &changed, std::unique_lock<std::mutex> &lock,
                 const Deadline &deadline, Ready &&is_ready)

@@ -21,12 +21,13 @@ class Graph;
 class Scope;
 struct ThreadCache;
 
-// Adds the names of at most `most` things that live on the device to `names`, and returns how many there are.
+// Function that adds the names of at most `most` things that live on the device to `names`, and returns how many
+// things live there.
 using LiveFn = int64_t (*)(yoke_device &device, size_t most, std::vector<std::string> &names);
 
 struct Lent {
-    // A thread ends and releases the contents of its ThreadState. Each function gets a present object, never null,
-    // and does not raise.
+    // Drops the contents of an ending thread's ThreadState. Each function gets a present object, never null, and does
+    // not raise.
     void (*drop_graph)(Graph *graph) noexcept;  // ops: a capture that the thread leaves unfinished
     void (*drop_autocast)(Autocast *region) noexcept;  // ops: the reference to the region in force
     void (*drop_scope)(
@@ -36,19 +37,20 @@ struct Lent {
     void (*drop_stream)(
         yoke_stream *stream) noexcept;  // device: the reference to a stream it has chosen
 
-    // A kind of devices is switched off, which is refused while an object lives on such a device. May raise.
+    // Counts the objects that live on a device, since a kind of devices with such an object cannot be switched off.
+    // May raise.
     LiveFn live_tensors;  // tensor
     LiveFn live_memory;   // memory: blocks that no tensor has
     LiveFn live_groups;   // comm: of collectives, with a stream or communicator there
 
-    // The rank of this process on its machine: see core/comm/local_rank.h. Each may raise.
+    // Returns facts about the ranks on this machine: see core/comm/local_rank.h. Each may raise.
     std::optional<int32_t> (*local_rank)();         // comm
     bool (*is_rank_beside)(int32_t process);        // comm
     bool (*is_variable_of_rank)(const char *name);  // comm
-    // A device has no memory left: host memory kept for the copies of the next save is released.
+    // Releases the host memory kept for the copies of the next save, when a device has no memory left.
     void (*empty_snapshot_cache)() noexcept;  // tensor
 
-    // Implementations of host->scratch_alloc and host->scratch_free: see core/backend/backend.h.
+    // Implements host->scratch_alloc and host->scratch_free: see core/backend/backend.h.
     yoke_status (*alloc_scratch)(void *device, uint64_t bytes, void *stream, uint32_t flags,
                                  void **out) noexcept;                         // memory
     void (*free_scratch)(void *device, void *pointer, void *stream) noexcept;  // memory

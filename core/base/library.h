@@ -9,15 +9,15 @@ namespace yoke {
 
 class Library {
 public:
-    // Loads with all symbols bound and none shared. On failure the result is not loaded() and
-    // problem() names the file and the loader's reason.
+    // Loads a library with all symbols bound and none shared. On failure the result is not loaded(), and problem()
+    // names the file and the loader's reason.
     static Library open(const std::string &path);
 
     bool loaded() const noexcept { return handle_ != nullptr; }
     const std::string &path() const noexcept { return path_; }
     const std::string &problem() const noexcept { return problem_; }
 
-    // The address of a symbol, or nullptr.
+    // Returns the address of a symbol, or nullptr.
     void *find(const char *symbol) const noexcept;
 
 private:
@@ -26,7 +26,8 @@ private:
     void *handle_ = nullptr;
 };
 
-// Returns the file with the code at `address`, without symbolic links, or "" if unknown; and the file's folder.
+// Returns the file with the code at `address`, without symbolic links. folder_of_code() returns the file's folder.
+// Both return "" if the file is unknown.
 std::string file_of_code(const void *address);
 std::string folder_of_code(const void *address);
 

@@ -16,8 +16,8 @@ public:
     PlainLocale &operator=(const PlainLocale &) = delete;
 
 private:
-    // Made once and kept. If there is no memory (the C library has this locale ready), the thread's own locale stays
-    // in use.
+    // Returns the C locale, made once and kept. If there is no memory (the C library has this locale ready), returns
+    // 0, and the thread's own locale stays in use.
     static locale_t plain() noexcept
     {
         static const locale_t made = newlocale(LC_ALL_MASK, "C", nullptr);

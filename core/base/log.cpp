@@ -64,7 +64,8 @@ LogLevel level_of(std::string_view word)
     return word == "debug" ? LogLevel::kDebug : LogLevel::kWarn;
 }
 
-// An unreadable YOKE_LOG is raised when the first backend opens; until then it counts as absent.
+// Returns the level of YOKE_LOG. If the value is unreadable, returns kWarn; the first backend to open raises the
+// error.
 LogLevel threshold() noexcept
 {
     static std::atomic<int32_t> kept{-1};

@@ -22,17 +22,19 @@ using LogFn = void (*)(void *user, int32_t level, const char *message);
 void set_log_callback(LogFn fn, void *user, yoke_drop_fn drop);
 
 // Adds a callback beside all others, so host programs in the same process do not take the log from each other.
-// Returns the callback's number, from 1, which is never used again. drop runs as above, after the removal.
+// Returns the callback's number, from 1, which is never used again. drop runs once, after the removal and the last
+// call.
 int64_t add_log_callback(LogFn fn, void *user, yoke_drop_fn drop);
-// Returns false if the number is unknown.
+// Removes a callback. Returns false if the number is unknown.
 bool remove_log_callback(int64_t id);
 
-// Never raises; a message is cut at 2 KiB.
+// Formats a message as printf does and gives it to all callbacks, if YOKE_LOG allows the level. Never raises; a
+// message is cut at 2 KiB.
 __attribute__((format(printf, 2, 3))) void log(LogLevel level, const char *format, ...) noexcept;
 
-// Keeps messages of its thread and logs them at its end. Used when a lock is held over calls of a backend, since a
-// callback may call any function. An inner object leaves the logging to the outer object. A line is lost if there is
-// no memory for the line.
+// Scope that keeps the messages of its thread and logs them at its end. Used when a lock is held over calls of a
+// backend, since a callback may call any function. An inner object leaves the logging to the outer object. A line is
+// lost if there is no memory for the line.
 class LogLater {
 public:
     LogLater() noexcept;

@@ -28,13 +28,13 @@ inline constexpr bool kPoolKeeps = true;
 #endif
 }  // namespace detail
 
-// Rounds a part of a block up, so that the next part is aligned as the block is.
+// Rounds the size of a block's part up to 16 bytes, so that the next part is aligned as the block is.
 constexpr size_t pool_aligned(size_t bytes)
 {
     return (bytes + 15) & ~size_t{15};
 }
 
-// Uninitialised memory of at least `bytes` (not 0), aligned to 16. Raises YOKE_E_OOM.
+// Returns uninitialised memory of at least `bytes` (not 0), aligned to 16. Raises YOKE_E_OOM.
 inline void *pool_alloc(size_t bytes)
 {
     const size_t size_class = (bytes - 1) / PoolCache::kGranularity;
@@ -49,7 +49,7 @@ inline void *pool_alloc(size_t bytes)
     return detail::pool_refill(size_class);
 }
 
-// Returns a block; `bytes` is what pool_alloc was given.
+// Gives a block back to the pool; `bytes` is the size given to pool_alloc.
 inline void pool_free(void *block, size_t bytes) noexcept
 {
     const size_t size_class = (bytes - 1) / PoolCache::kGranularity;

@@ -130,8 +130,8 @@ extern "C" void note_signal(int signal)
     errno = kept;
 }
 
-// The rest asks for the lock, except in a forked child.
-
+// Installs the handler of a signal and keeps the former disposition. This function and the functions below need the
+// lock, except in a forked child.
 void take_over(int signal)
 {
     struct sigaction present, ours = {};
@@ -154,7 +154,8 @@ void put_back(int signal)
         sigaction(signal, &preemption.former[static_cast<size_t>(signal)], nullptr);
 }
 
-// Raises again the signals that came in the child while the parent's handlers were still installed.
+// Ends all watches in a forked child and restores the former dispositions. Then raises again the signals that came in
+// the child while the parent's handlers were still installed.
 void forget_signals_in_child()
 {
     for_each(watched.exchange(0), put_back);
@@ -183,7 +184,7 @@ void watch(SignalSet signals)
     for_each(signals, take_over);
 }
 
-// Hands noted signals to their watches. A signal still unanswered by some watch counts as the same signal.
+// Hands noted signals to the watches for them. A signal still unanswered by some watch is not handed out again.
 void hand_out()
 {
     const SignalSet fresh = came.exchange(0) & ~open.load();
@@ -191,7 +192,8 @@ void hand_out()
     open.fetch_or(fresh);
 }
 
-// Takes signals answered by a watch. Returns the signals to give on, since all watches have answered.
+// Closes those answered signals that no watch still has to answer. Returns the closed signals that some watch asked
+// to give on.
 SignalSet close_answered(SignalSet answered)
 {
     for (const SignalWatch &watch : preemption.watches) answered &= ~watch.told;
@@ -202,7 +204,7 @@ SignalSet close_answered(SignalSet answered)
     return due;
 }
 
-// Without the lock.
+// Gives signals to their former dispositions. Called without the lock, since a handler may do anything.
 void give_all_on(SignalSet due)
 {
     for_each(due, [](int signal) {

@@ -17,18 +17,20 @@ constexpr SignalSet set_of(int signal)
 
 inline constexpr int64_t kProgramWatch = 0;  // the number of the host program's own
 
-// The number of "TERM" or "SIGTERM"; raises YOKE_E_VALUE where it does not serve.
+// Returns the number of "TERM" or "SIGTERM". Raises YOKE_E_VALUE for a signal that cannot be watched.
 int signal_number(const char *name, const char *call);
 
-// Makes the program's own watch, or adds signals to it; or adds another watch and returns its number.
+// Adds signals to the program's own watch, and makes the watch if needed. add_watch() makes another watch and returns
+// its number.
 void watch_for_program(SignalSet signals);
 int64_t add_watch(SignalSet signals);
 
 // Returns the signal that this watch must answer, the same until the answer; 0: none, or no such watch.
 int told_signal(int64_t id);
 
-// Answers the latest signal of a watch: gives it to the former disposition (kResume), or drops it. Returns whether
-// the watch exists. The last of all answers raises the signal. Unanswered signals of an ended watch count as resumed.
+// Answers the signal reported to a watch: asks to give the signal to the former disposition (kResume), or not
+// (kClear). After the last watch's answer, the signal is raised if any watch answered kResume. Returns whether the
+// watch exists. Unanswered signals of an ended watch count as resumed.
 enum class Answer { kResume, kClear };
 bool answer_signal(int64_t id, Answer answer);
 bool end_watch(int64_t id);

@@ -8,8 +8,8 @@
 
 namespace yoke {
 
-// SplitMix64: its finaliser maps neighbouring numbers to unrelated numbers; next_mixed gives the next number of a
-// stream.
+// Maps neighbouring numbers to unrelated numbers, by the finaliser of SplitMix64; next_mixed gives the next number of
+// a stream.
 // Source: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
 constexpr uint64_t mix(uint64_t x) noexcept
 {
@@ -26,11 +26,12 @@ constexpr uint64_t next_mixed(uint64_t &state) noexcept
 // Starts the calling thread's stream at the seed, and restarts the streams of threads that never seeded themselves.
 void manual_seed(uint64_t seed) noexcept;
 
-// Takes the counters for a draw of `elements`, and moves the calling thread's stream behind these counters.
+// Returns the start of the counters for a draw of `elements`, and moves the calling thread's stream behind these
+// counters.
 RandomState reserve_random(int64_t elements) noexcept;
 
-// Where the calling thread's stream stands. A stream that is put somewhere is the thread's own from then on: another
-// thread's manual_seed does not move it.
+// Returns the position of the calling thread's stream; set_random_state() moves the stream. A moved stream is the
+// thread's own from then on: another thread's manual_seed does not move it.
 RandomState random_state() noexcept;
 void set_random_state(RandomState at) noexcept;
 

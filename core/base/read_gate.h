@@ -11,14 +11,15 @@ namespace yoke {
 
 class ReadGate {
 public:
-    // Returns false if the gate is closed. leave() follows in any case.
+    // Enters as a reader. Returns false if the gate is closed. leave() follows in any case.
     bool enter() noexcept { return !(state_.fetch_add(1, std::memory_order_acquire) & kClosed); }
-    // Follows every enter(), whatever its result. True: the caller drops the resource behind the gate.
+    // Leaves, after every enter(), whatever its result. Returns true if the caller must drop the resource behind the
+    // gate.
     bool leave() noexcept
     {
         return state_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1) && take();
     }
-    // Returns true as leave() does. Closing the gate again has no effect.
+    // Closes the gate. Returns true as leave() does. Closing the gate again has no effect.
     bool close() noexcept
     {
         state_.fetch_or(kClosed, std::memory_order_acq_rel);

@@ -89,7 +89,7 @@ public:
     T *get() const noexcept { return object_; }
     T *operator->() const noexcept { return object_; }
     T &operator*() const noexcept { return *object_; }
-    // Conversion, so that a Ref serves as an argument for the object itself.
+    // Converts to the object, so that a Ref serves as an argument for the object itself.
     operator T &() const noexcept { return *object_; }
     bool present() const noexcept { return object_ != nullptr; }
     friend bool operator==(const Ref &a, std::nullptr_t) noexcept { return a.object_ == nullptr; }

@@ -71,7 +71,8 @@ const ScriptLine *kept(const Place &place)
                  .first;
 }
 
-// The lines of a loop are asked for again and again.
+// Returns the kept line of a place; null if no more places are kept. Looks first at the thread's last lines, since a
+// loop asks for the same lines again.
 const ScriptLine *find(const Place &place)
 {
     constexpr size_t kLast = 32;

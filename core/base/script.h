@@ -18,13 +18,13 @@ struct ScriptLine {
 
 using StackFn = int32_t (*)(void *user, const char **file, int32_t *line, const char **function);
 
-// Replaces the former provider; its drop runs once, after its last call has returned. fn may be null.
+// Sets the provider. The drop of the former provider runs once, after its last call has returned. fn may be null.
 void set_stack_provider(StackFn fn, void *user, yoke_drop_fn drop);
 
-// Returns the line of the calling thread's script; null if unknown.
+// Returns the line of the calling thread's script; null if the provider gives none, or if no more lines can be kept.
 const ScriptLine *script_line() noexcept;
 
-// "train.py:17 (step)"; "" for null.
+// Returns a line as text: "train.py:17 (step)"; "" for null.
 std::string describe(const ScriptLine *line);
 std::string describe_line(const std::string &file, int32_t line, const std::string &function);
 

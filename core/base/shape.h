@@ -50,16 +50,17 @@ inline bool same(IntList a, IntList b)
     return true;
 }
 
-// "[2, 3]"
+// Returns a list as text: "[2, 3]".
 std::string to_string(IntList list);
 
-// The number of elements of a shape without negative sizes. False where that is more than memory can address, also
-// beside an axis of size 0: its strides would not fit.
+// Counts the elements of a shape without negative sizes. Returns false if the shape has more elements than memory can
+// address, also beside an axis of size 0: its strides would not fit.
 bool count_elements(IntList shape, int64_t &numel);
-// Counts likewise; raises YOKE_E_VALUE on a negative size or an overflow, naming the call.
+// Returns the number of elements. Raises YOKE_E_VALUE, naming the call, for a negative size, an overflow, or too many
+// axes.
 int64_t checked_numel(IntList shape, const char *call);
 
-// Row-major strides.
+// Computes row-major strides.
 inline void contiguous_strides(IntList shape, int64_t *strides)
 {
     int64_t step = 1;
@@ -70,17 +71,18 @@ inline void contiguous_strides(IntList shape, int64_t *strides)
 }
 bool is_contiguous(IntList shape, const int64_t *strides);
 
-// 0 ≤ result < ndim; raises YOKE_E_INDEX that names call, axis and ndim. `ndim` 0 admits -1 and 0, as NumPy's scalars
-// do.
+// Returns an axis counted from 0; negative axes count from the end. Raises YOKE_E_INDEX, naming call, axis and ndim,
+// if the axis is out of range. `ndim` 0 admits -1 and 0, as NumPy's scalars do.
 int normalize_axis(int64_t axis, int ndim, const char *call);
 
-// Sorted, unique, non-negative; an absent list means all axes. Raises on repetition.
+// Returns axes sorted and counted from 0; an absent list means all axes. Raises YOKE_E_VALUE on repetition, and
+// YOKE_E_INDEX if an axis is out of range.
 Dims normalize_axes(const IntList *axes, int ndim, const char *call);
 
-// NumPy's broadcasting of two shapes; raises YOKE_E_VALUE naming call and both shapes.
+// Returns the common shape of two shapes, by NumPy's broadcasting. Raises YOKE_E_VALUE naming call and both shapes.
 Dims broadcast(IntList a, IntList b, const char *call);
 
-// True if `from` broadcasts to exactly `to`.
+// Returns whether `from` broadcasts to exactly `to`.
 bool broadcasts_to(IntList from, IntList to);
 
 }  // namespace yoke

@@ -24,7 +24,7 @@ std::string start_thread(std::thread &thread, F run)
     }
 }
 
-// Starts a thread likewise, without a later join.
+// Starts a thread as start_thread() does, without a later join. Returns "", or the reason if the system refuses.
 template <class F>
 std::string start_detached_thread(F run)
 {

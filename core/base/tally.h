@@ -12,7 +12,7 @@ namespace yoke {
 // yet.
 class Tally {
 public:
-    // The sum after it.
+    // Adds n and returns the sum.
     int64_t add(int64_t n) noexcept
     {
         // If two threads' states have the same address, the second thread began after the first thread's end.
@@ -25,7 +25,7 @@ public:
         own_.store(own_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
         return sum();
     }
-    // Adds likewise for steps that every other such step must see: these steps of all threads have a common order.
+    // Adds n and returns the sum, in a common order of all threads: each such step sees all such steps before.
     int64_t add_shared(int64_t n) noexcept
     {
         const int64_t before = shared_.fetch_add(n, std::memory_order_relaxed);

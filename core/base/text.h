@@ -13,7 +13,7 @@
 
 namespace yoke {
 
-// Returns all of a file, also of a file with unknown size, such as in /proc; "" if unreadable.
+// Returns the text of a file, also of a file with unknown size, such as in /proc; "" if unreadable.
 std::string file_text(const std::string &path);
 
 // ---- Bytes ------------------------------------------------------------------------------------------------------
@@ -47,7 +47,8 @@ struct Measure {
     const Unit *known = nullptr;  // null if the unit is absent or unknown
     const char *meant = nullptr;  // nearest name to an unknown unit; null if none is near
 };
-// Returns nothing if the text does not begin with a number, or if the number is below 0 or beyond all reason.
+// Reads a number with its unit. Returns nothing if the text does not begin with a number, or if the number is below 0
+// or not finite.
 std::optional<Measure> read_measure(std::string_view text,
                                     std::span<const Unit> units = kByteUnits);
 
@@ -65,13 +66,13 @@ std::string joined(const List &list, std::string_view separator = ", ", TextOf t
     return text;
 }
 
-// Whether a byte of UTF-8 goes on with a character rather than starts one.
+// Returns whether a byte of UTF-8 continues a character.
 inline bool is_continuation(char byte)
 {
     return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
 }
 
-// As many bytes of UTF-8 as fit into `most` and end with a character.
+// Returns how many bytes of UTF-8 fit into `most` and end with a whole character.
 inline size_t whole_characters(std::string_view text, size_t most) noexcept
 {
     size_t length = std::min(text.size(), most);
@@ -93,10 +94,11 @@ void put(char (&field)[size], std::string_view text) noexcept
 inline constexpr size_t kMostTold = 4000;
 std::string cut(std::string_view text, size_t most = kMostTold);
 
-// Returns a foreign name shortened to a single line, since a name may be of any length.
+// Returns a foreign name as a single line of at most 120 bytes, since a name may be of any length. Control characters
+// become "?".
 std::string shown_name(std::string_view name);
 
-// Returns the number written in a text, if the whole text is a number.
+// Returns the number written in a text; nothing unless the whole text is a number.
 template <class Number>
 std::optional<Number> parsed(std::string_view text)
 {
@@ -106,16 +108,16 @@ std::optional<Number> parsed(std::string_view text)
     return number;
 }
 
-// "a, b,," has four parts, the last two empty.
+// Splits a text at commas. "a, b,," has four parts, the last two empty.
 std::vector<std::string> split_at_commas(std::string_view text);
 
-// Splits likewise, without blanks around the parts.
+// Splits a text at commas, and removes blanks around the parts.
 std::vector<std::string> split_list(std::string_view text);
 
 // Returns the word of `words` nearest to `text`, or nullptr if none is near.
 const char *nearest_word(std::string_view text, const std::vector<const char *> &words);
 
-// Each text as C has it; borrowed.
+// Returns each text as a C string, borrowed from the list.
 std::vector<const char *> c_strings(const std::vector<std::string> &texts);
 
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// How many threads CPU work may use.
+// Number of threads for CPU work.
 #include "core/base/cgroup.h"
 #include "core/base/config.h"
 #include "core/base/error.h"

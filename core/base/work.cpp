@@ -74,7 +74,7 @@ void Work::finish(std::exception_ptr failure, std::unique_ptr<Tail> tail) noexce
     ended_.notify_all();
 }
 
-// Ends the wait at an interrupt; the work goes on.
+// Waits as wait_for_end() does. Raises Interrupted if the host program interrupts the wait; the work goes on.
 bool Work::wait_interruptibly(double seconds)
 {
     if (!Interruptible::is_open() || has_ended()) return wait_for_end(seconds);

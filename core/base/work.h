@@ -23,8 +23,8 @@ public:
     // host's part ends.
     static Ref<Work> begin(uint64_t of, std::unique_ptr<Tail> tail = nullptr);
 
-    // Marks the working thread. While a Doing lives, its thread does the work. Code run there for others, such as the
-    // end of a host program's memory, must not wait for the work. finish comes once, with the failure or null.
+    // Scope in which its thread does the work. Code run there for others, such as the end of a host program's memory,
+    // must not wait for the work. finish comes once, with the failure or null.
     class Doing {
     public:
         explicit Doing(const Work &work) noexcept;
@@ -33,7 +33,7 @@ public:
         Doing &operator=(const Doing &) = delete;
     };
     bool is_done_here() const noexcept;
-    // Not begun before another call of the same thread's: waiting before that is YOKE_E_STATE.
+    // Sets whether the work waits for the end of a coalesce. Waiting for a held work raises YOKE_E_STATE.
     void hold(bool is_held) noexcept { held_.store(is_held, std::memory_order_relaxed); }
     void advance(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
     // Rest of the work on a device, after the host's part.
@@ -43,26 +43,29 @@ public:
         virtual bool is_reached() noexcept = 0;
         // Waits at most `seconds`. Returns whether the device has done the work; raises the device's failure.
         virtual bool wait(double seconds) = 0;
-        // Whether the device has been given the work; of an early tail it may not have been yet.
+        // Returns whether the device has been given the work; an early tail may exist before.
         virtual bool is_given() const noexcept { return true; }
         // Orders later work on the calling thread's current stream behind the tail.
         virtual void follow() = 0;
         // Notes that a waiting caller has got the failure.
         virtual void note_told() noexcept = 0;
     };
-    // `tail`: for a work without an early tail.
+    // Ends the host's part with its failure, or null, and wakes the waiting callers. `tail` is for a work without an
+    // early tail.
     void finish(std::exception_ptr failure, std::unique_ptr<Tail> tail = nullptr) noexcept;
 
     bool is_done() const noexcept;
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     uint64_t of() const noexcept { return of_; }
-    // Waits at most `seconds`; below 0: without limit. Returns whether the work has ended; raises its failure, each
-    // time. In a forked child, the work does not go on: YOKE_E_FORKED. In the working thread: YOKE_E_STATE. If the
-    // host program interrupts the wait (core/base/interrupt.h), the work goes on.
+    // Waits at most `seconds` for the end of the work; below 0: calls follow(). Returns whether the work has ended;
+    // raises its failure, each time. In a forked child, the work does not go on: YOKE_E_FORKED. In the working
+    // thread: YOKE_E_STATE. If the host program interrupts the wait (core/base/interrupt.h), the work goes on.
     bool wait(double seconds);
-    // Waits likewise, but follows a tail instead of waiting for it. wait below 0 does so too.
+    // Waits at most `seconds` for the host's part (below 0: without limit) and follows a tail instead of waiting for
+    // the tail. Below 0, does not wait if an early tail has been given its work. Returns and raises as wait() does.
     bool follow(double seconds);
-    // Waits for the host's part only, and raises nothing; returns false at once in the working thread.
+    // Waits for the host's part only, and raises nothing. Returns whether it has ended; false at once in the working
+    // thread, true in a forked child.
     bool wait_for_end(double seconds) noexcept;
     // Returns the failure if no wait has reported it yet; afterwards it counts as reported.
     std::exception_ptr take_untold() noexcept;
@@ -70,8 +73,8 @@ public:
 private:
     Work(uint64_t of, std::unique_ptr<Tail> tail);
     ~Work() override;
-    // In a forked child, keeps the object if threads of the parent wait for the work, since the child has no such
-    // threads.
+    // Deletes the object. In a forked child, keeps it if the work had not ended at the fork: a thread of the parent
+    // may hold the lock.
     void destroy() noexcept override;
     bool has_ended() const noexcept;
     bool is_elsewhere() const noexcept;
