@@ -38,12 +38,12 @@ typedef struct yoke_host {
     /* Records the calling thread's failure and returns `status`, so that `return host->set_error(…)` reads well. */
     yoke_status (*set_error)(yoke_status status, int64_t native_code, const char *message);
     void (*log)(int32_t level, const char *message);
-    /* A configuration value ("YOKE_NUM_THREADS"), or NULL; borrowed, valid for the life of the library. */
+    /* Returns a configuration value ("YOKE_NUM_THREADS"), or NULL; borrowed, valid for the life of the library. */
     const char *(*config)(const char *key);
-    /* Threads that CPU work of the calling thread may use: 1 inside a worker. */
+    /* Returns the number of threads that CPU work of the calling thread may use: 1 inside a worker. */
     int32_t (*num_threads)(void);
-    /* Scratch from the caching allocator, ordered on the stream: the backend may free it right after launching its
-     * user. `flags`: YOKE_SCRATCH_. */
+    /* Allocates scratch from the caching allocator, ordered on the stream: the backend may call scratch_free right
+     * after launching the kernel. `flags`: YOKE_SCRATCH_. */
     yoke_status (*scratch_alloc)(void *device, uint64_t bytes, void *stream, uint32_t flags,
                                  void **out);
     void (*scratch_free)(void *device, void *pointer, void *stream);
@@ -144,10 +144,10 @@ typedef struct yoke_backend {
     uint64_t op_table_hash; /* YOKE_OP_TABLE_HASH of ops.inc: kernels are found by op number */
     const char *kind;       /* "cpu" */
 
-    /* Devices. Without devices, device_count succeeds with 0; why_unavailable then writes a sentence with the remedy,
-     * cut to `capacity` with its NUL. All devices of a kind are opened together. Therefore open and info are cheap,
-     * and the first other call pays the cost of a device. A closed device may be opened again. A device outlives all
-     * objects made on it. synchronize: all streams. */
+    /* Counts, opens, closes, describes and synchronizes devices. Without devices, device_count succeeds with 0;
+     * why_unavailable then writes a sentence with the remedy, cut to `capacity` with its NUL. All devices of a kind
+     * are opened together. Therefore open and info are cheap, and the first other call pays the cost of a device. A
+     * closed device may be opened again. A device outlives all objects made on it. synchronize: all streams. */
     yoke_status (*device_count)(int32_t *count);
     void (*why_unavailable)(char *text, uint64_t capacity);
     yoke_status (*device_open)(int32_t index, void **device);
@@ -155,19 +155,20 @@ typedef struct yoke_backend {
     yoke_status (*device_info)(void *device, yoke_backend_device_info *info);
     yoke_status (*device_synchronize)(void *device);
 
-    /* Plain memory. alloc never returns NULL with YOKE_OK; `bytes` is not 0; memory is not cleared. free accepts only
-     * what alloc gave, once; work that uses the block has finished. A shortage is YOKE_E_OOM. */
+    /* Allocates and frees plain memory. alloc never returns NULL with YOKE_OK; `bytes` is not 0; memory is not
+     * cleared. free accepts only what alloc gave, once; work that uses the block has finished. A shortage is
+     * YOKE_E_OOM. mem_info: the device's memory. */
     yoke_status (*alloc)(void *device, uint64_t bytes, void **pointer);
     yoke_status (*free)(void *device, void *pointer, uint64_t bytes);
     yoke_status (*mem_info)(void *device, uint64_t *free_bytes, uint64_t *total_bytes);
 
-    /* Pinned host memory: reachable by the processor, and fast to copy from and to the device. */
+    /* Allocates and frees pinned host memory: reachable by the processor, and fast to copy from and to the device. */
     yoke_status (*host_alloc)(void *device, uint64_t bytes, void **pointer);
     yoke_status (*host_free)(void *device, void *pointer, uint64_t bytes);
 
-    /* Virtual memory: reserve a range of addresses, create physical chunks, map them into it. Sizes are multiples of
-     * the granularity. A chunk is mapped at one place at a time; an unmapped range faults or fails, never reads stale
-     * data of another chunk. Contents stay with the chunk across unmap and map. */
+    /* Manages virtual memory: reserves a range of addresses, creates physical chunks, maps them into it. Sizes are
+     * multiples of the granularity. A chunk is mapped at one place at a time; an unmapped range faults or fails,
+     * never reads stale data of another chunk. Contents stay with the chunk across unmap and map. */
     yoke_status (*vmm_granularity)(void *device, uint64_t *bytes);
     yoke_status (*vmm_reserve)(void *device, uint64_t bytes, void **address);
     yoke_status (*vmm_release)(void *device, void *address, uint64_t bytes);
@@ -176,14 +177,16 @@ typedef struct yoke_backend {
     yoke_status (*vmm_map)(void *device, void *address, uint64_t bytes, uint64_t chunk);
     yoke_status (*vmm_unmap)(void *device, void *address, uint64_t bytes);
 
-    /* Streams. Higher priority numbers run first where the device knows priorities. query: *idle is 1 when all work
-     * given so far has finished. An asynchronous failure surfaces here as its status, YOKE_E_DEVICE_LOST included. */
+    /* Creates, destroys, awaits and queries streams. Higher priority numbers run first where the device knows
+     * priorities. query: *idle is 1 when all work given so far has finished. An asynchronous failure surfaces here as
+     * its status, YOKE_E_DEVICE_LOST included. */
     yoke_status (*stream_create)(void *device, int32_t priority, void **stream);
     yoke_status (*stream_destroy)(void *device, void *stream);
     yoke_status (*stream_synchronize)(void *device, void *stream);
     yoke_status (*stream_query)(void *device, void *stream, int32_t *idle);
 
-    /* Events. An event that was never recorded counts as reached. elapsed wants two recorded events with TIMING. */
+    /* Creates, destroys, records, awaits and queries events. An event that was never recorded counts as reached.
+     * elapsed wants two recorded events with TIMING. */
     yoke_status (*event_create)(void *device, uint32_t flags, void **event);
     yoke_status (*event_destroy)(void *device, void *event);
     yoke_status (*event_record)(void *device, void *event, void *stream);
@@ -193,7 +196,7 @@ typedef struct yoke_backend {
     yoke_status (*event_synchronize)(void *device, void *event);
     yoke_status (*event_elapsed)(void *device, void *start, void *end, double *seconds);
 
-    /* Copies and fills of plain bytes, ordered on the stream. Ranges do not overlap. For PEER, `device` owns dst. */
+    /* Copies and fills plain bytes, ordered on the stream. Ranges do not overlap. For PEER, `device` owns dst. */
     yoke_status (*copy)(void *device, void *dst, const void *src, uint64_t bytes, int32_t direction,
                         void *stream);
     yoke_status (*fill)(void *device, void *dst, uint8_t value, uint64_t bytes, void *stream);
@@ -205,10 +208,11 @@ typedef struct yoke_backend {
     int32_t reserved;
     yoke_status (*launch)(const yoke_launch *launch, yoke_kernel_fn kernel);
 
-    /* Graphs: a group of entries. Work given to the stream between begin and end does not run; end makes a graph of
-     * the work. Each call of launch runs the whole graph. Memory named by the work stays in place meanwhile. A failed
-     * capture is over when end has returned its status. If these entries are null, the core keeps the launches.
-     * `flags` are the probable flags of the launches, for preparations before the capture. */
+    /* Captures, launches and destroys graphs: a group of entries. Work given to the stream between begin and end does
+     * not run; end makes a graph of the work. Each call of launch runs the whole graph. Memory named by the work
+     * stays in place meanwhile. A failed capture is over when end has returned its status. If these entries are null,
+     * the core keeps the launches. `flags` are the probable flags of the launches, for preparations before the
+     * capture. */
     yoke_status (*graph_begin)(void *device, void *stream, uint32_t flags);
     yoke_status (*graph_end)(void *device, void *stream, void **graph);
     yoke_status (*graph_launch)(void *device, void *graph, void *stream);
@@ -217,22 +221,22 @@ typedef struct yoke_backend {
     /* Collectives, or NULL. */
     const yoke_backend_comm *comm;
 
-    /* Version of an optional library called by kernels, such as "cudnn". The entry looks for the library now.
-     * `version` is a number in the library's own form, or 0; if 0, `why` gives the reason as in why_unavailable.
-     * YOKE_E_UNSUPPORTED for another name. Or NULL. */
+    /* Looks now for an optional library called by kernels, such as "cudnn". `version` is a number in the library's
+     * own form, or 0; if 0, `why` gives the reason as in why_unavailable. YOKE_E_UNSUPPORTED for another name. Or
+     * NULL. */
     yoke_status (*engine)(const char *name, int64_t *version, char *why, uint64_t capacity);
 
-    /* Engines and versions in a line: "oneDNN 2.6.3; AVX-512". Borrowed. */
+    /* Returns engines and versions in a line: "oneDNN 2.6.3; AVX-512". Borrowed. */
     const char *(*build_info)(void);
 
-    /* The calling process has forked: the child's copy may only use what needs no driver. */
+    /* Runs in a forked child: from then on, the child's copy may only use what needs no driver. */
     void (*after_fork)(void);
 
     /* Releases unused resources kept for later calls, such as threads, or NULL. Resources in use stay. */
     void (*rest)(void);
 } yoke_backend;
 
-/* The one symbol of a backend module. Refuses another `host->abi` with YOKE_E_UNSUPPORTED. */
+/* Only symbol of a backend module: gives the table. Refuses another `host->abi` with YOKE_E_UNSUPPORTED. */
 typedef yoke_status (*yoke_backend_get_fn)(const yoke_host *host, const yoke_backend **out);
 #define YOKE_BACKEND_SYMBOL "yoke_backend_get_v1"
 

@@ -118,7 +118,7 @@ typedef struct yoke_comm_member {
     double timeout_s; /* timeout of init */
     /* Gathers `bytes` of every rank, in the order of ranks, in `all`. Each rank calls it equally often. */
     yoke_status (*all_gather)(void *user, const void *mine, uint64_t bytes, void *all);
-    /* Not 0 where it is of no use any more to wait for the other ranks: init then returns CANCELLED within 0.1 s. From
+    /* Returns not 0 if waiting for the other ranks has become useless: init then returns CANCELLED within 0.1 s. From
      * any thread; may be NULL. */
     int32_t (*is_over)(void *user);
     void *user;
@@ -144,41 +144,42 @@ struct yoke_backend_comm {
      * `call` itself waits only until the ranks are connected. */
     int32_t is_late;
     int32_t reserved;
-    /* Fails with YOKE_E_TIMEOUT where the engine's library does not return within that time. */
+    /* Makes the id that rank 0 gives to all ranks for init. Fails with YOKE_E_TIMEOUT if the engine's library does
+     * not return within `timeout_s`. */
     yoke_status (*unique_id)(void *id, double timeout_s);
     yoke_status (*init)(const yoke_comm_member *member, void **comm);
     /* Makes a communicator of some ranks of another communicator. All these ranks call it. */
     yoke_status (*split)(void *comm, const yoke_comm_member *member, void **out);
     yoke_status (*call)(void *comm, const yoke_collective *record);
-    /* Calls of a thread between these two calls are issued together: no send or receive waits for the end of another.
-     * The order still counts: all ranks make the collectives among the calls in the same order, and messages between
-     * two ranks keep the order. The elements and faults named by the records live until group_end, which fails for
-     * all calls. On a deferred engine, a thread may nest groups of several communicators; the engine issues all of
-     * them at the end of the outermost group. No call of a group may write memory that another call of the group
-     * reads or writes. */
+    /* Issues a thread's calls between group_begin and group_end together: no send or receive waits for the end of
+     * another. The order still counts: all ranks make the collectives among the calls in the same order, and messages
+     * between two ranks keep the order. The elements and faults named by the records live until group_end, which
+     * fails for all calls. On a deferred engine, a thread may nest groups of several communicators; the engine issues
+     * all of them at the end of the outermost group. No call of a group may write memory that another call of the
+     * group reads or writes. */
     yoke_status (*group_begin)(void *comm);
     yoke_status (*group_end)(void *comm);
-    /* From any thread, at any time before destroy: pending and later calls end with YOKE_E_CANCELLED. Does not wait. */
+    /* Ends pending and later calls with YOKE_E_CANCELLED, without waiting. From any thread, any time before destroy. */
     yoke_status (*abort)(void *comm);
     /* Makes this rank look dead to its peers, after abort, from any thread, before destroy. For ranks that have no
      * other way to learn of the abort. NULL if the engine cannot do so. */
     void (*hang_up)(void *comm);
-    /* No call is pending. On a deferred engine, the call does not wait: other code waits for work left on the stream
-     * of the last call, and for missing peers. */
+    /* Destroys the communicator; no call is pending. On a deferred engine, destroy does not wait: other code waits
+     * for work left on the stream of the last call, and for missing peers. */
     void (*destroy)(void *comm);
-    /* Memory that peers reach without a copy. All ranks call mem_alloc in the same place among the calls. Each rank
-     * calls mem_free alone, in any thread, also during a call, before destroy. mem_alloc waits for the other ranks at
-     * most as long as init may, and fills in `fault` on failure. On a deferred engine, calls name such memory at the
-     * same offset on all ranks. There the memory is given back when no work uses the memory any more. If the
-     * communicator was destroyed before, `comm` is NULL. mem_free does not wait there for a library that does not
-     * return. */
+    /* Allocates and frees memory that peers reach without a copy. All ranks call mem_alloc in the same place among
+     * the calls. Each rank calls mem_free alone, in any thread, also during a call, before destroy. mem_alloc waits
+     * for the other ranks at most as long as init may, and fills in `fault` on failure. On a deferred engine, calls
+     * name such memory at the same offset on all ranks. There the memory is given back when no work uses the memory
+     * any more. If the communicator was destroyed before, `comm` is NULL. mem_free does not wait there for a library
+     * that does not return. */
     yoke_status (*mem_alloc)(void *comm, uint64_t bytes, void **pointer, yoke_comm_fault *fault);
     yoke_status (*mem_free)(void *comm, void *pointer, uint64_t bytes);
-    /* How ranks reach each other, in a line for people, cut to `capacity` with its NUL. */
+    /* Writes how ranks reach each other, in a line for people, cut to `capacity` with its NUL. */
     void (*describe)(void *comm, char *text, uint64_t capacity);
-    /* Status of a deferred engine: YOKE_OK while healthy. */
+    /* Returns the status of a deferred engine: YOKE_OK while healthy. */
     yoke_status (*async_error)(void *comm, yoke_comm_fault *fault);
-    /* In a forked child: closes what only the parent may keep open. */
+    /* Closes, in a forked child, what only the parent may keep open. */
     void (*after_fork)(void);
     /* Looks for the library called by the engine. Returns the library's version in the library's own form. Else
      * returns 0 and writes a sentence to `why`, cut to `capacity` with its NUL; also if the library does not return

@@ -54,7 +54,8 @@ void host_scratch_free(void *device, void *pointer, void *stream)
     state->backend_error = told;
 }
 
-// Unreadable counts were refused when the backend opened; what is left is a thread without memory.
+// Returns the number of threads; 1 for a thread without memory for its state. Unreadable counts were refused when the
+// backend opened.
 int32_t host_num_threads() noexcept
 {
     try {

@@ -129,7 +129,7 @@ bool Platforms::allow(std::string_view kind) const
     return !named || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
-// Returns the kinds named by YOKE_PLATFORMS.
+// Returns the kinds named by YOKE_PLATFORMS. Raises YOKE_E_VALUE for an unknown kind.
 static Platforms named_platforms(std::string_view text)
 {
     Platforms chosen{split_list(text), true};

@@ -33,10 +33,12 @@ struct CommModule {
     std::string reason;                        // then the reason, a sentence with the remedy
 };
 
-// Opens a module at first use; returns null if no such module has the name.
+// Returns a module by its name, opened at first use; null if no such module has the name. If the module cannot be
+// used, its table is null and the reason is set.
 const CommModule *comm_module_of(std::string_view name);
 
-// Opens a kind at first use. Raises YOKE_E_VALUE for an unknown kind.
+// Returns the backend of a kind, opened at first use; if the backend cannot be used, its table is null. Raises
+// YOKE_E_VALUE for an unknown kind.
 const Backend &backend_of(std::string_view kind);
 
 // Returns all kinds that a caller may ask for, in the search order of `auto`.
@@ -52,23 +54,25 @@ struct Platforms {
 };
 Platforms platforms();
 
-// "cuda, cpu", for messages.
+// Joins words to a text for messages: "cuda, cpu".
 std::string join(const std::vector<std::string> &words, const char *between = ", ");
 
 namespace detail {
-// The table that every backend is given.
+// Returns the table of the core's services, given to every backend.
 const yoke_host &host_table() noexcept;
 
-// Calls `get` and checks the table: ABI, kind, op table, entries. Reasons name the table by `source`.
+// Calls `get` and checks the table: ABI, kind, op table, entries. If a check fails, returns only the reason, which
+// names the table by `source`.
 Backend open_table(const char *kind, yoke_backend_get_fn get, const std::string &source);
 
-// The reason why a table is refused, or "".
+// Returns the reason why a table is refused, or "".
 std::string refusal(const char *kind, const yoke_backend &table, const std::string &source);
 
 // Loads a module from `folder` and opens its table.
 Backend open_module(const char *kind, const std::string &folder);
 
-// Does the same for engines of collectives.
+// Returns the reason why an engine's table of collectives is refused, or "". open_comm_module() loads an engine from
+// `folder`.
 std::string comm_refusal(const char *name, const yoke_backend_comm &table,
                          const std::string &source);
 CommModule open_comm_module(const char *name, const std::string &folder);

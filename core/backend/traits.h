@@ -30,7 +30,7 @@ const KindTraits &traits_of(std::string_view kind) noexcept;
 // Returns the kind for a vendor's cards; "" for none.
 const char *kind_serving(std::string_view vendor) noexcept;
 
-// The kind with a device type of DLPack's; nullptr for none.
+// Returns the kind with a device type of DLPack's; nullptr for none.
 const KindTraits *find_dlpack_kind(int32_t type) noexcept;
 
 // Returns the kind for a word of other programs ("gpu"); nullptr for none.
@@ -42,7 +42,7 @@ const char *kind_calling(std::string_view engine) noexcept;
 // Returns the kind whose engine of collectives has the name ("nccl"); "" for none.
 const char *kind_reducing_by(std::string_view engine) noexcept;
 
-// The nth of the kinds that come as modules; nullptr behind the last.
+// Returns the nth of the kinds that come as modules; nullptr behind the last.
 const char *module_kind(int nth) noexcept;
 
 }  // namespace yoke

@@ -63,7 +63,7 @@ bool is_null(const void *table, const Slot &slot)
     return entry == nullptr;
 }
 
-// The name of the first null entry, or nullptr.
+// Returns the name of the first null entry, or nullptr.
 template <size_t n>
 const char *first_null(const void *table, const Slot (&slots)[n])
 {
