@@ -28,9 +28,9 @@ public:
     // Makes a budget. "0.5": this share of the peak without a budget; or "2GiB". Raises VALUE for `call`.
     static Ref<MemoryBudget> make(std::string_view amount, const char *call);
 
-    // A forward begins. Raises STATE while another one of this budget is open.
+    // Begins a forward and returns its run. Raises STATE while another forward of this budget is open.
     Ref<BudgetRun> begin(const char *call);
-    // For the run, once its forward ends.
+    // Notes that the open forward has ended. Called by the run.
     void end() noexcept;
     BudgetReport report();
 

@@ -26,7 +26,8 @@ std::vector<uint32_t> stops_of(const BudgetPlan &plan)
     return stops;
 }
 
-// Returns the values kept by nodes of later scopes. Values read by calls of later scopes are added elsewhere.
+// Returns a mark for each value kept by nodes of later scopes. Values read by calls of later scopes are added
+// elsewhere.
 std::vector<uint8_t> kept_later(const Profile &profile, std::span<const uint32_t> stops)
 {
     std::vector<uint8_t> crosses(profile.values.size());
@@ -40,7 +41,7 @@ std::vector<uint8_t> kept_later(const Profile &profile, std::span<const uint32_t
 
 }  // namespace
 
-// The values alone, by call.
+// Computes the bytes of living values at each call of forward. Held values live to the end.
 static void settle_forward(const Profile &profile, const std::vector<uint8_t> &held,
                            std::vector<int64_t> &live)
 {
@@ -105,11 +106,12 @@ BudgetPlan hold_all(const Profile &profile)
 
 namespace {
 
-// Dynamic programming over the places of cuts: a state is what the calls before a place hold and take to make again.
+// Dynamic programming over the places of cuts. A state has the bytes held by the calls before a place, and the
+// seconds to recompute the rest.
 class Search {
 public:
     explicit Search(const Profile &profile);
-    // False where nothing fits.
+    // Finds the fastest plan whose estimated peak is at most `bytes`. Returns false if no plan fits.
     bool run(int64_t bytes, BudgetPlan &plan);
 
 private:
@@ -141,7 +143,8 @@ private:
     std::vector<std::vector<State>> states_;
 };
 
-// Where the least crosses, of each of as many stretches.
+// Chooses the possible places of cuts: divides the calls into stretches, and takes from each stretch the place that
+// the fewest bytes cross.
 void Search::choose_stops()
 {
     const size_t count = profile_.calls.size();
@@ -165,7 +168,7 @@ void Search::choose_stops()
     stops_.push_back(static_cast<uint32_t>(count));
 }
 
-// All that is alive there and wanted later is held.
+// Marks as crossing all values made before the stop and used by later calls or nodes.
 void Search::cross_at(uint32_t stop)
 {
     for (size_t i = 0; i < crosses_.size(); ++i) {

@@ -79,7 +79,7 @@ void BudgetRun::keep_for_earlier(Storage &storage)
     for (Recording *segment : ended_) segment->give_copy(storage, copy);
 }
 
-// From now on other threads may walk it.
+// Forgets the earlier segments, and marks the run as no longer open. From then on, other threads may walk it.
 void BudgetRun::leave_earlier() noexcept
 {
     {
@@ -92,6 +92,7 @@ void BudgetRun::leave_earlier() noexcept
 // ---- Forward --------------------------------------------------------------------------------------------------
 
 // Follows the plan at the call with this mark: the same plan goes on, or another plan that began with the same calls.
+// If no plan fits, the run learns.
 void BudgetRun::follow(uint64_t mark)
 {
     const size_t i = profiler_.marks().size();
@@ -121,7 +122,7 @@ void BudgetRun::choose(const yoke_launch &launch)
     if (profiler_.is_cut_due() && !thread_state().composing) cut();
 }
 
-// Records by `work`. Without memory for the record, the run goes on, but gives later runs no profile.
+// Runs `work`, which records a call. Without memory for the record, the run goes on, but gives later runs no profile.
 template <class Work>
 void BudgetRun::take_down(Work work)
 {
@@ -188,7 +189,8 @@ void BudgetRun::abandon() noexcept
 
 // ---- After the step -------------------------------------------------------------------------------------------
 
-// A mark stands for all calls before it, too.
+// Returns the known forward with as many calls and the same last mark, or null. A mark stands for all calls before
+// it, too.
 Known BudgetRun::forward() const
 {
     const std::vector<uint64_t> &marks = profiler_.marks();

@@ -45,7 +45,8 @@ public:
 
     // ---- In forward ----
     Recording &segment() const noexcept { return *segment_; }
-    // Stand around each launch of the scope. Operands from `fresh` on are results with memory of their own.
+    // Runs before each launch of the scope, and end_call() after it: record the call, and choose cuts and held
+    // results. Operands from `fresh` on are results with memory of their own.
     void begin_call(const yoke_launch &launch, Device &device, std::span<Storage *const> storages,
                     size_t fresh);
     void end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
@@ -75,7 +76,7 @@ public:
     // Returns whether the step was walked, and the record is complete.
     bool is_known() const { return meter_.is_walked() && is_whole_; }
     bool is_walked_now() const { return meter_.is_walked_now(); }
-    // Returns the known forward with exactly the calls of this run.
+    // Returns the known forward with exactly the calls of this run, or null.
     Known forward() const;
     // Returns whether the run followed the plan of this forward throughout.
     bool followed(const KnownForward &known) const { return plan_ == &known && !has_switched_; }

@@ -46,7 +46,7 @@ bool Segment::makes_anything(uint32_t call) const
                                [&](uint32_t v) { return is_inside(v) && !held_[v] && uses_[v]; });
 }
 
-// Drops the call, and the calls needed only for this call.
+// Drops the call, if it need not be recomputed any more, and the calls needed only for this call.
 void Segment::drop_unneeded(uint32_t call)
 {
     dropped_.clear();
@@ -141,7 +141,8 @@ uint32_t Segment::trigger() const
     return last;
 }
 
-// Returns the peak in forward. The script keeps a value until its last read.
+// Returns the peak in forward. A held value lives to the end of the segment, any other value as long as the script
+// has it.
 int64_t Segment::most_in_forward() const
 {
     std::fill(steps_.begin() + begin_, steps_.begin() + end_ + 1, 0);

@@ -7,7 +7,7 @@
 
 namespace yoke {
 
-// Bytes are counted beside what earlier scopes hold.
+// Figures of a segment. Bytes are counted beside the bytes held by earlier scopes.
 struct SegmentCost {
     int64_t held = 0;        // from forward to backward
     int64_t in_forward = 0;  // at most
@@ -39,12 +39,12 @@ public:
     };
     Gain gain(uint32_t call);
     void hold(uint32_t call);
-    // Whether it is made again, and need not be.
+    // Returns whether the call is recomputed, and its results may be held instead.
     bool may_hold(uint32_t call) const;
 
     uint32_t first() const { return begin_; }
     uint32_t last() const { return end_; }
-    // By the plan for this scope, or by later ones.
+    // Returns whether a value is held, by the plan for this scope or for later scopes.
     bool is_held(uint32_t v) const { return crosses_[v] || (held_[v] && uses_[v]); }
     template <class Visit>
     void each_held(Visit visit) const
@@ -65,7 +65,7 @@ public:
 private:
     bool is_inside(uint32_t v) const { return profile_.values[v].maker >= begin_; }
     bool is_saved(uint32_t v) const { return profile_.values[v].first_saver < end_; }
-    // Held for what is made again, and so to the end of the scope.
+    // Returns whether recomputed calls read the value. A held source stays to the end of the scope.
     bool is_source(uint32_t v) const { return uses_[v] > is_saved(v); }
     bool makes_anything(uint32_t call) const;
     void drop_unneeded(uint32_t call);

@@ -20,7 +20,7 @@ double clock_seconds()
         .count();
 }
 
-// Waits, since kernels of a GPU run after the launching call.
+// Waits for the kernels of a GPU, which run after the launching call. In a capture, does not wait.
 void wait_for_kernels(Device &device)
 {
     if (!device.host && !Graph::of_thread())
@@ -28,14 +28,15 @@ void wait_for_kernels(Device &device)
             synchronize_lane(device, memory_lane(device)));  // the next wait reports an error
 }
 
-// Where there is no time to be had, in a capture.
+// Returns estimated seconds of a launch, for captures, where no time can be measured.
 double assumed_seconds(const yoke_launch &launch)
 {
     const bool is_product = launch.op >= 0 && kOps[launch.op].cost == Cost::kGemm;
     return launch.work / (is_product ? 1e14 : 2e12);
 }
 
-// For tests, which could not bring about the plans of every machine: a microsecond to 10 ms, each decade as likely.
+// Returns a random time if YOKE_BUDGET_TIMES is set: a microsecond to 10 ms, each decade as likely. For tests, which
+// could not bring about the plans of every machine.
 std::optional<double> drawn_seconds()
 {
     static const char *const seed = try_config("YOKE_BUDGET_TIMES");

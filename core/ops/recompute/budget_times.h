@@ -10,7 +10,8 @@ namespace yoke {
 class CallClock {
 public:
     void start(Device &device, bool waits);
-    // Seconds since start. YOKE_BUDGET_TIMES may have drawn them instead.
+    // Returns the seconds since start; an estimate in a capture of a GPU. If YOKE_BUDGET_TIMES is set, returns a
+    // random time instead.
     double stop(const yoke_launch &launch, Device &device, bool waits) const;
 
 private:

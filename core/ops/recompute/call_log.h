@@ -26,7 +26,7 @@ public:
     // are results with memory of their own.
     Ref<LoggedCall> make_call(const yoke_launch &launch, Device &device, const OpDef &named,
                               std::span<Storage *const> storages, size_t fresh) const;
-    // Takes the memory now that adding two calls needs.
+    // Reserves memory now for adding two calls, so that add() cannot fail.
     void reserve_two();
     void add(Ref<LoggedCall> call) noexcept { calls_.push_back(std::move(call)); }
     // Adds a call that ran elsewhere: from now on, the call counts as the maker of the last storage.
@@ -45,7 +45,7 @@ private:
     std::unordered_map<const Storage *, Import> imports_;
 };
 
-// Copies all bytes of a storage, which no scope takes down.
+// Returns a copy of all bytes of a storage. No scope logs the copy.
 Ref<Storage> copy_of(Storage &storage);
 // Gives a copy to the calls that read the storage from outside in its present version. The first such call makes
 // `copy`.

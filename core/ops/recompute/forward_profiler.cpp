@@ -27,7 +27,7 @@ ForwardProfiler::ForwardProfiler()
 {
 }
 
-// Other fields of a launch may change from step to step.
+// Hashes only fields that are the same in each step; other fields of a launch may change from step to step.
 uint64_t ForwardProfiler::mark_of_next(const yoke_launch &launch) const
 {
     uint64_t mark =
@@ -152,7 +152,7 @@ void ForwardProfiler::add_cheap(const Storage &from, const Storage &to, bool is_
 
 // ---- Between calls --------------------------------------------------------------------------------------------
 
-// Looks for values that the script alone had, and has no more.
+// Notes the last call of values whose memory has been released since: the script has them no more.
 void ForwardProfiler::note_deaths()
 {
     std::erase_if(alive_, [&](uint32_t v) {

@@ -30,8 +30,8 @@ public:
     uint64_t profiler = 0;  // number of this ForwardProfiler; 0: none
 };
 
-// Where an operand comes from: a value of the log, or memory from outside of it, which is held. Neither: a number, an
-// absent or an empty tensor.
+// Source of an operand: a value of the log, or memory from outside of it, which is held. Neither: a number, an absent
+// or an empty tensor.
 struct Source {
     Ref<Value> value;
     Ref<Storage> outside;

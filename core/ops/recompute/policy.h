@@ -24,8 +24,8 @@ public:
 
     static Ref<Policy> full();    // holds no results
     static Ref<Policy> matmul();  // matrix products, convolutions, attention: ops of cost gemm
-    // Holds results of the ops in `names`, as spelt in docs/ops.md. Raises VALUE for an unknown name, with the
-    // nearest name.
+    // Returns a policy that holds results of the ops in `names`, as spelt in docs/ops.md. Raises VALUE for an unknown
+    // name, with the nearest name.
     static Ref<Policy> ops(std::span<const std::string_view> names, const char *call);
 };
 

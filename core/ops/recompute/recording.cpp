@@ -265,7 +265,8 @@ static bool makes_something(LoggedCall &call)
     });
 }
 
-// Asks for the fate of held results, for each call needed if nothing were held.
+// Asks for the fate of held results, for each call needed if nothing were held. Releases results that go, and marks
+// results to offload. If the policy raises, all results go.
 void Recording::ask_policy()
 {
     std::unordered_map<uint32_t, Policy::Fate> fates;  // by the call

@@ -125,9 +125,10 @@ public:
     std::span<const Ref<LoggedCall>> calls() const;
     const std::deque<Item> &items() const noexcept { return items_; }
     Item *find_item(const Value &value) const;
-    // Returns a slot of a value; a value from before this recording began is an outer recording's.
+    // Returns a slot of a value. A value made before this recording began is requested from the outer recording.
+    // Raises INTERNAL if the closed recording has not kept the value.
     Slot request(const Value &value);
-    // Visits what this recording has in the host's memory.
+    // Visits the data in host memory that this recording may still need.
     template <class Visit>
     void each_offloaded(Visit visit) const
     {

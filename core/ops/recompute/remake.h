@@ -15,10 +15,10 @@ struct Remake {
     int param_count;
 };
 
-// Describes the recompute for _linear_act, beside the op in matmul.cpp.
+// Describes the recompute for _linear_act, beside the op in matmul.cpp. Returns false if there is no such recompute.
 bool remake_of_linear_act(const yoke_launch &launch, const Device &device, Remake &remake);
 
-// False where there is none.
+// Describes how a result of the launch follows cheaply from another result. Returns false if no result does.
 inline bool find_remake(const yoke_launch &launch, const Device &device, Remake &remake)
 {
     return launch.op == YOKE_OP__LINEAR_ACT && remake_of_linear_act(launch, device, remake);

@@ -42,8 +42,8 @@ void check_unchanged(const Memory &memory, const char *writer, uint32_t version,
         reader, public_name(call.named), operand, writer ? writer : "the host", now, version);
 }
 
-// Returns whether draws have fixed places. Draws of a capture lie behind the base of a replay, known only in the
-// graph itself; other draws have fixed places.
+// Returns whether the call was logged outside the thread's capture, so that its draws have fixed places. Raises STATE
+// for draws of another capture: their base is known only in the graph itself.
 bool is_placed(const LoggedCall &call, const char *reader)
 {
     const bool is_elsewhere = call.graph != Graph::number_of_thread();
@@ -93,7 +93,8 @@ Storage *Replays::Run::make(const LoggedCall &call, const Value &value)
     return made.get();
 }
 
-// The memory that an operand is in now.
+// Returns the memory of an operand for the repeated call; makes or recomputes the memory if needed. Raises STATE if
+// memory to read has changed since.
 Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
 {
     const Source &source = call.sources()[operand];
@@ -287,7 +288,7 @@ Ref<Storage> Replays::take_offloaded(Recording &recording, const Item &item)
     return storage;
 }
 
-// All that the walk takes of a recording has been taken.
+// Forgets a recording once the walk has taken all results and offloaded data of the recording.
 void Replays::end_if_done(const Recording &recording)
 {
     const auto place = replays_.find(&recording);

@@ -62,7 +62,7 @@ Scope *set_scope(Scope *scope)
     return before;
 }
 
-// Takes the scope for the thread: one thread at a time records.
+// Takes the scope for the thread. Raises STATE if another thread has the scope: a single thread records at a time.
 void Scope::enter(ThreadState &state)
 {
     ThreadState *thread = nullptr;
@@ -77,7 +77,7 @@ void Scope::leave() noexcept
     outermost_->thread_.store(nullptr, std::memory_order_release);
 }
 
-// Gives up the open scope of an ending thread.
+// Gives up a scope that stayed open when its thread ended, or when a relief function returned.
 void detail::drop_scope(Scope *scope) noexcept
 {
     scope->leave();

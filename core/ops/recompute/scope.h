@@ -44,8 +44,8 @@ public:
     // scopes or set aside by a walk.
     static bool is_at_hand(const Recording &recording) noexcept;
 
-    // ---- For set_scope ----
-    // Puts the scope in force in a thread, or ends this. Raises STATE while the scope is in force in another thread.
+    // Puts the scope in force in a thread; leave() ends this. Raises STATE while the scope is in force in another
+    // thread.
     void enter(ThreadState &state);
     void leave() noexcept;
     // Returns whether both lie within the same outermost scope.
@@ -111,7 +111,8 @@ private:
 };
 
 namespace detail {
-// Serves core/base/lent.h.
+// Gives up a scope that stays open at the end of a thread or of a relief function. Serves an entry of
+// core/base/lent.h.
 void drop_scope(Scope *scope) noexcept;
 }  // namespace detail
 

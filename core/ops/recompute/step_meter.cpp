@@ -12,7 +12,7 @@ int64_t StepMeter::taken() const
     return memory_stats(*device_).allocated - base_;
 }
 
-// Returns the most since the last lap.
+// Returns the most bytes taken since the last lap, and updates the step's peak.
 int64_t StepMeter::lap()
 {
     const int64_t most = lap_peak(*device_) - base_;
@@ -60,7 +60,7 @@ void StepMeter::end_forward()
 
 // ---- Backward -------------------------------------------------------------------------------------------------
 
-// Notes what the loss has taken, from the end of the scope on.
+// Counts a walk, and notes the peak between forward and the walk, such as the loss has taken.
 void StepMeter::arrive()
 {
     const std::lock_guard lock(mutex_);
