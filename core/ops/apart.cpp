@@ -8,7 +8,7 @@ namespace yoke {
 
 namespace {
 
-// How split cuts an axis.
+// Way in which split cuts an axis.
 struct Cuts {
     int axis;
     int64_t count;
@@ -90,7 +90,7 @@ void vjp_split3(Split3Args a, Backward &b)
 
 namespace {
 
-// The size that chunk gives to split.
+// Returns the size that chunk gives to split. Raises YOKE_E_VALUE for less than 1 chunk.
 int64_t chunk_size(ChunkArgs a, int axis)
 {
     if (a.chunks() < 1)

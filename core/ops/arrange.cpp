@@ -165,7 +165,7 @@ Tensor compose_tile(TileArgs a)
 
 namespace {
 
-// `count` elements beside the end of an axis, for each mode but "constant".
+// Returns `count` elements to put beside the end of an axis, for each mode but "constant".
 Tensor beyond(const Tensor &x, int axis, int64_t count, bool after, std::string_view mode)
 {
     const int64_t length = x->shape_[axis];

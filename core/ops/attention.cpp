@@ -65,7 +65,7 @@ void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_t
              kAttention, size_of(query, 3), size_of(key, 3));
 }
 
-// [..., heads, a, b] as [..., groups, heads / groups, a, b].
+// Reshapes [..., heads, a, b] to [..., groups, heads / groups, a, b].
 Tensor split_heads(const yoke_tensor &x, int64_t groups)
 {
     Dims shape{x.shape()};
@@ -81,7 +81,7 @@ IntList leading(const yoke_tensor &x)
     return x.shape().first(static_cast<size_t>(x.ndim - 2));
 }
 
-// x with the leading axes `lead`: a view.
+// Returns a view of x with the leading axes `lead`.
 Tensor expand_leading(const yoke_tensor &x, const Dims &lead)
 {
     if (same(leading(x), lead)) return share(x);
@@ -148,7 +148,7 @@ Attention::Attention(ScaledDotProductAttentionArgs a)
     value = expand_leading(*value, lead);
 }
 
-// The leading axes of query, key and value, broadcast.
+// Returns the leading axes of query, key and value, broadcast.
 Dims Attention::common_lead() const
 {
     return broadcast(broadcast(leading(*query), leading(*key), kAttention), leading(*value),
@@ -199,7 +199,7 @@ void Attention::share_heads()
         mask->shape_[mask->ndim - 3] == 1 ? ops::unsqueeze(mask, -3) : split_heads(*mask, groups);
 }
 
-// Elements of dropout's draw: kernels/common/attention.h.
+// Returns the number of elements of dropout's draw: kernels/common/attention.h.
 int64_t Attention::draws() const
 {
     int64_t heads = 1;
@@ -207,8 +207,8 @@ int64_t Attention::draws() const
     return heads * size_of(*key, 2) * ((size_of(*query, 2) + 3) / 4 * 4);
 }
 
-// Returns dense strides in the order of x's axes, as far as x has an order: [batch, length, heads, width] in memory
-// stays in this order.
+// Returns dense strides for a result of `shape`, in the order of x's axes: [batch, length, heads, width] in memory
+// stays in this order. An expanded x counts as row-major.
 Dims dense_strides(const yoke_tensor &x, const Dims &shape)
 {
     Dims strides(shape.size(), 0);

@@ -69,7 +69,7 @@ private:
         scope.import(launch, *weight.device, kOps[YOKE_OP_CAST], storages);
     }
 
-    // The cast that serves, or null.
+    // Returns the kept cast if it still fits the weight and the mode, or null.
     Tensor find(const yoke_tensor &x, yoke_dtype dtype, uint32_t version)
     {
         Entries gone;
@@ -92,7 +92,8 @@ private:
         std::swap(entries(gone)[entry.weight.get()], entry);
     }
 
-    // Returns the entries to use; the caller holds the lock. Entries of an ended capture go to `gone`.
+    // Returns the casts to use: those of the thread's capture, if it captures a graph, else the others. The caller
+    // holds the lock. Casts of an ended capture go to `gone`.
     Entries &entries(Entries &gone)
     {
         const Graph *graph = Graph::of_thread();
@@ -108,7 +109,7 @@ private:
 
 namespace {
 
-// Only f32 weights are worth keeping: they are cast again in every call.
+// Returns whether casts of x are worth keeping: float32 weights are cast again in every call.
 bool is_weight(const yoke_tensor &x)
 {
     return x.dtype == YOKE_F32 && !x.is_view && x.requires_grad() && is_leaf(x) &&
@@ -176,7 +177,7 @@ Autocast *set_autocast(Autocast *region)
     return before;
 }
 
-// A thread that ends inside a region.
+// Releases a region that stayed open when its thread ended, or when a relief function returned.
 void detail::drop_autocast(Autocast *region) noexcept
 {
     region->release();
@@ -198,7 +199,8 @@ public:
         return found;
     }
 
-    // Returns float32 if any tensor has this dtype, or if halves differ; else the common dtype.
+    // Returns the common dtype of the tensors that autocast may cast, float32 if their dtypes differ, YOKE_NONE
+    // without such a tensor.
     yoke_dtype widest() const
     {
         yoke_dtype widest = YOKE_NONE;
@@ -251,7 +253,7 @@ private:
     std::vector<yoke_tensor *> list_;  // tensors of the op's only list argument
 };
 
-// Sets the dtype argument of an op to f32, unless the caller gave a dtype.
+// Sets the dtype argument of an op to f32, if autocast may cast the first tensor and the caller gave no dtype.
 void ask_for_f32(const OpDef &op, yoke_arg *args, const yoke_tensor &first)
 {
     for (int i = 0; i < op.arg_count; ++i)

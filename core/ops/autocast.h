@@ -30,7 +30,8 @@ public:
 
     bool enabled() const { return enabled_; }
     yoke_dtype dtype_on(const Device &device) const;
-    // The cast of an argument to the low dtype, from the cache where that may be.
+    // Returns an argument cast to the low dtype. The cast of a weight comes from the cache, if the region allows the
+    // cache.
     Tensor low(const yoke_tensor &x, yoke_dtype dtype) const;
     // Releases the casts of an ended capture, by the number of its graph.
     void forget_captured(uint64_t graph) const noexcept;
@@ -44,7 +45,7 @@ private:
     const Ref<CastCache> cache_;
 };
 
-// The half that suits a device: f16 on cuda, bf16 elsewhere.
+// Returns the half dtype that suits a device: f16 on cuda, bf16 elsewhere.
 yoke_dtype default_autocast_dtype(const Device &device);
 
 // Puts a region (or none) in force in the calling thread, which keeps the region alive meanwhile. Returns the region
@@ -58,17 +59,19 @@ inline Autocast *current_autocast() noexcept
 // Releases the casts of the calling thread's ended capture of a graph.
 void forget_captured_casts(uint64_t graph) noexcept;
 
-// Whether a call of this op is to be cast; every call of every op asks.
+// Returns whether a call of this op must be cast; every call of every op asks.
 inline bool autocasts(const OpDef &op) noexcept
 {
     const Autocast *region = current_autocast();
     return region && region->enabled() && op.autocast != AutocastClass::kNone;
 }
-// Runs such a call: casts its arguments, then goes on without a region.
+// Runs a call under autocast: casts its arguments by the op's class, then runs the op without a region. Raises
+// YOKE_E_UNSUPPORTED for an op of the class kError.
 void run_autocast(int32_t number, yoke_arg *args, Tensor *results);
 
 namespace detail {
-// Implements an entry of core/base/lent.h.
+// Releases a region that stays open at the end of a thread or of a relief function. Serves an entry of
+// core/base/lent.h.
 void drop_autocast(Autocast *region) noexcept;
 }  // namespace detail
 

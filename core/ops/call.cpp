@@ -15,7 +15,8 @@ namespace yoke {
 
 namespace {
 
-// Refuses a view whose base was changed in place by a recorded op since: the view's own history lacks this op.
+// Raises YOKE_E_STATE for a view whose base was changed in place by a recorded op since: the view's own history lacks
+// this op.
 void check_not_stale(const OpDef &op, const yoke_tensor &x)
 {
     if (!x.storage.present() ||
@@ -92,7 +93,7 @@ Call::Call(const OpDef &op, int32_t number, yoke_arg *args)
 {
 }
 
-// Checks the conditions of every op that writes an argument.
+// Raises if x must not change in place: a leaf that requires grad while the tape records, or an expanded tensor.
 static void check_changeable(const OpDef &op, int arg, const yoke_tensor &x)
 {
     if (grad_enabled() && x.requires_grad() && is_leaf(x))
@@ -124,7 +125,8 @@ static bool writes_by_index(const OpDef &op)
     return false;
 }
 
-// Copies inputs that share memory with the written argument, unless the op works element by element.
+// Copies inputs that share memory with the written argument. An input with exactly the argument's elements stays, if
+// the op works element by element.
 void Call::separate_overlaps(int written)
 {
     const yoke_tensor &x = *args_[written].v.tensor;
@@ -152,7 +154,7 @@ void Call::collect_tensors()
     if (needs_ && op_.mut_result >= 0) check_gradient_of_written(*args_[op_.mut_result].v.tensor);
 }
 
-// Whether a gradient may flow into what is about to be written.
+// Forgets the need for a gradient if the written tensor x is not floating. Raises YOKE_E_UNSUPPORTED if x is a view.
 void Call::check_gradient_of_written(const yoke_tensor &x)
 {
     if (!is_floating(x.dtype))
@@ -249,7 +251,7 @@ void Call::record()
             set_node(*plan_.results_[k], node, static_cast<uint32_t>(k));
 }
 
-// Steps the version of every storage that the kernel has written.
+// Increments the version of every storage that the kernel has written, and notes the op as the writer.
 void Call::mark_written()
 {
     each_tensor([this](int i, yoke_tensor *x) {
@@ -266,7 +268,8 @@ void Call::give(Tensor *results)
         results[k] = std::move(plan_.results_[k]);
 }
 
-// Computes the result of the op itself, in the memory of `x` if the dtype fits.
+// Computes the result of the op into the written argument `x`: directly if the dtype fits, else by a copy. If a
+// gradient is wanted, calls take_history instead.
 void Call::execute_in_place(Tensor *results)
 {
     yoke_tensor &x = *args_[op_.mut_result].v.tensor;
@@ -295,7 +298,7 @@ void Call::execute_in_place(Tensor *results)
     results[0] = Tensor::share(&x);
 }
 
-// The new value is made by the op, recorded; x takes the value and its history.
+// Makes the new value by the op, recorded; x takes the value and its history.
 void Call::take_history(yoke_tensor &x)
 {
     const OpDef &op = kOps[op_.in_place_of];

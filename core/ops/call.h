@@ -9,14 +9,14 @@ namespace yoke {
 
 class Scope;
 
-// Lives on the stack of run(), for one call.
+// State of a single call, on the stack of run().
 class Call {
 public:
     Call(const OpDef &op, int32_t number, yoke_arg *args);
     void execute(Tensor *results);
 
 private:
-    // The steps of execute, in this order.
+    // Returns the device of the call's tensors. This function and the next are the steps of execute, in this order.
     static Device &find_device(const OpDef &op, const yoke_arg *args);
     void check_written();
     void separate_overlaps(int written);
@@ -28,7 +28,7 @@ private:
     void mark_written();
     void give(Tensor *results);
 
-    // The other way: an op whose result is written into an argument.
+    // Executes an op whose result is written into an argument.
     void execute_in_place(Tensor *results);
     void take_history(yoke_tensor &x);
     void check_result_fits(const yoke_tensor &x) const;

@@ -27,7 +27,7 @@ struct Given {
     {
         return {axes == 2 ? t.shape_[t.ndim - 2] : 1, t.shape_[t.ndim - 1]};
     }
-    // The part of a pair that the caller gave.
+    // Returns, as text, the part of a pair that the caller gave.
     std::string told(const Pair &pair) const
     {
         return to_string(IntList(pair).last(static_cast<size_t>(axes)));
@@ -123,7 +123,7 @@ void check_bias(const Given &g, int64_t channels)
         g.told(g.stride).c_str(), g.told(g.padding).c_str(), g.told(g.dilation).c_str());
 }
 
-// Returns the output size. Checks that the padded input holds the window's span.
+// Returns the output size. Raises YOKE_E_VALUE unless the padded input holds the window's span.
 Pair slide(const Given &g)
 {
     const Pair from = g.sizes_of(g.x), kernel = g.sizes_of(g.weight);
@@ -143,7 +143,8 @@ Pair slide(const Given &g)
     return out;
 }
 
-// Returns the height and width from which a convolution makes x: the size of the transpose's result.
+// Returns the height and width from which a convolution makes x: the size of the transpose's result. Raises
+// YOKE_E_VALUE if a size is below 1 or overflows.
 Pair unslide(const Given &g, const Pair &more)
 {
     const Pair from = g.sizes_of(g.x), kernel = g.sizes_of(g.weight);
@@ -190,7 +191,7 @@ Dims window_of(const Given &g, const Pair &size)
     return settled_window(g.sizes_of(g.weight), size, g.stride, g.padding, g.dilation);
 }
 
-// An x as [N, C, H, W] that lies NHWC.
+// Returns x as [N, C, H, W] that lies NHWC.
 Tensor batched(const Given &g, const yoke_tensor &given)
 {
     Tensor x = Tensor::share(const_cast<yoke_tensor *>(&given));
@@ -220,7 +221,7 @@ void check_call(const Given &g)
     check_bias(g, out_channels(g));
 }
 
-// Raises where the result, which has these axes, is larger than memory can address.
+// Raises YOKE_E_VALUE if the result of this height and width is larger than memory can address.
 void check_size(const Given &g, const Pair &size)
 {
     checked_numel(Dims{g.is_batched() ? g.x.shape_[0] : 1, out_channels(g), size[0], size[1]},
@@ -249,7 +250,7 @@ void plan_nhwc(Plan &plan, const Dims &shape, yoke_dtype dtype)
     plan.result(shape, dtype, nhwc_strides(shape).data());
 }
 
-// A multiplication and an addition for each element of the weight at each place of the window.
+// Plans the work: a multiplication and an addition for each element of the weight at each place of the window.
 void plan_work(Plan &plan, const yoke_tensor &weight_like, double places)
 {
     plan.work(2.0 * places * static_cast<double>(weight_like.numel));

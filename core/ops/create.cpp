@@ -55,7 +55,8 @@ bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg
     return pace > 0 ? !down : !up;
 }
 
-// Returns the number of elements of `arange`, within the precision of a double.
+// Returns the number of elements of `arange`, within the precision of a double. Raises YOKE_E_VALUE if the steps lead
+// nowhere, or memory cannot address the elements.
 double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
 {
     if (!leads_somewhere(start, stop, step))
@@ -69,7 +70,7 @@ double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_ar
     return length;
 }
 
-// Integers beyond 2^53 are counted exactly; the caller has seen that the steps lead from start to stop.
+// Counts integer steps exactly, also beyond 2^53; the caller has seen that the steps lead from start to stop.
 int64_t exact_count(int64_t start, int64_t stop, int64_t step)
 {
     const auto from = static_cast<uint64_t>(step > 0 ? start : stop),

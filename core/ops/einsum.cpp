@@ -126,7 +126,7 @@ int64_t product_of(const Labels &labels, const Sizes &sizes)
     return product;
 }
 
-// [batch..., own..., shared...] as [batch..., own, shared].
+// Reshapes [batch..., own..., shared...] to [batch..., own, shared].
 Tensor as_matrix(const Tensor &x, size_t batch, const Labels &own, const Labels &shared,
                  const Sizes &sizes)
 {
@@ -137,7 +137,8 @@ Tensor as_matrix(const Tensor &x, size_t batch, const Labels &own, const Labels 
     return ops::reshape(x, shape);
 }
 
-// Where nothing is summed, a product of elements: each tensor with a single element where only the other has an axis.
+// Returns the product of elements, if no label is summed. Each tensor gets a single element where only the other
+// tensor has an axis.
 Tensor multiply(const TermPair &p)
 {
     const size_t batch = p.batch.size();
@@ -164,7 +165,7 @@ Term contract(const Term &x, const Term &y, const Labels &wanted, const Sizes &s
     return {ops::reshape(product, shape_of(labels, sizes)), labels};
 }
 
-// The labels that operands from `next` on, or the result, have.
+// Returns the labels of the operands from `next` on, and of the result.
 Labels wanted_after(const Equation &equation, size_t next)
 {
     Labels labels = equation.result;

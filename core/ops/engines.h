@@ -26,8 +26,8 @@ inline int64_t cudnn_setting(CudnnSetting setting)
     return detail::cudnn_settings[static_cast<int>(setting)].get();
 }
 
-// For launches of every thread from now on. Raises YOKE_E_VALUE for a limit below 0, or a benchmark limit beyond 32
-// bits.
+// Changes a setting for launches of every thread from now on. Raises YOKE_E_VALUE for a limit below 0, or a benchmark
+// limit beyond 32 bits.
 void set_cudnn_setting(CudnnSetting setting, int64_t value);
 
 // Settings carried by a launch that cuDNN may compute.

@@ -30,7 +30,7 @@ std::vector<std::string> split_at_commas(const std::string &text)
     return parts;
 }
 
-// The whole character that stands at a byte of UTF-8.
+// Returns the whole character that begins at a byte of UTF-8.
 std::string character_at(const std::string &text, size_t at)
 {
     size_t end = at + 1;
@@ -66,7 +66,8 @@ void Equation::check_letter(const std::string &subscripts, size_t at) const
         character_at(subscripts, at).c_str(), subscripts.c_str()));
 }
 
-// Reads letters and a "...", which stands for `ellipsis_axes` axes.
+// Returns the labels of the letters and of a "...", which stands for `ellipsis_axes` axes. Raises YOKE_E_VALUE for
+// other characters.
 Labels Equation::read(const std::string &subscripts, int ellipsis_axes) const
 {
     Labels labels;
@@ -138,7 +139,7 @@ void Sizes::add(Label label, int64_t size, size_t operand)
     if (size != entry.size && size != 1) refuse(label, entry.size, entry.operand, size, operand);
 }
 
-// Checks that no axis of a single tensor needs broadcasting.
+// Raises YOKE_E_VALUE if a label has two lengths in a single tensor: such axes do not broadcast.
 void Sizes::check_diagonals(const std::vector<Term> &terms) const
 {
     for (size_t i = 0; i < terms.size(); ++i)

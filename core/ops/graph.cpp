@@ -69,7 +69,8 @@ struct ReadyGraphs {
     std::unordered_set<Graph *> all;
 };
 
-// Never destroyed: a graph may live longer than what is destroyed at the end of the process.
+// Returns the set of ready graphs. The set is never destroyed: a graph may live longer than the statics destroyed at
+// the end of the process.
 ReadyGraphs &ready_graphs()
 {
     static auto *graphs = new ReadyGraphs;
@@ -143,7 +144,7 @@ void Graph::begin_native()
     stream_ = std::move(stream);
 }
 
-// The capture is over whatever the status is.
+// Ends the native capture and gives the captured graph. The capture is over whatever the status is.
 yoke_status Graph::end_native(void **graph) noexcept
 {
     const yoke_status status = device_.backend->graph_end(device_.handle, stream_->native(), graph);
@@ -151,7 +152,7 @@ yoke_status Graph::end_native(void **graph) noexcept
     return status;
 }
 
-// Back to how the thread was before begin(); gives its reference.
+// Restores the thread's state from before begin(). Returns the thread's reference to the graph.
 Ref<Graph> Graph::leave_thread() noexcept
 {
     random_drawn_ = random_state().offset;
@@ -245,7 +246,7 @@ Uncaptured::~Uncaptured()
 
 // ---- replay --------------------------------------------------------------------------------------------------------
 
-// Notes use by another stream than the memory's own: this use must end before the memory serves other callers.
+// Notes that the current stream uses the graph's memory: this use must end before the memory serves other callers.
 void Graph::note_replay()
 {
     if (!device_.has_side_streams.load(std::memory_order_relaxed)) return;

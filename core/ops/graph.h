@@ -29,11 +29,12 @@ public:
     explicit Graph(Device &device);
     Turns turns;  // a single thread at a time captures or replays
 
-    // Raises YOKE_E_STATE if this graph was captured before, or the thread captures another.
+    // Begins to capture the calling thread's launches on the device, after a wait for earlier work. Raises
+    // YOKE_E_STATE if this graph was captured before, or the thread captures another.
     void begin();
     void end();
     void abort() noexcept;  // gives the capture up; the graph stays empty
-    // Gives a handle's reference up; the last one gives up a capture of the calling thread too.
+    // Releases a handle's reference. The last handle also gives up a capture of the calling thread.
     void release_handle() noexcept;
     void replay();
     // Makes replays raise YOKE_E_STATE for each captured graph that names the storage: a leaf has moved out of the
@@ -41,14 +42,15 @@ public:
     static void note_left(Storage *storage) noexcept;
 
     // Takes each launch of the capturing thread, with the storage of each operand, or null. Returns true if the
-    // launch is recorded and must not run. `is_placed`: each replay draws the same numbers.
+    // launch is recorded and must not run. Raises YOKE_E_STATE for a launch on another device. `is_placed`: each
+    // replay draws the same numbers.
     bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
               std::span<Storage *const> storages, bool is_placed);
 
-    // From 1 on, and never another graph's.
+    // Returns the graph's number, from 1 on, and never another graph's.
     uint64_t number() const noexcept { return number_; }
 
-    // The graph that the calling thread captures, or nullptr.
+    // Returns the graph that the calling thread captures, or nullptr.
     static Graph *of_thread() noexcept
     {
         const ThreadState *state = known_thread_state();
@@ -102,7 +104,7 @@ private:
 };
 
 namespace detail {
-// Implements an entry of core/base/lent.h.
+// Gives up the capture of an ending thread. Serves an entry of core/base/lent.h.
 void drop_graph(Graph *graph) noexcept;
 }  // namespace detail
 

@@ -18,7 +18,7 @@ void check_mask(const yoke_tensor &mask, const char *call)
              name(mask.dtype));
 }
 
-// Copies `other` if it shares memory with x: an op writing x by indices must not change its other tensors meanwhile.
+// Copies `other` if it begins at x's address: an op writing x by indices must not change its other tensors meanwhile.
 void separate(Plan &plan, int arg, const yoke_tensor &x, const yoke_tensor &other)
 {
     if (x.data == other.data && other.numel) plan.replace(arg, ops::clone(other));
@@ -60,7 +60,8 @@ void vjp_index_select(IndexSelectArgs a, Backward &b)
 
 namespace {
 
-// index has x's axes, and is nowhere longer than `within` but along `axis` (or nowhere at all, where that is -1).
+// Raises YOKE_E_VALUE unless `index` has as many axes as `within` and is nowhere longer, except along `axis` (-1: no
+// exception).
 void check_index_shape(const yoke_tensor &index, const yoke_tensor &within, const char *which,
                        int axis, const char *call)
 {
@@ -171,7 +172,7 @@ void vjp_masked_fill(MaskedFillArgs a, Backward &b)
 
 namespace {
 
-// Where a result is empty no kernel runs, and an index out of range is still one.
+// Raises YOKE_E_INDEX for an index out of range, if the result is empty and so no kernel checks the indices.
 void check_unused(const yoke_tensor &index, int64_t length, const char *call)
 {
     const Tensor wide = ops::contiguous(ops::cast(index, YOKE_I64));
@@ -183,7 +184,8 @@ void check_unused(const yoke_tensor &index, int64_t length, const char *call)
                  call, static_cast<long long>(at), static_cast<long long>(length));
 }
 
-// The shape of x[…, indices, …], whose index tensors stand for neighbouring axes from `axis` on.
+// Returns the shape of x[…, indices, …], whose index tensors stand for neighbouring axes from `axis` on. Raises if
+// the indices do not fit x.
 Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const char *call)
 {
     const int count = static_cast<int>(indices.size());

@@ -8,7 +8,7 @@ namespace yoke {
 
 namespace {
 
-// Where the parts of a copy lie.
+// Places of the parts of a copy.
 struct Layout {
     size_t operands, params, numbers, strings, bytes;
 
@@ -31,7 +31,7 @@ struct Layout {
     }
 };
 
-// Copies a list to `place`, and moves that on.
+// Copies a list to `place`, moves `place` behind the copy, and returns the copy.
 const int64_t *keep(int64_t *&place, const int64_t *list, int64_t count)
 {
     int64_t *first = place;

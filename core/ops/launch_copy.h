@@ -9,13 +9,13 @@
 
 namespace yoke {
 
-// The bytes that copy_launch fills.
+// Returns the number of bytes that copy_launch fills.
 size_t launch_copy_bytes(const yoke_launch &from) noexcept;
 // Returns the copy, at the beginning of `block`, which is aligned to 16 bytes. Scalars and empty tensors among the
 // operands point into the copy, as in the original.
 yoke_launch *copy_launch(const yoke_launch &from, void *block) noexcept;
 
-// The place of the parameter `offset` of an op that draws random numbers, or -1.
+// Returns the index of the parameter `offset` of an op that draws random numbers, or -1.
 int offset_param(const OpDef &op) noexcept;
 
 }  // namespace yoke

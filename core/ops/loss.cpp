@@ -42,7 +42,8 @@ yoke_dtype accumulated_dtype(yoke_dtype dtype)
     return dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
 }
 
-// Warns once for each loss if its tensors differ in shape: [N] beside [N, 1] gives [N, N] losses, and trains nothing.
+// Warns, once for each loss, that its tensors differ in shape: [N] beside [N, 1] gives [N, N] losses, and trains
+// nothing.
 void warn_of_shapes(const char *call, const yoke_tensor &x, const yoke_tensor &target)
 {
     static std::atomic<const char *> said[8];
@@ -81,7 +82,8 @@ struct PairLoss {
         warn_of_shapes(call, x, target);
     }
 
-    // "batchmean" divides by the length of x's first axis, "mean" by the number of elements.
+    // Returns the divisor of the sum: the length of x's first axis for "batchmean", the number of elements for
+    // "mean", else 1.
     double divisor() const
     {
         if (reduction == "batchmean") return static_cast<double>(x.shape_[0]);
@@ -96,7 +98,7 @@ struct PairLoss {
     Tensor elements() const { return ops::pair_loss(x, target, kind, beta, false, 1.0); }
 };
 
-// A loss of nothing but the two tensors and the reduction.
+// Returns a loss that depends only on the two tensors and the reduction. Raises if an argument does not fit.
 Tensor plain(const PairLoss &loss)
 {
     check_reduction(loss.reduction, loss.call);

@@ -17,7 +17,7 @@ void check_same_dtype(const yoke_tensor &x, const yoke_tensor &y, const char *se
         fail(YOKE_E_TYPE, "%s: bool tensors have no matrix product; cast them first", call);
 }
 
-// x as a matrix of rows: all axes but the last in one.
+// Returns x as a matrix of rows: all axes but the last become a single axis.
 Tensor rows(const yoke_tensor &x)
 {
     if (x.ndim == 2) return Tensor::share(const_cast<yoke_tensor *>(&x));
@@ -62,7 +62,7 @@ Dims infer_product(const Args &a, Plan &plan)
     return shape;
 }
 
-// From the gradient of the product, before the activation.
+// Sets the gradients of x, weight and bias from the gradient of the product, before the activation.
 void vjp_product(const Args &a, Backward &b, const Tensor &grad)
 {
     if (b.needs(kX)) b.set(kX, ops::matmul(grad, a.tensor(kWeight)));
@@ -172,7 +172,7 @@ void infer_linear_act(LinearActArgs a, Plan &plan)
 static constinit Switch lt_activations("YOKE_CUBLASLT_FUSE_ACTIVATIONS");
 
 // Describes the recompute of the result: kernels apply the activation to the kept sums, like the op of the
-// activation's name.
+// activation's name. Returns false if the call keeps no sums, or the result may have other bits.
 bool remake_of_linear_act(const yoke_launch &launch, const Device &device, Remake &remake)
 {
     constexpr size_t kOut = 3, kKept = 4;

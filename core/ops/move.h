@@ -16,7 +16,8 @@ Tensor convert_to(const yoke_tensor &x, Device &to, yoke_dtype dtype, bool non_b
 // YOKE_E_STATE for a tensor made by an op.
 void move_leaf(yoke_tensor &x, Device &to, yoke_dtype dtype, const char *call);
 
-// Returns a copy of a host tensor in pinned memory; x itself if x is pinned already.
+// Returns a copy of a host tensor in pinned memory; x itself if x is pinned already. Raises YOKE_E_VALUE for a tensor
+// of another device.
 Tensor pin_memory(const yoke_tensor &x, const char *call);
 
 }  // namespace yoke

@@ -42,7 +42,7 @@ void plan_gradient(Plan &plan, bool wanted, IntList shape, yoke_dtype dtype)
 
 namespace {
 
-// The first normalised axis.
+// Returns the first normalised axis. Raises YOKE_E_VALUE unless `shape` has the sizes of x's last axes.
 int check_normalized_shape(const yoke_tensor &x, IntList shape, const char *call)
 {
     const int axis = x.ndim - static_cast<int>(shape.size());
@@ -58,7 +58,7 @@ IntList outer_shape(const yoke_tensor &x, int axis)
     return x.shape().first(static_cast<size_t>(axis));
 }
 
-// Returns the gradient of a bias: the sum over all axes missing in the bias.
+// Returns the gradient of a bias: `grad`, summed over the axes before `axis`, which are missing in the bias.
 Tensor sum_outer(const Tensor &grad, int axis)
 {
     Dims axes;
@@ -135,7 +135,8 @@ void infer_rms_norm_backward(RmsNormBackwardArgs a, Plan &plan)
 
 namespace {
 
-// Returns the dtype of the sum: the common dtype, or float32 if the dtypes differ and neither is float64.
+// Returns the dtype of the sum: the common dtype, or float32 if the dtypes differ. Raises YOKE_E_TYPE for float64
+// beside another dtype, and for a dtype that is not floating.
 yoke_dtype sum_dtype(const yoke_tensor &x, const yoke_tensor &residual, const char *call)
 {
     check_floating(x, call, "x");
@@ -146,7 +147,7 @@ yoke_dtype sum_dtype(const yoke_tensor &x, const yoke_tensor &residual, const ch
          name(x.dtype), name(residual.dtype));
 }
 
-// A weight or bias beside the sum.
+// Raises unless a weight or bias, if present, has the dtype of the sum and the given shape.
 void check_beside_sum(const yoke_tensor *p, const char *arg, yoke_dtype sum, IntList shape,
                       const char *call)
 {

@@ -91,7 +91,7 @@ void check_running(const yoke_tensor *running, const char *arg, const yoke_tenso
     check_updatable(running, arg, call);
 }
 
-// Returns the number of values of a channel; training needs more than a single value.
+// Returns the number of values of a channel. Raises YOKE_E_VALUE for a single value: training needs more.
 int64_t checked_count(const yoke_tensor &x, const char *call)
 {
     const int64_t channels = x.shape_[kChannelAxis], count = channels ? x.numel / channels : 0;
@@ -102,7 +102,7 @@ int64_t checked_count(const yoke_tensor &x, const char *call)
     return count;
 }
 
-// running = (1 - momentum) running + momentum value, not recorded.
+// Sets running, if present, to (1 - momentum) running + momentum scale value; not recorded.
 void update_running(const yoke_tensor *running, const Tensor &value, double momentum, double scale)
 {
     if (!running) return;
@@ -112,7 +112,8 @@ void update_running(const yoke_tensor *running, const Tensor &value, double mome
     ops::add_(x, ops::mul(value, momentum * scale));
 }
 
-// normalize(mean, variance) gives the result and the batch's mean and variance, where those given are absent.
+// Returns the normalised batch. normalize(mean, variance) makes the result, mean and variance; null arguments stand
+// for the batch's own. Training also updates the running statistics; without training, the result uses them.
 template <class BatchArgs, class Normalize>
 Tensor normalize_batch(const char *call, BatchArgs a, const Normalize &normalize)
 {
@@ -152,7 +153,7 @@ void plan_batch(BatchArgs a, const char *call, Plan &plan)
     plan.result(channels, statistics_dtype(x.dtype));  // 1 / standard deviation
 }
 
-// The gradients of weight and bias, which a kernel gives in the dtype of statistics.
+// Sets the gradients of weight and bias, cast from the dtype of statistics in which a kernel gives them.
 template <class BatchArgs>
 void set_affine(BatchArgs a, Backward &b, const Tensor &dweight, const Tensor &dbias)
 {
@@ -215,7 +216,7 @@ void infer_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Plan &pl
     plan_batch(a, "batch_norm_add_relu", plan);
 }
 
-// Whether both have one order of elements in memory.
+// Returns whether both tensors have the same order of elements in memory.
 static bool lies_as(const yoke_tensor &x, const yoke_tensor &like)
 {
     for (int axis = 0; axis < x.ndim; ++axis)
@@ -223,8 +224,8 @@ static bool lies_as(const yoke_tensor &x, const yoke_tensor &like)
     return true;
 }
 
-// A single pass sums in the memory order of the gradient. If x has another order, two passes give the same bits as
-// the ops replaced by this op.
+// Sets the gradients in a single pass, which sums in the memory order of the gradient. If x, gradient and result have
+// different orders, two passes give the same bits as the ops replaced by this op.
 void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &b)
 {
     const bool of_x = b.needs(a.kX), of_residual = b.needs(a.kResidual);

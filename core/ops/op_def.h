@@ -40,7 +40,7 @@ inline const ArgTypeInfo &info_of(ArgType type)
     return kArgTypes[static_cast<size_t>(type)];
 }
 
-// A set of types: bit k is type k. Every call asks, and a set is a constant.
+// Returns the set of types for which the condition holds: bit k is type k. Every call asks, so the set is a constant.
 template <class Condition>
 consteval uint32_t types_that(Condition condition)
 {

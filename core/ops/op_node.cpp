@@ -16,8 +16,7 @@ namespace yoke {
 
 namespace {
 
-// ---- ops called by the tape itself
-// ----------------------------------------------------------------------------------
+// ---- Ops called by the tape itself -------------------------------------------------------------------------------
 
 std::unique_ptr<WalkState> begin_walk()
 {

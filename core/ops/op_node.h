@@ -12,7 +12,7 @@
 
 namespace yoke {
 
-// A tensor as a node remembers it.
+// Tensor as a node remembers it.
 struct Remembered {
     Ref<Storage> storage;  // null, and no slot: shape and dtype only
     Slot slot;             // slot of a recording that can recompute the memory
@@ -25,7 +25,7 @@ struct Remembered {
     bool present;
 
     bool is_kept() const { return storage.present() || slot.present(); }
-    // Returns the tensor, whose memory is recomputed for `reader` if needed.
+    // Returns the tensor, null if absent. The memory is recomputed for `reader` if needed.
     Tensor restore(const char *reader) const;
     // Returns the memory's present version; last_writer returns the last op that wrote the memory.
     uint32_t version_now() const;
@@ -112,17 +112,17 @@ void OpNode::each_saved(Visit visit) const
         if (remembered_[next].is_kept()) visit("out", remembered_[next]);
 }
 
-// Handed to vjp_<op>: gradients of the results come out, gradients of the arguments go in.
+// View of a vjp on its call: gradients of the results come out, gradients of the arguments go in.
 class Backward {
 public:
-    // The gradient of a result; of an op with several results it may be absent.
+    // Returns the gradient of a result; of an op with several results it may be absent.
     const Tensor &grad(int result = 0) const { return gradients_[static_cast<size_t>(result)]; }
-    // A result of the forward call, if the op saves it.
+    // Returns a result of the forward call, if the op saves it.
     const yoke_tensor &out(int result = 0) const
     {
         return *restored_[static_cast<size_t>(node_.tensor_count_ + result)];
     }
-    // Whether argument `arg` (item `item` of a list) wants a gradient.
+    // Returns whether argument `arg` (item `item` of a list) wants a gradient.
     bool needs(int arg, int item = 0) const { return node_.edges_[slot(arg, item)].node.present(); }
     void set(int arg, Tensor gradient) { set(arg, 0, std::move(gradient)); }
     void set(int arg, int item, Tensor gradient);

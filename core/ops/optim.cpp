@@ -5,7 +5,8 @@ namespace yoke {
 
 namespace {
 
-// Checks that no element is written twice through a written tensor. Parameters were checked when they were added.
+// Raises YOKE_E_VALUE for an expanded gradient, whose elements a kernel would write twice. Parameters were checked
+// when they were added.
 void check_not_expanded(TensorList gradients, const char *call)
 {
     for (const yoke_tensor *x : gradients)

@@ -23,15 +23,15 @@ public:
     const char *argument(int arg) const { return op_.args[arg].name; }
     Device &device() const { return device_; }
 
-    // A result with memory of its own; row-major, or with given dense strides.
+    // Adds a result with memory of its own; row-major, or with given dense strides.
     void result(IntList shape, yoke_dtype dtype, const int64_t *strides = nullptr);
-    // A result that was stated before.
+    // Returns a result that was stated before.
     const yoke_tensor &stated(int result) const { return *results_[result]; }
-    // A fresh result with x's shape; it keeps x's axis order where x is dense.
+    // Adds a fresh result with x's shape, in x's axis order if x is dense.
     void result_like(const yoke_tensor &x, yoke_dtype dtype);
     // Adds a result that views x's memory, `offset` elements from x's first element.
     void view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);
-    // The result is x itself.
+    // Adds x itself as the result.
     void self(const yoke_tensor &x);
 
     // Casts tensor argument `arg` unless it has the dtype already; the tape records the cast like any op.
@@ -40,17 +40,17 @@ public:
         if (args_[arg].kind == YOKE_ARG_TENSOR && args_[arg].v.tensor->dtype != dtype)
             replace_by_cast(arg, dtype);
     }
-    // Casts likewise every tensor of list argument `arg`.
+    // Casts every tensor of list argument `arg` that has another dtype.
     void cast_list(int arg, yoke_dtype dtype);
     // Replaces the list's tensors by copies, if any of them shares memory with x.
     void separate_list(int arg, const yoke_tensor &x);
-    // Replaces tensor argument `arg` and keeps the new one alive for the call.
+    // Replaces tensor argument `arg` and keeps the new tensor alive for the call.
     void replace(int arg, Tensor tensor);
-    // The dtype in which script scalars of this call reach the kernel.
+    // Sets the dtype in which script scalars of this call reach the kernel.
     void scalar_dtype(yoke_dtype dtype) { scalar_dtype_ = dtype; }
-    // Integers that live as long as the call, for set_ints.
+    // Keeps integers as long as the call lives, for set_ints, and returns the kept list.
     IntList keep(const Dims &dims);
-    // Floating-point operations, for ops whose cost is not bytes.
+    // Sets the number of floating-point operations, for ops whose cost is not bytes.
     void work(double flops) { work_ = flops; }
 
 private:

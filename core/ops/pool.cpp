@@ -36,7 +36,7 @@ void check_padding(const Pooling &p)
          p.call, to_string(p.padding).c_str(), to_string(p.kernel).c_str());
 }
 
-// The place of a maximum is a number of 32 bits.
+// Raises YOKE_E_VALUE for a window with too many elements: the place of a maximum is a number of 32 bits.
 void check_taps(const Pooling &p)
 {
     constexpr int64_t kMost = INT32_MAX;
@@ -45,7 +45,7 @@ void check_taps(const Pooling &p)
          p.call, to_string(p.kernel).c_str(), static_cast<long long>(kMost));
 }
 
-// Raises where no window fits. Rounding up, the first one may hang over the end by less than a stride.
+// Raises YOKE_E_VALUE if no window fits. With ceil_mode, the first window may exceed the end by less than a stride.
 void check_fits(const Pooling &p, const Pair &span, const Pair &padded)
 {
     const auto fits = [&](size_t i) {
@@ -63,7 +63,7 @@ void check_fits(const Pooling &p, const Pair &span, const Pair &padded)
             : "");
 }
 
-// The height and width of the result.
+// Returns the height and width of the result. Raises YOKE_E_VALUE if no window fits.
 Pair pooled(const Pooling &p)
 {
     const Pair from = p.sizes();
@@ -105,7 +105,7 @@ Tensor unbatched(const yoke_tensor &x, Tensor out)
     return x.ndim == 4 ? std::move(out) : ops::squeeze(out, 0);
 }
 
-// Returns a gradient in the memory order of its tensor.
+// Returns a gradient in the memory order of its tensor: NHWC if `is_nhwc`, else row-major.
 Tensor in_order(const yoke_tensor &grad, bool is_nhwc)
 {
     return is_nhwc ? channels_last(grad) : ops::contiguous(grad);

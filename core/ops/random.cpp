@@ -8,7 +8,7 @@ namespace yoke {
 
 namespace {
 
-// Fills a new tensor by `draw(x, seed, offset)`.
+// Makes a tensor and fills it by `draw(x, seed, offset)`, at the next place of the thread's random numbers.
 template <class Draw>
 Tensor drawn(IntList shape, yoke_dtype dtype, Device *device, const char *call, Draw draw)
 {

@@ -9,13 +9,14 @@ namespace yoke {
 
 namespace {
 
-// Returns the dtype for computing with x.
+// Returns the dtype for computing with x: float32 for halves, else x's dtype.
 yoke_dtype wide(const yoke_tensor &x)
 {
     return is_half(x.dtype) ? YOKE_F32 : x.dtype;
 }
 
-// rules::cast_to_wanted for what is defined for floats alone.
+// Casts as rules::cast_to_wanted does, for a reduction defined only for floats, named by `what`. Returns the result's
+// dtype. Raises YOKE_E_TYPE if this dtype would not be floating.
 yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype wanted,
                                    const char *what)
 {
@@ -33,7 +34,8 @@ yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yo
                                 : (plan.cast(arg, wanted), wanted);
 }
 
-// Checks that a reduction without an identity has an element; `missing` names the missing result.
+// Raises YOKE_E_VALUE if a reduced axis is empty, for reductions without an identity; `missing` names the missing
+// result.
 void check_not_empty(const yoke_tensor &x, IntList axes, const char *call, const char *missing)
 {
     for (const int64_t axis : axes)
@@ -42,7 +44,7 @@ void check_not_empty(const yoke_tensor &x, IntList axes, const char *call, const
                  static_cast<long long>(axis), to_string(x.shape()).c_str(), missing);
 }
 
-// x's shape with the reduced axes kept, at length 1.
+// Returns x's shape with the reduced axes kept, at length 1.
 Dims kept_shape(const yoke_tensor &x, IntList axes)
 {
     Dims kept{x.shape()};
@@ -168,7 +170,7 @@ void plan_moment(MomentArgs a, Plan &plan)
     plan.result(Dims(plan.stated(0).shape()), YOKE_F64);
 }
 
-// Returns what the variance is divided by.
+// Returns the divisor of the variance: the number of reduced elements less the correction, at least 0.
 template <class MomentArgs>
 double divisor_of(MomentArgs a, const Tensor &slope)
 {
@@ -196,14 +198,15 @@ void infer_var(VarArgs a, Plan &plan)
     plan_moment(a, plan);
 }
 
-// States the result in float64 too: the dtype of x may not hold a small one.
+// States the result, the mean, and the result in float64 too: the dtype of x may not hold a small result.
 void infer_std(StdArgs a, Plan &plan)
 {
     plan_moment(a, plan);
     plan.result(Dims(plan.stated(0).shape()), YOKE_F64);
 }
 
-// Gradients are infinite, or NaN, where nothing is left of the count, as the result is.
+// Sets the gradient. If the correction leaves no elements to divide by, the gradient is infinite or NaN, as the
+// result is.
 void vjp_var(VarArgs a, Backward &b)
 {
     const Tensor grad = wide_beside(b.grad(), a.x(), *a.axis());

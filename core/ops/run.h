@@ -16,7 +16,7 @@ namespace yoke {
 // the op's returned_count results, each an owned reference, to `results`.
 void run(int32_t op, yoke_arg *args, Tensor *results);
 
-// Runs likewise, for the callers in ops.h: returns the first result.
+// Runs an op as run() does and returns its first result, for the callers in ops.h.
 inline Tensor run_one(int32_t op, yoke_arg *args)
 {
     Tensor results[kMaxResults];
@@ -24,7 +24,7 @@ inline Tensor run_one(int32_t op, yoke_arg *args)
     return std::move(results[0]);
 }
 
-// Runs likewise an op with several returned results.
+// Runs an op with several returned results, and returns them.
 template <size_t kCount>
 std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
 {
@@ -35,7 +35,7 @@ std::array<Tensor, kCount> run_many(int32_t op, yoke_arg *args)
     return out;
 }
 
-// Runs likewise an op with a list of results.
+// Runs an op with a list of results, and returns the list.
 std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
 
 // Returns the number of results of run_list, without making them. Raises YOKE_E_VALUE beyond kMaxListed: a view of a
@@ -43,8 +43,8 @@ std::vector<Tensor> run_list(int32_t op, yoke_arg *args);
 int64_t count_list(int32_t op, yoke_arg *args);
 constexpr int64_t kMaxListed = int64_t{1} << 24;
 
-// Raises unless argument `arg` of the op takes `value`; converts a compatible kind to the exact kind (an INT for a
-// float). For yoke_op_invoke.
+// Raises unless argument `arg` of the op takes `value`. Replaces an absent value by the default, and converts a
+// compatible kind to the exact kind (an INT for a float). For yoke_op_invoke.
 void check_arg(const OpDef &op, int arg, yoke_arg &value);
 
 }  // namespace yoke

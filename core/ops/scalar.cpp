@@ -78,7 +78,7 @@ Bounds bounds_of(const DtypeInfo &integer)
     return {integer.is_signed ? -high - 1 : 0, high};
 }
 
-// Whether a number rounds to a finite one.
+// Returns whether a number rounds to a finite number of the dtype.
 bool stays_finite(double value, const DtypeInfo &to)
 {
     if (to.size == 8) return true;

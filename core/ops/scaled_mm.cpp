@@ -48,8 +48,8 @@ yoke_dtype result_dtype(const yoke_tensor &x, yoke_dtype asked)
 
 }  // namespace
 
-// Multiplies in float32, which holds every product of two float8 numbers; in float64 for a float64 x. Tensor cores
-// may be used if they multiply the same numbers.
+// Multiplies in float32, which holds every product of two float8 numbers; in float64 for a float64 x. Then multiplies
+// by both scales, and casts. Tensor cores may be used if they multiply the same numbers.
 Tensor compose_scaled_mm(ScaledMmArgs a)
 {
     const yoke_tensor &x = a.x(), &y = a.y();

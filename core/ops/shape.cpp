@@ -7,7 +7,8 @@ namespace yoke {
 
 namespace {
 
-// Returns `shape` with its only -1 replaced by the length that x's size requires.
+// Returns `shape` with its only -1 replaced by the length that x's size requires. Raises YOKE_E_VALUE if the shape
+// does not fit x.
 Dims settled_shape(const yoke_tensor &x, IntList wanted, const char *call)
 {
     Dims shape{wanted};
@@ -42,7 +43,7 @@ struct Range {
     int64_t first, count;
 };
 
-// NumPy's slice rules: out-of-range bounds are cut, not refused.
+// Returns first index and length of a slice, by NumPy's rules: out-of-range bounds are cut, not refused.
 Range settled_slice(int64_t size, std::optional<int64_t> start, std::optional<int64_t> stop,
                     int64_t step)
 {

@@ -5,7 +5,7 @@ namespace yoke {
 
 namespace {
 
-// Returns each element's gradient to the element's former place; all other gradients are 0.
+// Puts each element's gradient back at the element's former place; all other gradients are 0.
 Tensor unsorted(const Tensor &gradient, const yoke_tensor &indices, int64_t axis,
                 const yoke_tensor &x)
 {

@@ -19,10 +19,10 @@ inline bool allows_tf32()
     return detail::tf32.is_on();
 }
 
-// For launches of every thread from now on.
+// Sets the switch for launches of every thread from now on.
 void allow_tf32(bool allowed) noexcept;
 
-// YOKE_LAUNCH_TF32 where a launch of the calling thread may round, else 0.
+// Returns YOKE_LAUNCH_TF32 if a launch of the calling thread may round, else 0.
 inline uint32_t tf32_flag()
 {
     return thread_state().fits_tf32 || allows_tf32() ? YOKE_LAUNCH_TF32 : 0;

@@ -7,21 +7,23 @@
 
 namespace yoke {
 
-// A number for height and one for width.
+// Numbers for height and width.
 using Pair = std::array<int64_t, 2>;
 
-// Reads an argument: absent, a number for both axes, or two numbers; none may be below `least`.
+// Reads an argument for height and width: absent, a number for both, or two numbers. Raises YOKE_E_VALUE for other
+// lists, and for a number below `least`.
 Pair pair_of(const char *call, const char *arg, const std::optional<IntList> &given, int64_t absent,
              int64_t least);
 
-// Whether a sum or product of sizes fits into an int64; `out` is that.
+// Computes out = x * y + z. Returns false if the result does not fit into an int64.
 inline bool multiply_add(int64_t x, int64_t y, int64_t z, int64_t &out)
 {
     int64_t product;
     return !__builtin_mul_overflow(x, y, &product) && !__builtin_add_overflow(product, z, &out);
 }
 
-// How many elements a window of `kernel` with gaps of `dilation` covers; false where that overflows.
+// Computes how many elements a window of `kernel` with gaps of `dilation` covers. Returns false if the number
+// overflows.
 inline bool window_span(int64_t kernel, int64_t dilation, int64_t &span)
 {
     return multiply_add(kernel - 1, dilation, 1, span);
@@ -33,9 +35,9 @@ inline bool window_span(int64_t kernel, int64_t dilation, int64_t &span)
 Dims settled_window(const Pair &kernel, const Pair &size, const Pair &stride, const Pair &padding,
                     const Pair &dilation);
 
-// The strides of [N, C, H, W] that lies in memory as [N, H, W, C].
+// Returns the strides of [N, C, H, W] that lies in memory as [N, H, W, C].
 Dims nhwc_strides(IntList shape);
-// Whether x lies so; axes of length 1 may have any stride.
+// Returns whether x lies in memory as [N, H, W, C]; axes of length 1 may have any stride.
 bool lies_nhwc(const yoke_tensor &x);
 // Returns x itself if it lies NHWC, else an NHWC copy; the tape records the copy.
 Tensor channels_last(const yoke_tensor &x);
