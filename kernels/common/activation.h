@@ -21,8 +21,8 @@ struct ReluBackward {
     {
         return select(out <= (T)0, (T)0, g);
     }
-    // Compares the stored bits, without widening. The value 0 holds g back, and so does any value with a sign, except
-    // NaN.
+    // Returns g, or 0 if out is 0 or has a sign. If out is NaN, returns g. Compares the stored bits, without
+    // widening.
     YOKE_HD bf16 operator()(bf16 g, bf16 out) const
     {
         const bool is_held = (int16_t)out.bits <= 0 && (out.bits & 0x7fff) <= 0x7f80;
@@ -52,7 +52,7 @@ struct TanhBackward {
 // falling from 1/2 to 0, gelu(x) = relu(x) - t tail(t). So no digits cancel for negative x. Where the tail is 0, t is
 // bounded, so infinity times 0 does not arise.
 
-// Returns the derivative: 1 + excess for positive x, -excess for negative x. Bounding t drops a NaN of x, so the NaN
+// Returns the derivative: 1 + excess for x from 0 on, -excess for negative x. Bounding t drops a NaN of x, so the NaN
 // is restored from x.
 template <class T>
 YOKE_HD T gelu_slope(T x, T excess)
@@ -132,7 +132,8 @@ YOKE_HD Sigmoids<T> sigmoids(T x)
     return {select(positive, large, small), select(positive, small, large)};
 }
 
-// Beyond this either way sigmoid is 0 or 1 in every dtype; held there, infinity is not multiplied by 0.
+// Bound of arguments. Beyond this bound, on either side, sigmoid is 0 or 1 in every dtype. Arguments are held at the
+// bound, so infinity is never multiplied by 0.
 template <class T>
 inline constexpr T kSigmoidEnd = (T)(sizeof(T) == 8 ? 800 : 120);
 

@@ -59,7 +59,7 @@ struct Mul {
     }
 };
 
-// Floats only: integers are divided as f32, which the op's type rule sees to.
+// Division of floats only. The op's type rule converts integers to f32 before.
 struct Div {
     template <class T>
     YOKE_HD T operator()(T a, T b) const
@@ -92,7 +92,7 @@ struct Abs {
     }
 };
 
-// NaN is its own sign.
+// Sign of x: -1, 0 or 1. NaN gives NaN.
 struct Sign {
     template <class T>
     YOKE_HD T operator()(T x) const
@@ -143,7 +143,8 @@ struct MinimumBackward {
     }
 };
 
-// Bounds that are absent are the ends of the type. Where low > high, high wins; a bound of NaN makes all NaN.
+// Clamp of x to [low, high]. A missing bound is the end of the type. If low > high, the result is high. If a bound is
+// NaN, every result is NaN.
 template <class T>
 struct Clamp {
     T low, high;
@@ -155,7 +156,7 @@ struct Clamp {
     }
 };
 
-// On a bound itself the gradient passes.
+// Gradient of clamp: g within the bounds and on a bound, else 0.
 template <class T>
 struct ClampBackward {
     T low, high;
@@ -197,7 +198,8 @@ struct Round {
 
 // ---- functions ----------------------------------------------------------------------------------
 
-// kernels::exp and its like are named in full: inside a functor the C library's names are as near.
+// Exponential. Functors name kernels::exp and similar functions in full, because the C library's names are as near
+// inside a functor.
 struct Exp {
     template <class T>
     YOKE_HD T operator()(T x) const
@@ -254,7 +256,8 @@ struct Rsqrt {
     }
 };
 
-// Gradients of powers begin with g: each partial product lies between g and the result, and overflows where that does.
+// Gradient of rsqrt. As in all gradients of powers, the product begins with g. So each partial product lies between g
+// and the result, and does not overflow before the result.
 
 struct RsqrtBackward {
     template <class T>
@@ -330,7 +333,7 @@ struct ErfBackward {
 
 // ---- powers -------------------------------------------------------------------------------------
 
-// The exponent of integers is 0 or more: the op refuses others.
+// Power x^y. For integers, y is at least 0: the op refuses other exponents.
 struct Pow {
     template <class T>
     YOKE_HD T operator()(T x, T y) const
@@ -342,7 +345,7 @@ struct Pow {
     }
 };
 
-// The powers that scripts write most.
+// Square of x. Square and cube are the powers that scripts use most.
 struct Square {
     template <class T>
     YOKE_HD T operator()(T x) const
@@ -375,7 +378,7 @@ struct CubeBackward {
     }
 };
 
-// x^0 is 1 everywhere, so its slope is 0, at x = 0 too.
+// Gradient of x^y by x. x^0 is 1 everywhere, so the slope for y = 0 is 0, even at x = 0.
 struct PowBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x, T y) const
@@ -384,7 +387,7 @@ struct PowBackward {
     }
 };
 
-// 0^y is 0 for all y above 0; at y = 0 the slope is 0 by agreement.
+// Gradient of x^y by y. 0^y is 0 for all y above 0; at y = 0 the slope is 0 by agreement.
 struct PowExponentBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x, T y, T out) const

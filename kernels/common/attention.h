@@ -23,14 +23,15 @@ YOKE_HD C attention_shift(C max)
     return select(max == -(C)kInfinity, (C)0, max);
 }
 
-// Returns the score of a pair with the mask's term applied.
+// Returns the score of a pair plus the mask's term. If the term is -infinity, returns -infinity, even for a score of
+// NaN.
 template <class C>
 YOKE_HD C attention_masked(C score, C term)
 {
     return select(term == -(C)kInfinity, term, score + term);
 }
 
-// Returns whether x is not finite. Such an x would make a weight of 0 NaN.
+// Returns whether x is infinite or NaN. The product of such an x and a weight of 0 is NaN.
 template <class C>
 YOKE_HD bool is_stray(C x)
 {
@@ -67,16 +68,16 @@ YOKE_HD C attention_probability(C score, C log_sum_exp)
     return select(score == -(C)kInfinity, (C)0, kernels::exp(score - log_sum_exp));
 }
 
-// Returns the gradient of a score from the gradient of its probability. `dot` is the dot product of the row's result
-// and the result's gradient.
+// Returns the gradient of a score from the gradient of its probability; 0 if the probability is 0. `dot` is the dot
+// product of the row's result and the result's gradient.
 template <class C>
 YOKE_HD C attention_score_backward(C probability, C gradient, C dot)
 {
     return select(probability == (C)0, (C)0, probability * (gradient - dot));
 }
 
-// The element of dropout's draw for a pair of query and key. Queries are padded to whole blocks of
-// the draw, so that neighbouring queries share one.
+// Returns the index, in dropout's draw, of the element for a pair of query and key. Queries are padded to whole
+// blocks of the draw, so neighbouring queries share a block.
 YOKE_HD int64_t attention_draw(int64_t head, int64_t key, int64_t query, int64_t keys,
                                int64_t queries)
 {

@@ -5,7 +5,8 @@
 
 YOKE_KERNELS_BEGIN
 
-// Leading axes are `heads` in row-major order; the last two, or the last of a vector, belong to each.
+// Sizes of an attention. `heads` is the product of the leading axes, in row-major order. Each head has the last two
+// axes of its operands; of vectors such as log-sum-exp, each head has the last axis.
 struct AttentionSizes {
     int64_t heads, queries, keys, width, value_width;
 
@@ -25,7 +26,7 @@ struct AttentionSizes {
     }
 };
 
-// The parameters that both ops end with.
+// Parameters of attention and of its gradient: the last parameters of both ops.
 struct AttentionParams {
     bool causal;
     double scale, dropout;

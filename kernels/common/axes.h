@@ -5,7 +5,8 @@
 
 YOKE_KERNELS_BEGIN
 
-// Marks the axes named by a parameter of kind none (all axes), int or ints.
+// Sets is_marked for each of the ndim axes: true if the parameter names the axis. The parameter has kind none (all
+// axes), int or ints.
 inline void mark_axes(const yoke_arg &axis, int ndim, bool *is_marked)
 {
     for (int i = 0; i < ndim; i++) is_marked[i] = axis.kind == YOKE_ARG_NONE;
@@ -23,7 +24,7 @@ inline void mark_missing_axes(const yoke_operand &kept, const yoke_operand &x, b
     }
 }
 
-// How many elements of x each element of a reduction's result stands for.
+// Returns how many elements of x are reduced to each element of the result; 0 if the result has no elements.
 inline int64_t elements_a_result(const yoke_operand &x, const yoke_operand &result)
 {
     return result.numel ? x.numel / result.numel : 0;

@@ -17,8 +17,8 @@ public:
     // Ends the innermost group. Returns whether this was the outermost group, so the caller runs the calls now.
     bool end() { return --depth_ == 0; }
 
-    // Calls run(&call, 1), or in a group keeps copies of the call and of its signature, which the caller may change
-    // afterwards. Raises std::bad_alloc.
+    // Outside of a group, calls run(&call, 1) and returns the status of run. In a group, keeps copies of the call and
+    // its signature, so the caller may change both, and returns YOKE_OK. Raises std::bad_alloc.
     template <class Run>
     yoke_status pass(const yoke_collective &call, const Run &run)
     {
@@ -27,12 +27,13 @@ public:
         calls_.push_back(call);
         return YOKE_OK;
     }
-    // Returns where the first call tells of a fault, or null.
+    // Returns the fault record of the first call; null if there are no calls, or if the call has no record.
     yoke_comm_fault *first_fault() const { return calls_.empty() ? nullptr : calls_[0].fault; }
 
-    // Calls run(calls, count) for all calls in order, up to the first failure. The fault of a failure is copied to
-    // all calls. Consecutive messages pass together, so two ranks may both send before either rank receives. Each
-    // other call passes alone, because all ranks make these calls in the same order.
+    // Calls run(calls, count) for all calls in order, up to the first failure, and returns its status or YOKE_OK. The
+    // fault of a failure is copied to all calls. Consecutive messages pass together, so two ranks may both send
+    // before either rank receives. Each other call passes alone, because all ranks make these calls in the same
+    // order.
     template <class Run>
     yoke_status run_all(const Run &run)
     {

@@ -5,7 +5,8 @@
 
 YOKE_KERNELS_BEGIN
 
-// Calls copy(part, x) for each tensor with elements. The part of the result is an ordinary view.
+// Calls copy(part, x) for each tensor x with elements; `part` is a view of x's part of the result. Returns the status
+// of the first failure.
 template <class Copy>
 inline yoke_status copy_into_parts(const yoke_launch *launch, const Copy &copy)
 {

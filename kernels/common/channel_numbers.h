@@ -90,7 +90,8 @@ struct BatchNumbers {
     }
 };
 
-// `size` planes are a group.
+// Functor of group_norm. For a group of `size` planes, computes the statistics from the planes' sums, and each
+// plane's numbers.
 template <class C>
 struct GroupNumbers {
     const PlaneState<C> *sums;
@@ -188,7 +189,8 @@ struct GroupGradientNumbers {
     }
 };
 
-// group_norm's gradients of weight and bias: each channel's planes, sample after sample.
+// Functor of group_norm's gradients by weight and bias. For a channel, combines the sums of its planes, sample after
+// sample.
 template <class T>
 struct ChannelGradients {
     const PlaneGradientSums *sums;
@@ -207,7 +209,7 @@ struct ChannelGradients {
 
 // ---- maps -------------------------------------------------------------------------------------------------------
 
-// (x scale - mean) factor + shift.
+// Map (x scale - mean) factor + shift.
 struct AffineMap {
     static constexpr int kInputs = 1, kNumbers = 4;
     template <class C>
@@ -230,7 +232,8 @@ struct AffineReluMap {
     }
 };
 
-// g factor + (x scale - mean) rstd slope + shift. The product of rstd and slope may be less than C has.
+// Map g factor + (x scale - mean) rstd slope + shift. rstd and slope stay separate factors, because their product may
+// be below C's range.
 struct GradientMap {
     static constexpr int kInputs = 2, kNumbers = 6;
     template <class C>
@@ -253,7 +256,7 @@ struct ReluGradientMap {
 
 // ---- arguments of a launch --------------------------------------------------------------------------------------
 
-// The operands of batch_norm, or of batch_norm_add_relu, which alone has a residual, perhaps absent.
+// Operands of batch_norm or batch_norm_add_relu. Only batch_norm_add_relu has a residual; the residual may be absent.
 struct BatchCall {
     const yoke_operand *x, *residual, *mean, *variance, *weight, *bias, *out, *means, *variances,
         *rstds;
@@ -269,7 +272,8 @@ struct BatchCall {
         eps = float_param(launch->params[0]);
     }
     int64_t channels() const { return x->shape[1]; }
-    // `sums` are the planes'; they count where no statistics are given.
+    // Returns whether the statistics come from the batch: the call has no mean. Only then does numbers() use `sums`,
+    // the sums of the planes.
     bool is_of_batch() const { return !is_present(*mean); }
     template <class C>
     BatchNumbers<C> numbers(const PlaneState<C> *sums, C *to) const
@@ -351,7 +355,7 @@ inline PlaneStatistics<C> group_statistics(const yoke_launch *launch)
     return {data_of<const C>(o[3]), data_of<const C>(o[4]), o[1].shape[1] / launch->params[0].v.i};
 }
 
-// `length` is how many values a plane has.
+// Returns the functor of group_norm's gradient by x. `length` is the number of values of a plane.
 template <class C>
 inline GroupGradientNumbers<C> group_gradient_numbers(const yoke_launch *launch,
                                                       const PlaneGradientSums *sums, C *numbers,

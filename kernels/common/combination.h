@@ -25,7 +25,8 @@ struct Combination {
     int64_t divisor;  // divisor of a final mean; else 1
 };
 
-// For what can_reduce allows. Built for each instruction set.
+// Function that computes a combination whose dtype and reduction can_reduce allows. Each instruction set has a build
+// of this function.
 using CombineFn = void (*)(const Combination &);
 
 inline int64_t dtype_bytes(yoke_dtype dtype)

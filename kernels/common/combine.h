@@ -26,7 +26,7 @@ struct CombineMin {
 // Elements that pass through buffers at a time. Three such buffers fit the first-level cache.
 constexpr int64_t kCombineBlock = 1024;
 
-// Two ranks, no buffer: as fast as memory.
+// Combines the elements of two ranks without a buffer, as fast as memory allows.
 template <class Op, class T>
 static void combine_two(const T *a, const T *b, T *out, int64_t n)
 {
@@ -77,7 +77,7 @@ static void combine(const Combination &call)
     }
 }
 
-// Sums and products: of 16-bit floats in f32 between the first and the last.
+// Computes sums or products. 16-bit floats are combined in f32, and partial inputs and outputs are f32.
 template <class Op, class T>
 static void combine_sums(const Combination &call)
 {
@@ -104,7 +104,7 @@ struct CombineByType {
     }
 };
 
-// A CombineFn.
+// Computes a combination of any dtype and reduction that can_reduce allows: the CombineFn of this build.
 static inline void combine_elements(const Combination &call)
 {
 #define YOKE_CASE(name, type) \

@@ -53,7 +53,7 @@ struct GreaterEqual {
     }
 };
 
-// NaN is true, as it is not 0.
+// Logical and. NaN counts as true, because NaN is not 0.
 struct LogicalAnd {
     template <class T>
     YOKE_HD bool operator()(T a, T b) const
@@ -94,7 +94,7 @@ struct IsNan {
     }
 };
 
-// Infinity less itself is NaN.
+// Test for a finite number. Infinity minus infinity is NaN, so x - x is 0 only for a finite x.
 struct IsFinite {
     template <class T>
     YOKE_HD bool operator()(T x) const

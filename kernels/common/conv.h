@@ -71,7 +71,7 @@ YOKE_HD Tap sweep_tap(const Sweep &s, int64_t number)
     return {number / s.x.taps, number % s.x.taps};
 }
 
-// Moves to the next pixel in row-major order.
+// Moves to the next pixel in row-major order; after the last pixel of an image, to the next image.
 YOKE_HD void go_on(const Sweep &s, Pixel &q)
 {
     if (++q.x < s.x.positions) return;
@@ -88,7 +88,7 @@ YOKE_HD void go_on(const Sweep &s, Tap &tap)
     tap.y++;
 }
 
-// The index of the first channel of a position's pixel of what is written.
+// Returns the index of the first channel of the pixel written at a position.
 YOKE_HD int64_t written_at(const Sweep &s, const Pixel &q)
 {
     const int64_t y = q.y * s.y.place_step + s.y.place, x = q.x * s.x.place_step + s.x.place;
@@ -104,7 +104,7 @@ YOKE_HD int64_t read_at(const Sweep &s, const Pixel &q, const Tap &tap)
     return ((q.image * s.y.length + y) * s.x.length + x) * s.groups * s.depth;
 }
 
-// The index in a matrix of the weight of the element of the window that a tap is.
+// Returns the index of a tap's element within a matrix of the weight.
 YOKE_HD int64_t window_at(const Sweep &s, const Tap &tap)
 {
     return (s.y.first + tap.y * s.y.next) * s.row_length + s.x.first + tap.x * s.x.next;
@@ -140,13 +140,13 @@ inline Conv conv_of(const yoke_launch *launch, ConvKind kind)
     return c;
 }
 
-// Whether each channel has a window of its own.
+// Returns whether each channel has a window of its own: groups of one input channel and one output channel.
 inline bool is_depthwise(const Conv &c)
 {
     return c.c == c.groups && c.o == c.groups;
 }
 
-// The axis of height (0) or width (1) of a sweep over what the convolution gives.
+// Returns the axis of height (0) or width (1) of the sweep that computes the result.
 inline SweepAxis forward_axis(const Conv &c, int axis)
 {
     const int64_t from = axis ? c.w : c.h, to = axis ? c.ow : c.oh, taps = axis ? c.kw : c.kh;
@@ -182,7 +182,8 @@ inline int64_t greatest_divisor(int64_t a, int64_t b)
     return a;
 }
 
-// How far apart taps are that reach the same positions of x; as many phases of an axis are reached by any.
+// Returns the distance between taps that reach the same positions of x. This is also the number of phases that taps
+// reach, if the axis has that many taps.
 inline int64_t phase_step(const Conv &c, int axis)
 {
     return c.stride[axis] / greatest_divisor(c.stride[axis], c.dilation[axis]);
@@ -193,8 +194,8 @@ inline int64_t phases(const Conv &c, int axis)
     return min(axis ? c.kw : c.kh, phase_step(c, axis));
 }
 
-// Returns the axis of the phase that tap `first` reaches. If x is shorter, the axis has no positions. If `first` is
-// below 0, the axis has all positions and no taps.
+// Returns the axis of the phase reached by tap `first`. If x ends before the phase's first position, the axis has no
+// positions. If `first` is below 0, the axis has all positions and no taps.
 inline SweepAxis data_axis(const Conv &c, int axis, int64_t first)
 {
     const int64_t length = axis ? c.w : c.h, from = axis ? c.ow : c.oh, taps = axis ? c.kw : c.kh,
@@ -235,8 +236,9 @@ inline Sweep data_sweep(const Conv &c, int64_t first_y, int64_t first_x)
             c.x};
 }
 
-// Calls run(sweep), in order, for the sweeps of the result or of the gradient by data. The last sweep that reaches a
-// pixel writes the pixel.
+// Calls run(sweep), in order, for the sweeps of the result or of the gradient by data. If taps miss pixels, the first
+// sweep writes all pixels without taps, and later sweeps overwrite their own pixels. Returns the status of the first
+// failure.
 template <class F>
 inline yoke_status each_sweep(const Conv &c, const F &run)
 {

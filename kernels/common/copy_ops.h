@@ -3,7 +3,7 @@
 // Contract: a file of a backend has YOKE_KERNEL and copy_operand(launch, to, from), and says YOKE_COPY_KERNELS once.
 #pragma once
 
-// `to` and `from` are numbers of operands.
+// Defines the kernel of an op that copies operand number `from` to operand number `to`.
 #define YOKE_COPY_KERNEL(op, to, from)                                             \
     YOKE_KERNEL(op)                                                                \
     {                                                                              \

@@ -15,13 +15,13 @@ YOKE_HD bool is_inside(int64_t index, int64_t length, bool wraps)
     return index >= select(wraps, -length, (int64_t)0) && index < length;
 }
 
-// The position that an index inside of the axis names.
+// Returns the position named by an index inside of the axis. A negative index counts from the end.
 YOKE_HD int64_t resolved(int64_t index, int64_t length)
 {
     return index + select(index < 0, length, (int64_t)0);
 }
 
-// `value` where a mask is true.
+// Choice of `value` where a mask is true, else of x.
 template <class T>
 struct MaskedFill {
     T value;
@@ -32,14 +32,14 @@ struct MaskedFill {
     }
 };
 
-// Not 0: NaN is, -0.0 is not.
+// Returns whether x is not 0. NaN is not 0; -0.0 is 0.
 template <class T>
 YOKE_HD bool is_nonzero(T x)
 {
     return load<T>(x) != compute_type<T>(0);
 }
 
-// The columns [first, last) of `columns` that a triangle keeps in a row.
+// Columns [first, last) kept by a triangle in a row of `columns` columns.
 struct Kept {
     int64_t first, last;
 };
@@ -49,7 +49,7 @@ YOKE_HD int64_t clamp_column(int64_t column, int64_t columns)
     return select(column < 0, (int64_t)0, select(column > columns, columns, column));
 }
 
-// Up to the diagonal, and with it.
+// Columns up to the diagonal, including the diagonal.
 struct LowerTriangle {
     YOKE_HD Kept operator()(int64_t row, int64_t columns, int64_t diagonal) const
     {
@@ -57,7 +57,7 @@ struct LowerTriangle {
     }
 };
 
-// From the diagonal on.
+// Columns from the diagonal on.
 struct UpperTriangle {
     YOKE_HD Kept operator()(int64_t row, int64_t columns, int64_t diagonal) const
     {

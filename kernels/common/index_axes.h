@@ -42,7 +42,7 @@ inline void plan_elements(Loop<N> &loop, const yoke_operand *const (&operands)[N
     finish_loop<N>(loop);
 }
 
-// The lines along `axis`: the index's other axes.
+// Plans a loop over the lines along `axis`: over all other axes of the index.
 template <int N>
 inline void plan_lines(Loop<N> &loop, const yoke_operand *const (&operands)[N],
                        const yoke_operand &index, int axis)
@@ -84,7 +84,8 @@ struct IndexedBlocks {
     }
 };
 
-// "[1, 2]" for the element at a place in row-major order; "" without axes.
+// Writes the coordinates of the element at `place` in row-major order, such as "[1, 2]". Writes "" for a shape
+// without axes.
 inline void write_place(const int64_t *shape, int ndim, int64_t place, char *text, size_t room)
 {
     int64_t at[YOKE_MAX_NDIM];

@@ -7,7 +7,7 @@ YOKE_KERNELS_BEGIN
 
 // ---- names ------------------------------------------------------------------------------------------------------
 
-// For the namespace of a backend's kernels.
+// Declares these names in the namespace of a backend's kernels.
 #define YOKE_KERNEL_NAMES           \
     using kernels::bf16;            \
     using kernels::bool8;           \
@@ -49,8 +49,8 @@ YOKE_HD constexpr int64_t divide_up(int64_t a, int64_t b)
 
 // ---- operands ---------------------------------------------------------------------------------------------------
 
-// Returns whether an operand is one run beside n elements, or one value for all elements. Most operands of small
-// launches are.
+// Returns whether an operand is a contiguous run of n elements, or a single value. Most operands of small launches
+// are.
 inline bool is_run_or_value(const yoke_operand &operand, int64_t n)
 {
     return operand.numel == 1 || (operand.numel == n && is_contiguous(operand));

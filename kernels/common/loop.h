@@ -19,13 +19,14 @@ struct Loop {
     int64_t numel;
 };
 
-// How far apart two neighbours along an axis are.
+// Returns the distance between two neighbours along an axis: the stride without its sign.
 YOKE_HD int64_t stride_size(int64_t stride)
 {
     return stride < 0 ? -stride : stride;
 }
 
-// Whether axis a should be inside axis b: the first operand whose two strides differ decides.
+// Returns whether axis a should be inside axis b, because its stride is smaller. The first operand with two different
+// strides other than 0 decides. Without such an operand, returns false.
 template <int N>
 inline bool is_inner(const int64_t (&a)[N], const int64_t (&b)[N])
 {
@@ -36,7 +37,7 @@ inline bool is_inner(const int64_t (&a)[N], const int64_t (&b)[N])
     return false;
 }
 
-// Whether axis `outer` continues where the innermost `inner` ends, for every operand.
+// Returns whether axis `outer` continues where axis `inner` ends, for every operand.
 template <int N>
 inline bool continues(const Loop<N> &loop, int inner, int outer)
 {
@@ -78,7 +79,7 @@ inline void join_axes(Loop<N> &loop)
     loop.ndim = last + 1;
 }
 
-// A loop without an axis yet, at the beginning of each operand.
+// Begins a loop without axes, at the beginning of each operand.
 template <int N>
 inline void begin_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
 {
@@ -87,7 +88,8 @@ inline void begin_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
     for (int i = 0; i < N; i++) loop.data[i] = data_of<char>(*operands[i]);
 }
 
-// Axes are added in any order, each with the strides (in bytes) of every operand; finish_loop makes them a loop.
+// Adds an axis, with the stride (in bytes) of every operand; leaves out an axis of length 1. Axes may come in any
+// order: finish_loop() sorts and joins them.
 template <int N>
 inline void add_axis(Loop<N> &loop, int64_t length, const int64_t (&strides)[N])
 {
@@ -138,7 +140,7 @@ inline void plan_loop(Loop<N> &loop, const yoke_operand *const (&operands)[N])
     finish_loop<N>(loop);
 }
 
-// A loop over axes [first, last) in row-major order.
+// Plans a loop over axes [first, last) of operands[0] in row-major order, without sorting the axes.
 template <int N>
 inline void plan_ordered(Loop<N> &loop, const yoke_operand *const (&operands)[N], int first,
                          int last)
@@ -164,9 +166,9 @@ inline void plan_every_axis(Loop<1> &loop, const yoke_operand &x)
     if (x.ndim == 0) loop.ndim = 1;
 }
 
-// Returns the axis along which the source is contiguous and the destination is not, if the destination is contiguous
-// along the innermost axis. Returns 0 if there is no such axis. Operand 0 is the destination, operand 1 the source;
-// `size` is the bytes of an element.
+// Returns the axis along which the source is contiguous, if the destination is contiguous along the innermost axis
+// and the source is not. Returns 0 if there is no such axis, if the source is broadcast along the innermost axis, or
+// if either axis is short. Operand 0 is the destination, operand 1 the source; `size` is the bytes of an element.
 inline int transposed_axis(const Loop<2> &loop, int64_t size)
 {
     constexpr int64_t kWorthwhile = 8;

@@ -20,8 +20,8 @@ struct SoftmaxState {
 
     YOKE_HD static SoftmaxState init() { return {-(C)kInfinity, (C)0}; }
 
-    // exp(-infinity - -infinity) would be NaN; while nothing finite was seen, 0 stands for the
-    // maximum.
+    // Returns the number subtracted before exp: the maximum, or 0 if the maximum is -infinity. Otherwise
+    // exp(-infinity - -infinity) would give NaN.
     YOKE_HD C shift() const { return select(max == -(C)kInfinity, (C)0, max); }
 
     YOKE_HD static SoftmaxState combine(SoftmaxState a, SoftmaxState b)
@@ -35,7 +35,7 @@ struct SoftmaxState {
 
     YOKE_HD C softmax(C x) const { return kernels::exp(x - max) / sum; }
     YOKE_HD C log_softmax(C x) const { return (x - max) - kernels::log(sum); }
-    // -log softmax of the true class.
+    // Returns -log softmax of the true class, whose logit is x_target.
     YOKE_HD C cross_entropy(C x_target) const { return kernels::log(sum) - (x_target - max); }
 };
 
@@ -48,7 +48,7 @@ inline constexpr int kRowParts = 64;
 inline constexpr int kRowGroup = 16;  // step of the loop over the remaining elements
 inline constexpr int64_t kRowBlock = 4096;
 
-// Joins `width` parts, a power of two, by halving.
+// Joins kWidth parts, a power of two, by halving. Returns the result; overwrites the parts.
 template <int kWidth, class C, class F>
 YOKE_HD C join_parts(C *parts, const F &f)
 {
@@ -57,7 +57,8 @@ YOKE_HD C join_parts(C *parts, const F &f)
     return parts[0];
 }
 
-// Short rows never use the parts beyond a group.
+// Joins the parts of a row of n elements. If the row is shorter than kRowParts, only the first kRowGroup parts are in
+// use.
 template <class C, class F>
 YOKE_HD C join_parts_of(int64_t n, C *parts, const F &f)
 {
@@ -97,7 +98,7 @@ YOKE_HD C row_max(const C *x, int64_t n)
     return top;
 }
 
-// The sum of f(i) for i below n.
+// Returns the sum of f(i) for i from 0 to n - 1.
 template <class C, class F>
 YOKE_HD C row_sum(int64_t n, const F &f)
 {
@@ -117,7 +118,7 @@ YOKE_HD C row_sum(int64_t n, const F &f)
     return (C)total;
 }
 
-// exp(x - shift), added to parts, and kept in `out` where kKeep.
+// Adds exp(x - shift) to the parts. With kKeep, also writes these terms to `out`.
 template <int kWidth, bool kKeep, class C>
 YOKE_HD void exp_parts(const C *x, C shift, C *out, C *parts)
 {
@@ -133,9 +134,9 @@ struct Nothing {
     YOKE_HD void operator()(int64_t) const {}
 };
 
-// The sum of exp(x[i] - shift), where shift is not less than any x; the terms go to `out` where
-// kKeep, which may be x itself. The last few elements are made a full group: exp one at a time would
-// cost more than all the rest of a short row. ahead(i) is called before each step of kRowParts.
+// Returns the sum of exp(x[i] - shift); shift is not less than any x. With kKeep, also writes the terms to `out`,
+// which may be x. The last few elements are computed as a full group, because exp of single elements would dominate
+// the time of a short row. Calls ahead(i) before each step of kRowParts.
 template <bool kKeep, class C, class Ahead = Nothing>
 YOKE_HD C row_sum_exp(const C *x, int64_t n, C shift, C *out, const Ahead &ahead = {})
 {
@@ -164,7 +165,7 @@ YOKE_HD C row_sum_exp(const C *x, int64_t n, C shift, C *out, const Ahead &ahead
     return (C)total;
 }
 
-// For reduce_span: the second pass over a row of any stride and dtype.
+// Op for reduce_span: the sum of exp(x - shift), as the second pass over a row of any stride and dtype.
 template <class T>
 struct SumExp {
     using State = compute_type<T>;
@@ -199,21 +200,22 @@ YOKE_HD SoftmaxState<compute_type<T>> softmax_state(const T *x, int64_t stride, 
 
 // ---- backward -----------------------------------------------------------------------------------
 
-// dot is the row's sum of g * out.
+// Returns softmax's gradient for an element. `dot` is the row's sum of g * out.
 template <class C>
 YOKE_HD C softmax_backward(C g, C out, C dot)
 {
     return (g - dot) * out;
 }
 
-// sum is the row's sum of g.
+// Returns log_softmax's gradient for an element. `sum` is the row's sum of g.
 template <class C>
 YOKE_HD C log_softmax_backward(C g, C out, C sum)
 {
     return g - kernels::exp_not_large(out) * sum;
 }
 
-// For one logit: g is the loss's gradient, already divided by the rows where the mean was taken.
+// Returns the gradient of a logit. g is the loss's gradient; if the loss is a mean, g is already divided by the
+// number of rows.
 template <class C>
 YOKE_HD C cross_entropy_backward(C g, C probability, bool is_target)
 {

@@ -61,7 +61,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// The bits of a value as another type of the same size.
+// Returns the bits of a value as another type of the same size.
 template <class To, class From>
 YOKE_HD To bit_cast(From from)
 {
@@ -71,7 +71,8 @@ YOKE_HD To bit_cast(From from)
     return to;
 }
 
-// condition ? yes : no, with both arguments evaluated: the form compilers turn into a blend.
+// Returns `yes` if the condition holds, else `no`. Both arguments are evaluated, so compilers make a blend instead of
+// a branch.
 template <class T>
 YOKE_HD T select(bool condition, T yes, T no)
 {

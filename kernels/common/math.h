@@ -32,14 +32,14 @@ YOKE_HD float with_sign_of(float magnitude, float sign)
                            (bit_cast<uint32_t>(sign) & 0x80000000u));
 }
 
-// |x|, held at a positive bound; one integer instruction, and NaN is held too.
+// Returns |x|, but at most a positive bound, in one integer instruction. NaN gives the bound.
 YOKE_HD float magnitude_at_most(float x, float bound)
 {
     int32_t size = (int32_t)(bit_cast<uint32_t>(x) & 0x7fffffffu), most = bit_cast<int32_t>(bound);
     return bit_cast<float>(select(size < most, size, most));
 }
 
-// NaN passes: a comparison with it is false.
+// Returns x, but at least `low`. NaN stays NaN, because a comparison with NaN is false.
 YOKE_HD float at_least(float x, float low)
 {
     return select(x < low, low, x);
@@ -50,7 +50,7 @@ YOKE_HD float at_most(float x, float high)
     return select(x > high, high, x);
 }
 
-// 2^n for -126 <= n <= 127.
+// Returns 2^n for -126 <= n <= 127.
 YOKE_HD float power_of_two(int32_t n)
 {
     return bit_cast<float>((uint32_t)(n + 127) << 23);
@@ -58,14 +58,14 @@ YOKE_HD float power_of_two(int32_t n)
 
 // ---- square root and rounding -------------------------------------------------------------------
 
-// An instruction, exact to half a unit.
+// Returns the square root, by an instruction that is exact to half a unit.
 YOKE_HD float sqrt(float x)
 {
     return __builtin_sqrtf(x);
 }
 
-// The nearest whole number, halves to even. From 2^23 on every float is whole; below, adding 2^23
-// leaves no room for a fraction.
+// Returns the nearest whole number; halves go to even. From 2^23 on every float is whole. Below, adding 2^23 rounds
+// away the fraction.
 YOKE_HD float round_to_even(float x)
 {
     float size = absolute(x);
@@ -84,8 +84,8 @@ YOKE_HD float ceil(float x)
     return with_sign_of(select(nearest < x, nearest + 1.0f, nearest), x);  // -0.5 gives -0
 }
 
-// 1 / x, where neither is near the ends of what a float holds: on a device a division looks at those
-// first. Within a unit in the last place.
+// Returns 1 / x within a unit in the last place. Neither x nor 1 / x is near the ends of float's range: on a device,
+// a plain division checks for these ends first.
 YOKE_HD float reciprocal_within(float x)
 {
 #if defined(__CUDA_ARCH__)
@@ -102,7 +102,7 @@ YOKE_HD double reciprocal_within(double x)
 
 // ---- exp ----------------------------------------------------------------------------------------
 
-// x = n ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves the nearest integer in the low bits,
+// Parts of x = n ln 2 + r, with |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves the nearest integer in the low bits,
 // without a call.
 struct ExpReduction {
     int32_t n;
@@ -118,7 +118,7 @@ YOKE_HD ExpReduction exp_reduce(float x)
     return {(int32_t)(bit_cast<uint32_t>(shifted) - 0x4b400000u), r};
 }
 
-// e^r - 1 for |r| <= ln 2 / 2: r + r^2 q(r), minimax to 2^-31.9.
+// Returns e^r - 1 for |r| <= ln 2 / 2, as r + r^2 q(r), minimax to 2^-31.9.
 YOKE_HD float expm1_reduced(float r)
 {
     float q = 0x1.a1a3bep-13f;
@@ -130,8 +130,8 @@ YOKE_HD float expm1_reduced(float r)
     return q * (r * r) + r;
 }
 
-// unit e^(slope r) for |slope r| <= ln 2 / 2, minimax to 2^-28.5. unit and slope are constants and
-// powers of two, so that the coefficients take them up without a loss.
+// Returns unit e^(slope r) for |slope r| <= ln 2 / 2, minimax to 2^-28.5. unit and slope are constants and powers of
+// two, so the coefficients absorb both without a loss.
 YOKE_HD float exp_reduced(float r, float unit, float slope)
 {
     float s = slope, s2 = s * s, s3 = s * s2, s4 = s2 * s2, s5 = s2 * s3, s6 = s3 * s3;
@@ -144,7 +144,7 @@ YOKE_HD float exp_reduced(float r, float unit, float slope)
     return p * r + unit;
 }
 
-// p * 2^n in two exact steps, of which the last alone can round (to a subnormal) or overflow.
+// Returns p * 2^n, in two multiplications. Only the second multiplication can round (to a subnormal) or overflow.
 YOKE_HD float scale(float p, int32_t n)
 {
     int32_t half = n >> 1;
@@ -169,7 +169,7 @@ YOKE_HD float power_of_small(float shifted)
     return bit_cast<float>(bit_cast<uint32_t>(shifted) << 23);
 }
 
-// e^x for -110 <= x <= 43, and NaN: half the work of exp.
+// Returns e^x for -110 <= x <= 43, with half the work of exp. NaN gives NaN.
 YOKE_HD float exp_small(float x)
 {
     float shifted = x * 0x1.715476p+0f + kSmallShift;
@@ -178,13 +178,13 @@ YOKE_HD float exp_small(float x)
     return exp_reduced(r, kSmallUnit, 1.0f) * power_of_small(shifted);
 }
 
-// e^x for x <= 43, and NaN.
+// Returns e^x for x <= 43. NaN gives NaN.
 YOKE_HD float exp_not_large(float x)
 {
     return exp_small(at_least(x, -105.0f));
 }
 
-// e^x - 1 for x <= 0, without cancellation near 0.
+// Returns e^x - 1 for x <= 0, without cancellation near 0.
 YOKE_HD float expm1_below_zero(float x)
 {
     ExpReduction e = exp_reduce(at_least(x, -20.0f));
@@ -194,7 +194,8 @@ YOKE_HD float expm1_below_zero(float x)
 
 // ---- log ----------------------------------------------------------------------------------------
 
-// x = 2^k m with m in [sqrt(1/2), sqrt(2)); log x = k ln 2 + f - f^2/2 + f^3 p(f) with f = m - 1.
+// Returns log x. x = 2^k m with m in [sqrt(1/2), sqrt(2)); log x = k ln 2 + f - f^2/2 + f^3 p(f) with f = m - 1.
+// Negative x gives NaN, 0 gives -infinity.
 YOKE_HD float log(float x)
 {
     constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
@@ -218,7 +219,7 @@ YOKE_HD float log(float x)
     return select(x <= 0.0f, select(x < 0.0f, __builtin_nanf(""), -kInfinity), positive);
 }
 
-// log(1 + u) for 0 <= u <= 1: 2 atanh(s) = 2 s + s z p(z) with s = u / (2 + u), z = s^2, minimax to
+// Returns log(1 + u) for 0 <= u <= 1, as 2 atanh(s) = 2 s + s z p(z) with s = u / (2 + u), z = s^2, minimax to
 // 2^-29.9.
 YOKE_HD float log1p_of_unit(float u)
 {
@@ -234,7 +235,7 @@ YOKE_HD float log1p_of_unit(float u)
 
 // ---- tanh ---------------------------------------------------------------------------------------
 
-// x + x^3 p(x^2) for |x| < 0.55; beyond, 1 - 2e / (1 + e) with e = exp(-2|x|), where the fraction's
+// Returns tanh x: x + x^3 p(x^2) for |x| < 0.55. Beyond, 1 - 2e / (1 + e) with e = exp(-2|x|), where the fraction's
 // error counts for little.
 YOKE_HD float tanh(float x)
 {
@@ -253,8 +254,8 @@ YOKE_HD float tanh(float x)
 
 // ---- erf and the normal distribution ------------------------------------------------------------
 
-// exp(-weight t^2) for a weight of 1 or 1/2. The square of t's upper half is exact, the rest is
-// added after reduction: otherwise the error of t^2 would be multiplied by t^2.
+// Returns exp(-weight t^2) for a weight of 1 or 1/2. The square of t's upper half is exact; the rest is added after
+// reduction. Otherwise the error of t^2 would be multiplied by t^2.
 YOKE_HD float exp_minus_square(float t, float weight)
 {
     float high = bit_cast<float>(bit_cast<uint32_t>(t) & 0xfffff000u);
@@ -262,8 +263,7 @@ YOKE_HD float exp_minus_square(float t, float weight)
     return scale(1.0f + expm1_reduced(e.r + weight * ((high - t) * (high + t))), e.n);
 }
 
-// exp(t^2) erfc(t) for 0 <= t <= 10.3: p(u) / (t + 3) with u = (t - 3) / (t + 3), minimax to
-// 2^-28.7.
+// Returns exp(t^2) erfc(t) for 0 <= t <= 10.3, as p(u) / (t + 3) with u = (t - 3) / (t + 3), minimax to 2^-28.7.
 YOKE_HD float erfc_scaled(float t)
 {
     float inverse = reciprocal_within(t + 3.0f);

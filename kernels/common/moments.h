@@ -130,7 +130,8 @@ struct Moments {
     {
         return two_pass_chunk(*this, x, stride, n);
     }
-    // Divides by the count less `correction`. If this is not above 0, returns NaN or infinity.
+    // Returns the squares divided by the count less `correction`. If this divisor is not above 0, returns NaN or
+    // infinity.
     YOKE_HD double variance(State s, double correction) const
     {
         return scaled_variance(s, correction) / s.scale / s.scale;
@@ -172,7 +173,8 @@ struct Moments {
     {
         return careful(n, at, n);
     }
-    // Takes the first n of `capacity` elements: a device unrolls loops of a constant capacity.
+    // Returns the state of the first n of `capacity` elements, computed in double. `capacity` is n or a larger
+    // constant: a device unrolls loops of constant length.
     template <class At>
     YOKE_HD State careful(int64_t capacity, const At &at, int64_t n) const
     {
@@ -249,7 +251,8 @@ struct LogSumExp {
         C max;
         C sum;
 
-        // exp(infinity - infinity) would be NaN: an infinite maximum is not subtracted.
+        // Returns the number subtracted before exp: the maximum, or 0 if the maximum is infinite. Otherwise
+        // exp(infinity - infinity) would give NaN.
         YOKE_HD C shift() const { return LogSumExp().centre(max, 0); }
     };
 
@@ -279,7 +282,7 @@ struct LogSumExp {
     YOKE_HD State state(int64_t, C max, C sum, C) const { return {max, sum}; }
 };
 
-// g exp(x - out): softmax, times the gradient; 0 where nothing but -infinity was summed.
+// Gradient g exp(x - out): softmax times g. If only -infinity was summed, the gradient is 0.
 struct LogSumExpBackward {
     template <class C>
     YOKE_HD C operator()(C g, C x, C out) const
@@ -294,7 +297,7 @@ struct VarBackward {
     {
         return (float)(slope * ((double)x - mean));
     }
-    // Halved, no difference of two doubles overflows.
+    // Returns the gradient of doubles. Halves x and the mean, so their difference does not overflow.
     YOKE_HD double operator()(double slope, double x, double mean) const
     {
         return slope * (x * 0.5 - mean * 0.5) * 2;

@@ -18,7 +18,7 @@ YOKE_KERNELS_BEGIN
 inline constexpr int kNormParts = 16;  // in each of the four groups
 inline constexpr int64_t kNormBlock = 4096;
 
-// f(begin) + … + f(end - 1), at most a block of them.
+// Returns f(begin) + … + f(end - 1), for at most kNormBlock terms.
 template <class C, class F>
 YOKE_HD C sum_block(int64_t begin, int64_t end, const F &f)
 {
@@ -47,7 +47,7 @@ YOKE_HD C sum_block(int64_t begin, int64_t end, const F &f)
     return a[0];
 }
 
-// f(0) + … + f(n - 1).
+// Returns f(0) + … + f(n - 1).
 template <class C, class F>
 YOKE_HD C sum_of(int64_t n, const F &f)
 {
@@ -97,12 +97,12 @@ struct RowMoments {
                 a.squares + b.squares + difference * difference * a.count * share};
     }
 
-    // Divided by the count; NaN of nothing.
+    // Returns the squares divided by the count; NaN if the count is 0.
     YOKE_HD C variance() const { return squares / count; }
 };
 
-// 1 / sqrt(x + eps) in two correctly rounded steps; on a device, where each of them takes ten
-// instructions, within 2 units in the last place.
+// Returns 1 / sqrt(x + eps) in two correctly rounded steps. On a device, each step takes ten instructions, so the
+// result is only within 2 units in the last place.
 YOKE_HD float inverse_root(float x, float eps)
 {
 #if defined(__CUDA_ARCH__)
@@ -149,8 +149,9 @@ YOKE_HD bool vanished(C variance, C eps)
     return variance + eps < (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-900);
 }
 
-// Returns the factor for values before they are squared. If the mean is too large for kGrow, the deviations are 0 or
-// have squares that do not vanish.
+// Returns the factor for values before they are squared: kShrink if the variance overflowed, kGrow if it vanished,
+// else 1. If the mean is too large for kGrow, the factor is 1: then the deviations are 0, or their squares do not
+// vanish.
 template <class C>
 YOKE_HD C scale_of(C mean, C variance, C eps)
 {
@@ -159,7 +160,7 @@ YOKE_HD C scale_of(C mean, C variance, C eps)
     return select(overflowed(variance), kShrink<C>, select(grows, kGrow<C>, (C)1));
 }
 
-// Returns what was multiplied by a scale_of(), without a division.
+// Returns `scaled` divided by its factor `scale`, a result of scale_of(), without a division.
 template <class C>
 YOKE_HD C unscaled(C scaled, C scale)
 {
@@ -178,8 +179,8 @@ YOKE_HD C inverse_root_of_scaled(C scaled, C scale, C eps)
     return kShrink<C> * inverse_root(scaled, (C)0);
 }
 
-// The normalised x, (x - mean) rstd. Where deviations are large, x - mean might overflow and rstd be too small for all
-// its digits; then both are taken shrunk.
+// Normalisation (x - mean) rstd. If deviations are large, x - mean might overflow, and rstd might lose digits. Then x
+// and mean are multiplied by kShrink, and rstd by its inverse.
 template <class C>
 struct Normal {
     C scale, mean, rstd;
@@ -209,7 +210,7 @@ struct GradientSums {
 
 // ---- single elements ----------------------------------------------------------------------------
 
-// dx = rstd (g - mean(g) - normal mean(g normal)), where g already has the weight in it.
+// Returns dx = rstd (g - mean(g) - normal mean(g normal)), where g is already multiplied by the weight.
 template <class C>
 YOKE_HD C norm_backward(C g, C normal, C rstd, C mean_g, C mean_g_normal)
 {

@@ -17,11 +17,11 @@ inline double norm_epsilon(const yoke_launch *launch)
     return given.kind == YOKE_ARG_NONE ? epsilon_of(launch->operands[0].dtype) : float_param(given);
 }
 
-// Op of a gradient.
+// Op whose gradient is computed.
 enum class NormKind { kRms, kLayer, kAddLayer };
 
-// The operands of any of the gradients. rms_norm has neither mean nor bias, and of add_layer_norm, whose sum is x here,
-// there may be a gradient of that besides.
+// Operands of a gradient. rms_norm has neither mean nor bias. For add_layer_norm, x is the sum, and grad_sum is the
+// sum's own gradient, which may be absent.
 struct NormGradientCall {
     const yoke_operand *grad, *grad_sum, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
     int axis;

@@ -22,7 +22,7 @@ inline constexpr T kNormalReach = (T)40;
 template <>
 inline constexpr float kNormalReach<float> = 14.5f;
 
-// t * t - square, where square is t * t rounded.
+// Returns t * t - square, where square is t * t rounded.
 YOKE_HD float square_rest(float t, float square)
 {
 #if defined(__FMA__) || defined(__CUDA_ARCH__)
@@ -33,8 +33,9 @@ YOKE_HD float square_rest(float t, float square)
 #endif
 }
 
-// exp(-t^2 / 2) p(u) with u = 1 - 6 / (t + 3), p minimax to 2^-26.7. All of p but its first two
-// terms adds up odd and even powers side by side: one chain would take longer than exp.
+// Returns the tail and the density at t. The tail is exp(-t^2 / 2) p(u) with u = 1 - 6 / (t + 3), p minimax to
+// 2^-26.7. Except for the first two terms, p adds odd and even powers side by side: a single chain would take longer
+// than exp.
 YOKE_HD NormalTail<float> normal_tail(float t)
 {
     float square = t * t;

@@ -26,9 +26,9 @@ struct bf16 {
     uint16_t bits;
 };
 
-// 8 bits: a sign, the exponent, the fraction; stored and cast alone. Without infinity (P. Micikevicius and others, "FP8
-// formats for deep learning", 2022, of e4m3) the largest pattern is NaN, and so is what lies beyond the range, as in
-// PyTorch.
+// Float of 8 bits: a sign, the exponent, the fraction. Such floats are only stored and cast. A format without
+// infinity (P. Micikevicius and others, "FP8 formats for deep learning", 2022, of e4m3) has NaN as its largest
+// pattern. There, values beyond the range become NaN, as in PyTorch.
 template <int kExponentBits, int kFractionBits, bool kIsFinite>
 struct SmallFloat {
     static constexpr int32_t kFraction = kFractionBits;
@@ -53,7 +53,7 @@ struct bool8 {
 
 // ---- f16 and bf16 to and from float -------------------------------------------------------------
 
-// Signed integers throughout: magnitudes are below 2^31, and AVX2 compares signed ones only.
+// Converts f16 to float. All integers are signed: magnitudes are below 2^31, and AVX2 compares only signed integers.
 YOKE_HD float f16_to_f32(f16 h)
 {
     int32_t magnitude = h.bits & 0x7fff;
@@ -114,7 +114,8 @@ YOKE_HD float small_to_f32(Small x)
     return bit_cast<float>((uint32_t)(x.bits & 0x80u) << 24 | (uint32_t)result);
 }
 
-// As f32_to_f16, with fewer bits of fraction.
+// Rounds a float to a float of 8 bits, as f32_to_f16 does. Values beyond the range become infinity, or NaN if the
+// format has no infinity.
 template <class Small>
 YOKE_HD Small f32_to_small(float x)
 {
@@ -132,8 +133,8 @@ YOKE_HD Small f32_to_small(float x)
     return Small{(uint8_t)(((bits >> 24) & 0x80u) | (uint32_t)result)};
 }
 
-// f64 to f32 by rounding to odd: an inexact result gets an odd last bit. A second rounding, to a
-// narrower format, is then the same as one rounding from f64.
+// Converts f64 to f32 by rounding to odd: an inexact result gets an odd last bit. A second rounding, to a narrower
+// format, then gives the same as one rounding from f64.
 YOKE_HD float f64_to_f32_odd(double x)
 {
     float nearest = (float)x;
@@ -193,7 +194,8 @@ inline constexpr bool is_float =
 
 // ---- conversions --------------------------------------------------------------------------------
 
-// Float to integer. Both bounds are powers of two or zero, hence exact in F.
+// Converts a float to an integer: truncates toward zero, saturates, and gives 0 for NaN. Both bounds are powers of
+// two or zero, hence exact in F.
 template <class To, class F>
 YOKE_HD To truncate_saturating(F x)
 {
@@ -255,7 +257,7 @@ YOKE_HD To from_integer(Int x)
         return from_f32<To>((float)x);  // 8 bits are exact in a float
 }
 
-// Any dtype to any other; the same type is left as it is, bit for bit.
+// Converts any dtype to any other. A value of the same type stays as it is, bit for bit.
 template <class To, class From>
 YOKE_HD To convert(From x)
 {
@@ -277,7 +279,7 @@ YOKE_HD To convert(From x)
         return from_integer<To>(x);
 }
 
-// A stored value as the type it is computed in, and back.
+// Returns a stored value in its computing type. store() does the reverse.
 template <class T>
 YOKE_HD compute_type<T> load(T x)
 {

@@ -17,14 +17,15 @@ YOKE_KERNELS_BEGIN
 // All dtypes that can be stored and cast, also dtypes without arithmetic.
 #define YOKE_STORED_TYPES(CASE) \
     YOKE_ALL_TYPES(CASE) YOKE_STORED_FLOAT_TYPES(CASE) YOKE_STORED_INTEGER_TYPES(CASE)
-// For what only moves elements: any type of the same size serves.
+// Types for code that only moves elements: any type of the same size serves.
 #define YOKE_SIZE_TYPES(CASE) CASE(8, uint64_t) CASE(4, uint32_t) CASE(2, uint16_t) CASE(1, uint8_t)
 
 #define YOKE_TYPE_CASE(value, type) \
     case value:                     \
         return f.template operator()<type>();
 
-// `operand` is for the error.
+// Defines a function that calls f.operator()<T>() with the type T of a dtype. For other dtypes the function returns
+// bad_dtype(), whose message names `operand`.
 #define YOKE_DISPATCHER(name, TYPES)                                                              \
     template <class F>                                                                            \
     inline yoke_status name(const yoke_launch *launch, const char *operand, int64_t dtype, F &&f) \
@@ -51,7 +52,7 @@ inline constexpr yoke_dtype dtype_of = YOKE_NONE;
 YOKE_STORED_TYPES(YOKE_DTYPE_OF)
 #undef YOKE_DTYPE_OF
 
-// Bytes of an element; 0 for what is no dtype.
+// Returns the bytes of an element; 0 for an unknown dtype.
 inline int64_t dtype_size(yoke_dtype dtype)
 {
 #define YOKE_SIZE_CASE(value, type) \
@@ -73,7 +74,8 @@ inline T *data_of(const yoke_operand &operand)
     return static_cast<T *>(operand.data);
 }
 
-// Row-major without gaps, as one run of numel elements.
+// Returns whether the elements are a single row-major run without gaps. An operand with at most one element is such a
+// run.
 inline bool is_contiguous(const yoke_operand &operand)
 {
     return (operand.flags & YOKE_OPERAND_CONTIGUOUS) || operand.numel <= 1;
@@ -89,7 +91,7 @@ inline double float_param(const yoke_arg &arg)
     return arg.kind == YOKE_ARG_FLOAT ? arg.v.f : (double)arg.v.i;
 }
 
-// A number of a script as T.
+// Returns a number of a script as T.
 template <class T>
 inline T value_of(const yoke_arg &arg)
 {

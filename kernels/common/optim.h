@@ -20,8 +20,8 @@ YOKE_HD double square_root(double x)
     return ::sqrt(x);
 }
 
-// Without decay the parameter is left out, not multiplied by 0: an infinite one must not spoil the
-// gradient.
+// Returns the gradient plus weight_decay times the parameter. If weight_decay is 0, the parameter is left out: an
+// infinite parameter times 0 would make the gradient NaN.
 template <class T>
 YOKE_HD T decayed(T parameter, T gradient, T weight_decay)
 {
@@ -38,7 +38,7 @@ struct Sgd {
     T weight_decay;
     bool nesterov;
 
-    // Without momentum: no buffer.
+    // Returns the parameter after a step without momentum. This step has no buffer.
     YOKE_HD T operator()(T parameter, T gradient) const
     {
         return parameter - learning_rate * decayed(parameter, gradient, weight_decay);
@@ -81,7 +81,7 @@ struct AdamOptions {
     bool decoupled;
 };
 
-// For step number t, the first of which is 1.
+// Returns the constants of step number t; the first step is number 1.
 template <class T>
 YOKE_HD Adam<T> adam_step(const AdamOptions &o, double t)
 {
@@ -98,7 +98,7 @@ YOKE_HD Adam<T> adam_step(const AdamOptions &o, double t)
 
 // ---- loss scaling -------------------------------------------------------------------------------
 
-// Not 0 if x is infinite or NaN.
+// Returns 1 if x is infinite or NaN, else 0.
 YOKE_HD uint32_t not_finite(float x)
 {
     return (uint32_t)((bit_cast<uint32_t>(x) & 0x7f800000u) == 0x7f800000u);
@@ -120,8 +120,8 @@ struct ScaleRule {
     int64_t growth_interval;
     float smallest;
 
-    // Updates the scale after an iteration. The scale does not grow if growth would overflow. It does not shrink
-    // below `smallest`.
+    // Updates the scale after an iteration. After an overflow, shrinks the scale, but not below `smallest`. After
+    // growth_interval iterations without overflow, grows the scale, unless it would become infinite.
     YOKE_HD void operator()(float &scale, int32_t &tracker, bool overflowed) const
     {
         if (overflowed) {

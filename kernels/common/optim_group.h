@@ -13,7 +13,8 @@ inline int64_t total_numel(const yoke_operand *tensors, int64_t count)
     return total;
 }
 
-// How many operands from the first on are written: a list of muts that a list of tensors follows.
+// Returns how many operands, from the first on, are written. In such launches, a list of read tensors follows the
+// list of written tensors.
 inline int64_t count_written(const yoke_launch *launch)
 {
     int64_t n = 0;
@@ -40,7 +41,7 @@ struct OptimGroup {
     }
     // Returns the step's target: the parameter's master if there are masters, else the parameter.
     const yoke_operand *weight(int64_t i) const { return masters ? masters + i : params + i; }
-    // The parameter where its master is another tensor; else null.
+    // Returns the parameter if its master is another tensor; else null.
     const yoke_operand *copy(int64_t i) const
     {
         return weight(i)->data != params[i].data ? params + i : nullptr;

@@ -11,7 +11,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// log(1 + y) for y >= -1: the rounding of 1 + y is undone by the quotient (W. Kahan).
+// Returns log(1 + y) for y >= -1. The quotient corrects the rounding of 1 + y (W. Kahan).
 template <class C>
 YOKE_HD C log_one_plus(C y)
 {
@@ -20,7 +20,7 @@ YOKE_HD C log_one_plus(C y)
     return select(step == (C)0, y, kernels::log(u) * ratio);
 }
 
-// -1, 0 or 1, and NaN of NaN.
+// Returns -1, 0 or 1, the sign of d; NaN for NaN.
 template <class C>
 YOKE_HD C slope_of_absolute(C d)
 {
@@ -100,22 +100,22 @@ struct SmoothL1 {
     }
 };
 
-// a b, and 0 where a is 0, even of an infinite b.
+// Returns a b. If a is 0, returns 0, even for an infinite b; if b is NaN, returns NaN.
 template <class C>
 YOKE_HD C product_of_weight(C a, C b)
 {
     return select(a == (C)0, b != b ? b : (C)0, a * b);
 }
 
-// log(1 + exp(-size)) for a size of 0 or more.
+// Returns log(1 + exp(-size)) for a size of 0 or more.
 template <class C>
 YOKE_HD C softplus_of_minus(C size)
 {
     return kernels::log1p_of_unit(kernels::exp_not_large(-size));
 }
 
-// -(t log s + (1 - t) log(1 - s)) with s = sigmoid(x). Neither t nor 1 - t is taken from a rounded s, of which nothing
-// would be left where s is nearly 1.
+// Loss -(t log s + (1 - t) log(1 - s)) with s = sigmoid(x). The slope never subtracts a rounded s from t or 1: if s
+// is nearly 1, such a difference has no correct digits.
 struct LogitCrossEntropy {
     template <class C>
     YOKE_HD C value(C x, C t) const
@@ -255,7 +255,7 @@ struct KlDivergenceOfLogs {
 enum class PairLoss { YOKE_PAIR_LOSSES(YOKE_PAIR_LOSS_KIND) kNone };
 #undef YOKE_PAIR_LOSS_KIND
 
-// kNone where no loss has that name.
+// Returns the loss with this name, or kNone if no loss has this name.
 inline PairLoss pair_loss_named(const char *name)
 {
 #define YOKE_PAIR_LOSS_NAME(kind, text, functor) text,
@@ -266,7 +266,7 @@ inline PairLoss pair_loss_named(const char *name)
     return (PairLoss)kind;
 }
 
-// For a switch: f with the functor of a kind.
+// Defines the case of a kind in a switch: returns f(functor).
 #define YOKE_PAIR_LOSS_CASE(kind, name, functor) \
     case kernels::PairLoss::kind:                \
         return f(functor);

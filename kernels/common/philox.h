@@ -40,14 +40,14 @@ YOKE_HD Words philox4x32(Words counter, uint32_t key0, uint32_t key1)
     return {{c0, c1, c2, c3}};
 }
 
-// The block of four words at one counter of a seed's sequence.
+// Returns the block of four words at a counter of a seed's sequence.
 YOKE_HD Words random_block(uint64_t seed, uint64_t counter)
 {
     return philox4x32({{(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0}}, (uint32_t)seed,
                       (uint32_t)(seed >> 32));
 }
 
-// Counters that a draw of n elements takes.
+// Returns the number of counters that a draw of n elements takes.
 template <int kDraws>
 YOKE_HD uint64_t blocks_used(int64_t n)
 {
@@ -61,13 +61,13 @@ YOKE_HD uint64_t word64(const Words &block, int k)
 
 // ---- transforms ---------------------------------------------------------------------------------
 
-// [0, 1), every value a multiple of 2^-24, exact; 1 is never reached, nor by rounding.
+// Returns a number in [0, 1), an exact multiple of 2^-24. 1 is never reached, not even by rounding.
 YOKE_HD float unit_f32(uint32_t word)
 {
     return (float)(int32_t)(word >> 8) * 0x1p-24f;
 }
 
-// An integer up to 2^53, exact in two parts: AVX2 has no conversion of 64-bit integers.
+// Converts an integer up to 2^53, exactly, in two parts: AVX2 has no conversion of 64-bit integers.
 YOKE_HD double exact_f64(uint64_t x)
 {
     double high = bit_cast<double>((x >> 32) | 0x4330000000000000u) - 0x1p52;
@@ -75,14 +75,14 @@ YOKE_HD double exact_f64(uint64_t x)
     return high * 0x1p32 + low;
 }
 
-// [0, 1), every value a multiple of 2^-53.
+// Returns a number in [0, 1), an exact multiple of 2^-53.
 YOKE_HD double unit_f64(uint64_t word)
 {
     return exact_f64(word >> 11) * 0x1p-53;
 }
 
-// (0, 1] from all 32 bits, for logarithms: halves are exact, their sum rounds once. The smallest
-// value, 2^-32, bounds a float normal at 6.66.
+// Returns a number in (0, 1] from all 32 bits, for logarithms. Both halves are exact; their sum rounds once. The
+// smallest value, 2^-32, bounds a float normal at 6.66.
 YOKE_HD float positive_unit_f32(uint32_t word)
 {
     return ((float)(int32_t)(word >> 16) * 65536.0f + (float)(int32_t)((word & 0xffffu) + 1u)) *
@@ -115,7 +115,7 @@ YOKE_HD NormalPair<double> box_muller(uint64_t a, uint64_t b)
     return {radius * angle.cos, radius * angle.sin};
 }
 
-// The upper 64 bits of a 128-bit product.
+// Returns the upper 64 bits of a 128-bit product.
 YOKE_HD uint64_t multiply_high(uint64_t a, uint64_t b)
 {
     uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
@@ -211,7 +211,7 @@ struct Keep {
 
 // ---- drawing ------------------------------------------------------------------------------------
 
-// Elements [begin, end) of one block; `out` points to the draw's element 0.
+// Writes elements [begin, end) of a draw, all in one block. `out` points to the draw's element 0.
 template <class T, class Distribution>
 YOKE_HD void random_part(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
                          int64_t end, T *out)

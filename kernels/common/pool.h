@@ -42,7 +42,7 @@ struct PoolIndex {
 
 YOKE_KERNELS_BEGIN
 
-// o / out of `in`, rounded down, without a product of all three.
+// Returns in * o / out, rounded down, without the product in * o.
 YOKE_HD int64_t share_of(int64_t in, int64_t o, int64_t out)
 {
     return in / out * o + in % out * o / out;
@@ -78,7 +78,7 @@ YOKE_HD Windows windows_of(const PoolAxis &a, int64_t i)
     return {share_of(a.out, i, a.in), a.out - share_of(a.out, a.in - i - 1, a.in)};
 }
 
-// The tap of window o that stands at i, or -1.
+// Returns the tap of window o that stands at position i, or -1 if the position lies between taps.
 YOKE_HD int64_t tap_at(const PoolAxis &a, int64_t o, int64_t i)
 {
     const int64_t from = i - (o * a.stride - a.padding);
@@ -87,7 +87,8 @@ YOKE_HD int64_t tap_at(const PoolAxis &a, int64_t o, int64_t i)
     return tap * a.dilation == from ? tap : -1;
 }
 
-// By how much a window's sum is divided, along an axis.
+// Returns the number of positions of window o along an axis, by which the sum is divided. Positions in the padding
+// count if p.counts_padding is set and the window slides.
 YOKE_HD int64_t counted(const Pool &p, const PoolAxis &a, int64_t o)
 {
     const Taps taps = taps_of(a, o);
@@ -118,8 +119,9 @@ inline constexpr double kPoolScale = kHow == Adding::kShrunk ? 0x1p-64 : 1;
 // More terms than these are many: each is rounded to the digits of the sum before it.
 inline constexpr int64_t kManyTerms = 256;
 
-// Returns the terms of the longest sum along an axis, of a window or, in a gradient, of what windows share out. Windows
-// may be far larger than x: the count stops above kManyTerms, so that the product of two axes' counts fits.
+// Returns the number of terms of the longest sum along an axis: of a window, or in a gradient, of the windows'
+// shares. Windows may be far larger than x, so the count stops above kManyTerms; then the product of two axes' counts
+// fits.
 YOKE_HD int64_t longest_sum(const PoolAxis &a)
 {
     const int64_t terms =
@@ -148,7 +150,7 @@ YOKE_HD int64_t pool_at(const Pool &p, const PoolIndex &i, int64_t height, int64
                      : ((i.n * p.c + i.c) * height + i.y) * width + i.x;
 }
 
-// Whether v takes the place of the best so far: the first maximum stays, and the first NaN.
+// Returns whether v replaces the best value so far. The first maximum stays, and so does the first NaN.
 template <class C>
 YOKE_HD bool is_better(C v, C best)
 {
@@ -179,7 +181,7 @@ inline Pool pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke
     return p;
 }
 
-// Returns the pool of maxima. If the op keeps no places, `places` has no elements.
+// Returns the pool of maxima. If the op keeps no places, `places` has no elements, and the pool's places are null.
 inline Pool max_pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out,
                         const yoke_operand &places)
 {
@@ -189,7 +191,7 @@ inline Pool max_pool_of(const yoke_launch *launch, const yoke_operand &x, const 
     return p;
 }
 
-// Returns the pool of means. Means have two more parameters after the size.
+// Returns the pool of means. Two more parameters tell whether padding counts, and the divisor.
 inline Pool mean_pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out)
 {
     Pool p = pool_of(launch, x, out);

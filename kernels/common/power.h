@@ -12,8 +12,8 @@
 
 YOKE_KERNELS_BEGIN
 
-// log2 of a finite float above 0, to 2^-37 of itself. x = 2^k m, m in [sqrt(1/2), sqrt(2)), and
-// log2 m = s p(s^2) with s = (m - 1) / (m + 1), minimax. As a double every float is normal.
+// Returns log2 of a finite float above 0, to 2^-37 of itself. x = 2^k m, m in [sqrt(1/2), sqrt(2)), and log2 m = s
+// p(s^2) with s = (m - 1) / (m + 1), minimax. As a double every float is normal.
 YOKE_HD double log2_wide(float x)
 {
     constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdu;
@@ -31,7 +31,7 @@ YOKE_HD double log2_wide(float x)
     return k + s * p;
 }
 
-// 2^t for any t; NaN passes.
+// Returns 2^t for any t. NaN gives NaN.
 YOKE_HD float exp2_wide(double t)
 {
     double low = select(t < -160.0, -160.0, t);  // the result is 0 there, or infinity
@@ -41,8 +41,8 @@ YOKE_HD float exp2_wide(double t)
     return scale(1.0f + expm1_reduced(r), (int32_t)(uint32_t)bit_cast<uint64_t>(shifted));
 }
 
-// Whether y is a whole number, and the sign bit if y is odd. Below 2^23, adding this number leaves the nearest whole
-// number in the low bits. From 2^23 on every float is whole, from 2^24 on even.
+// Parity of y: whether y is a whole number, and the sign bit if y is odd. Below 2^23, adding this number leaves the
+// nearest whole number in the low bits. From 2^23 on every float is whole, from 2^24 on even.
 struct Parity {
     bool whole;
     uint32_t odd;
@@ -58,7 +58,7 @@ YOKE_HD Parity parity_of(float y)
     return {nearest == size, (bit_cast<uint32_t>(holder) & whole) << 31};
 }
 
-// Computes the cases by selections in sequence, without &&: an && would leave a branch in the loop.
+// Returns x^y. The cases are selections in sequence, without &&: an && would leave a branch in the loop.
 YOKE_HD float pow(float x, float y)
 {
     float size = absolute(x);

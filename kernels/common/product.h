@@ -24,7 +24,7 @@ struct Product {
 
 YOKE_KERNELS_BEGIN
 
-// Returns the product of one matrix of each operand of matmul. run_batches adds data and batches.
+// Returns the sizes and strides of matmul's product of one matrix of each operand. run_batches adds data and batches.
 inline Product matmul_product(const yoke_operand &x, const yoke_operand &y, const yoke_operand &out)
 {
     const int64_t *xs = x.shape + x.ndim, *xt = x.strides + x.ndim;
@@ -43,7 +43,8 @@ inline Product matmul_product(const yoke_operand &x, const yoke_operand &y, cons
     return p;
 }
 
-// Returns the product of linear: x times the transpose of weight.
+// Returns the sizes and strides of linear's product: x times the transpose of weight. run_batches adds data and
+// batches.
 inline Product linear_product(const yoke_operand &x, const yoke_operand &weight,
                               const yoke_operand &out)
 {
@@ -58,7 +59,8 @@ inline Product linear_product(const yoke_operand &x, const yoke_operand &weight,
     return p;
 }
 
-// If all matrices share b, joins the rows of the batch into one matrix: a single product instead of a batch.
+// Joins the rows of the batch into one matrix, if all matrices share b and the rows lie at equal steps. Then one
+// product replaces the batch.
 inline void join_batch(Product &p)
 {
     if (p.batch == 1 || p.b.batch_stride != 0) return;
@@ -95,7 +97,7 @@ inline void plan_batches(Loop<3> &loop, const yoke_operand &out, const yoke_oper
 }
 
 // Calls run(product) for every index of the loop's axes, except the innermost axis: this is the product's batch.
-// `product` describes a single matrix.
+// `product` describes a single matrix. Returns the status of the first failure.
 template <class F>
 inline yoke_status run_batches(const Loop<3> &loop, Product product, const F &run)
 {

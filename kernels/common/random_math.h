@@ -19,8 +19,8 @@ YOKE_HD float random_log(float x)
     return log(x);
 }
 
-// x = 2^k m, m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f): log(1 + f) = f - f^2/2 + s
-// (f^2/2 + z p(z)), z = s^2.
+// Returns log x. x = 2^k m, m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f): log(1 + f) = f - f^2/2 + s (f^2/2
+// + z p(z)), z = s^2.
 YOKE_HD double random_log(double x)
 {
     constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdu;
@@ -49,7 +49,7 @@ struct SinCos {
     T cos;
 };
 
-// The quadrant swaps the two and sets their signs.
+// Returns sin and cos of an angle from s and c of the reduced angle. Quadrant q swaps both and sets their signs.
 YOKE_HD SinCos<float> place_in_quadrant(float s, float c, uint32_t q)
 {
     bool swap = (q & 1u) != 0u;
@@ -66,7 +66,7 @@ YOKE_HD SinCos<double> place_in_quadrant(double s, double c, uint64_t q)
     return {bit_cast<double>(y), bit_cast<double>(x)};
 }
 
-// sin and cos of 2 pi u. The reduction is exact: u less the nearest quarter, |r| <= 1/8.
+// Returns sin and cos of 2 pi u. The reduction is exact: u less the nearest quarter, |r| <= 1/8.
 YOKE_HD SinCos<float> sincos_turns(float u)
 {
     float shifted = 4.0f * u + 0x1.8p23f;

@@ -27,7 +27,7 @@ public:
     // Adds a range. The range must not overlap another range. Returns false if there is no host memory.
     bool insert(const Range *range) { return tsearch(range, &root_, compare) != nullptr; }
     void erase(const Range *range) { tdelete(range, &root_, compare); }
-    // Calls f(range) for each, in the order of addresses.
+    // Calls f(range) for each range, in the order of addresses.
     template <class F>
     void each(const F &f) const
     {

@@ -31,7 +31,7 @@ YOKE_KERNELS_BEGIN
 template <class T>
 using sum_type = std::conditional_t<is_float<T>, compute_type<T>, int64_t>;
 
-// -infinity, or the least integer.
+// Returns -infinity, or the least integer.
 template <class T>
 YOKE_HD T lowest_value()
 {
@@ -59,7 +59,8 @@ concept HasParts = requires
     typename Op::Part;
 };
 
-// Returns the state of n elements whose parts came to `part`.
+// Returns the state of n elements, from the joined `part`. If the op doubts the part, computes the state by
+// op.careful().
 template <class Op, class At>
 YOKE_HD typename Op::State parts_state(const Op &op, int64_t n, typename Op::Part part,
                                        const At &at)
@@ -194,7 +195,8 @@ struct Amax {
 
     YOKE_HD State init() const { return lowest_value<State>(); }
     YOKE_HD State reduce(State s, State x, int64_t) const { return combine(s, x); }
-    // A NaN in a fails the first comparison and stays. Each step needs a single comparison, so the loop vectorises.
+    // Returns the larger value, or NaN if either value is NaN. A NaN in a fails the first comparison and stays. Each
+    // step needs a single comparison, so the loop vectorises.
     YOKE_HD State combine(State a, State b) const
     {
         State larger = select(b > a, b, a);
@@ -224,8 +226,8 @@ struct Argmax {
         int64_t index;
     };
 
-    // No index is as large as INT64_MAX. So the first element replaces the initial state even if all elements are
-    // -infinity.
+    // Returns the initial state. No index is as large as INT64_MAX. So the first element replaces the initial state
+    // even if all elements are -infinity.
     YOKE_HD State init() const { return {lowest_value<compute_type<T>>(), INT64_MAX}; }
     YOKE_HD State reduce(State s, compute_type<T> x, int64_t i) const { return combine(s, {x, i}); }
     YOKE_HD State combine(State a, State b) const
@@ -307,7 +309,7 @@ YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride
     }
 }
 
-// n elements, `stride` apart, of which x[0] has the index `first` (argmax counts from there).
+// Reduces n elements, `stride` apart. x[0] has the index `first`, for argmax.
 template <class Op, class T>
 YOKE_HD typename Op::State reduce_strided(const Op &op, const T *x, int64_t stride, int64_t n,
                                           int64_t first)
@@ -358,7 +360,7 @@ YOKE_HD int64_t extreme_span(const T *x, int64_t stride, int64_t n)
     return i;
 }
 
-// The index argmax projects to, faster.
+// Returns the index that Argmax gives, faster.
 template <class T>
 YOKE_HD int64_t argmax_span(const T *x, int64_t stride, int64_t n)
 {

@@ -11,7 +11,8 @@ namespace yoke::kernels {
 // Memory for the length of a call, kept for the next one.
 class ReusedBuffer {
 public:
-    // Returns memory of at least so many bytes. What an earlier reserve gave is undefined from then on.
+    // Returns memory of at least this many bytes, with undefined content. Memory returned earlier is no longer valid.
+    // Raises std::bad_alloc.
     char *reserve(size_t bytes);
 
 private:

@@ -42,7 +42,8 @@ struct ScaledProduct {
         return normalized(mantissa / other.mantissa, steps - other.steps);
     }
 
-    // Rounds once: only the last of the steps down can leave the normal numbers.
+    // Returns the product as a double; infinity or 0 if it is out of range. Rounds once: only the last of the steps
+    // down can leave the normal numbers.
     YOKE_HD double value() const
     {
         double result = mantissa;

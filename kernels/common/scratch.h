@@ -8,7 +8,8 @@
 
 YOKE_KERNELS_BEGIN
 
-// `kHost` is the variable in which a backend keeps the host's table.
+// Memory of one launch, freed at the end of the scope. `kHost` is the variable in which a backend keeps the host's
+// table.
 template <const yoke_host *&kHost>
 class Scratch {
 public:
@@ -22,10 +23,10 @@ public:
 
     // Reserves memory, once in a call. 0 bytes give memory too, so data() is never null afterwards.
     yoke_status reserve(uint64_t bytes) { return take(bytes, 0); }
-    // For a call that has a way on without: YOKE_E_OOM where memory is not at hand.
+    // Reserves memory for a call that can also work without it. Returns YOKE_E_OOM if memory is not at hand.
     yoke_status try_reserve(uint64_t bytes) { return take(bytes, YOKE_SCRATCH_OPTIONAL); }
     void *data() const { return data_; }
-    // Leaves the memory to work that may use it until the process ends.
+    // Does not free the memory at the end of the scope: work may use it until the process ends.
     void keep() { data_ = nullptr; }
     template <class T>
     T *as() const

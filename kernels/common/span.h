@@ -17,7 +17,7 @@
 YOKE_KERNELS_BEGIN
 
 #ifdef YOKE_F16C
-// Whole vectors; the number of elements done is returned, the rest is left to the plain loop.
+// Converts whole vectors. Returns the number of converted elements; the plain loop converts the rest.
 YOKE_HD int64_t convert_vectors(const f16 *x, int64_t n, float *out)
 {
     int64_t whole = n & ~(int64_t)7;
@@ -42,7 +42,7 @@ YOKE_HD int64_t convert_vectors(const From *, int64_t, To *)
     return 0;
 }
 
-// out[i] = convert<To>(x[i]) for n elements, both dense.
+// Sets out[i] = convert<To>(x[i]) for n elements, both dense.
 template <class To, class From>
 YOKE_HD void convert_span(const From *__restrict x, int64_t n, To *__restrict out)
 {

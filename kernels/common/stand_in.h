@@ -5,7 +5,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// The strides of a shape that lies row-major without gaps.
+// Writes the strides, in elements, of a shape that lies row-major without gaps.
 inline void row_major_strides(const yoke_operand &shape, int64_t (&strides)[YOKE_MAX_NDIM])
 {
     int64_t step = 1;
@@ -40,7 +40,7 @@ inline yoke_operand single_value(yoke_dtype dtype, const void *data = nullptr)
     return operand;
 }
 
-// The bits of a script's number as an element of T.
+// Returns the bits of a script's number as an element of T.
 template <class T>
 inline uint64_t bits_of(const yoke_arg &value)
 {

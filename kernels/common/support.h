@@ -14,7 +14,8 @@ namespace yoke::kernels {
 yoke_status tell(const yoke_host *host, yoke_status status, int64_t native_code, const char *format,
                  va_list arguments) __attribute__((format(printf, 4, 0)));
 
-// "softmax: x has dtype int64, which the cpu kernel does not take": reached only past a wrong shape rule.
+// Reports "softmax: x has dtype int64, which the cpu kernel does not take; cast it first" and returns YOKE_E_TYPE.
+// Only an op with a wrong shape rule comes here.
 yoke_status refuse_dtype(const yoke_host *host, const char *kind, const yoke_launch *launch,
                          const char *operand, yoke_dtype dtype);
 

@@ -7,7 +7,7 @@
 
 YOKE_KERNELS_BEGIN
 
-// Equal, or NaN both.
+// Returns whether a and b are equal, or both NaN.
 template <class C>
 YOKE_HD bool is_same(C a, C b)
 {
@@ -49,7 +49,7 @@ struct Factors {
         int32_t both = zeros + other.zeros;
         return {product.times(other.product), both > 2 ? 2 : both};
     }
-    // `share` times the product of all elements but x.
+    // Returns `share` times the product of all elements but x.
     YOKE_HD double others(double share, double x) const
     {
         if (zeros > (x == 0 ? 1 : 0)) return share * 0.0;

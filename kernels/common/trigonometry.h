@@ -50,7 +50,7 @@ YOKE_HD QuarterTurns reduce_quarter_turns(float x)
     return {select(near, q, large.q), select(near, r, beyond)};
 }
 
-// sin(r + turn pi/2) in double, rounded once at the end.
+// Returns sin(r + turn pi/2), computed in double and rounded once at the end.
 YOKE_HD float sin_of_quarter_turns(double r, uint32_t turn)
 {
     double z = r * r;

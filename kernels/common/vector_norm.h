@@ -18,7 +18,7 @@ YOKE_HD C magnitude(C x)
     return select(x < (C)0, -x, x + (C)0);  // + 0: -0 becomes 0
 }
 
-// size^p for size >= 0 and any p but 0. log(0) is -infinity, so 0 gives 0, or infinity for p < 0.
+// Returns size^p for size >= 0 and any p but 0. log(0) is -infinity, so 0 gives 0, or infinity for p < 0.
 template <class C>
 YOKE_HD C raised(C size, C p)
 {
@@ -166,7 +166,8 @@ struct TotalNorm {
     double p;
 
     YOKE_HD bool is_max() const { return p == (double)kInfinity; }
-    // Takes one magnitude. Its power may lie outside the range of a double.
+    // Returns the sum of a single term: `power`, the power of a magnitude `size`. If the power lies outside a
+    // double's range, `size` becomes the scale, and the sum is 1.
     YOKE_HD ScaledSum term(double size, double power) const
     {
         const bool fits = (power >= 0x1p-900) & (power <= 0x1p900);
