@@ -59,11 +59,12 @@ struct Comm {
     Memory memory;
 };
 
-// connect.cpp: makes a communicator of all calling ranks.
+// Makes a communicator of all calling ranks.
 yoke_status connect(Comm &comm, const yoke_comm_member &member);
 void disconnect(Comm &comm);
 
-// Run a call, by its op. run_messages takes several messages, and no message waits for another.
+// Runs a call: run_exchange moves elements, run_reduction combines elements. run_messages runs several messages
+// together, so no message waits for another.
 yoke_status run_exchange(Comm &comm, const yoke_collective &call);
 yoke_status run_reduction(Comm &comm, const yoke_collective &call);
 yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count);

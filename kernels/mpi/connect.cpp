@@ -46,7 +46,8 @@ yoke_status fail_stranger(int rank, const Place &one, int other, const Place &tw
         rank, one.process, one.processes, one.job, other, two.process, two.processes, two.job);
 }
 
-// All ranks have the same places before them, and so the same answer.
+// Checks that the ranks are different processes of the same MPI job. Otherwise returns the failure; a rank that
+// published no data counts as late. All ranks check the same places, so all ranks get the same answer.
 yoke_status check_places(const std::vector<Place> &places, yoke_comm_fault *fault)
 {
     for (size_t i = 0; i < places.size(); ++i) {
@@ -105,7 +106,7 @@ struct Making {
     }
 };
 
-// Tags are positive, and at most what MPI allows.
+// Returns a tag computed from a group's id: at least 0 and below MPI's upper bound.
 int tag_of(const void *id)
 {
     uint64_t hash = 14695981039346656037u;

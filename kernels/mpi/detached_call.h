@@ -1,5 +1,5 @@
-// Call of MPI that waits for other processes and knows no deadline. A detached thread runs the call; where the other
-// processes do not come, the thread is left to itself.
+// Call of MPI that waits for other processes and has no deadline. A detached thread runs the call. If the other
+// processes do not arrive, the thread is left behind.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ public:
     static std::shared_ptr<DetachedCall> begin(std::function<int()> run);
 
     using Clock = std::chrono::steady_clock;
-    // Waits until the call has ended; `call` and `why_late` are for the message. Fails if the member's time, counted
-    // from `since`, is over, or if the group has failed.
+    // Waits until the call has ended, and returns its status. Fails if the member's time, counted from `since`, is
+    // over, or if the group has failed. `call` and `why_late` are for the message.
     yoke_status wait(const yoke_comm_member &member, Clock::time_point since, const char *call,
                      const char *why_late);
 

@@ -16,7 +16,8 @@ namespace {
 using kernels::is_message;
 using kernels::reduces;
 
-// Runs f. Only allocations and threads of the C++ library can throw in f.
+// Runs f and returns its status; YOKE_E_OOM if f throws. Only allocations and threads of the C++ library can throw in
+// f.
 template <class F>
 yoke_status guarded(const char *call, const F &f)
 {
@@ -94,7 +95,8 @@ yoke_status run_calls(Comm &comm, const yoke_collective *calls, size_t count)
     return reduces(calls->op) ? run_reduction(comm, *calls) : run_exchange(comm, *calls);
 }
 
-// Runs a call. If memory is missing, the call has left its peers, and perhaps MPI, in the middle of the call.
+// Runs a call. If f throws, the peers, and perhaps MPI, may be in the middle of the call. Then the communicator
+// counts as failed, and the call's memory must stay.
 template <class F>
 yoke_status guarded_call(Comm &comm, yoke_comm_fault *fault, const F &f)
 {
@@ -211,7 +213,8 @@ constexpr yoke_backend_comm kEngine = {
 
 }  // namespace yoke::mpi
 
-// Called once, before any other entry.
+// Keeps the host's table and returns the engine's table. The core calls this function once, before any other entry.
+// Returns YOKE_E_UNSUPPORTED if the ABI of the host is another version.
 extern "C" __attribute__((visibility("default"))) yoke_status yoke_comm_get_v1(
     const yoke_host *host, const yoke_backend_comm **out)
 {

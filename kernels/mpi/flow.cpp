@@ -32,7 +32,8 @@ Flow::Flow(Comm &comm, const yoke_collective &call)
 {
 }
 
-// Sends data in pieces that an int can count. Pieces of one tag arrive in order.
+// Starts to send data, in pieces that an int can count. Pieces of one tag arrive in order. While a piece is not sent,
+// the call waits for rank `blamed` (-1: no known rank).
 void Flow::send(const void *data, int64_t bytes, int to, int tag, int blamed)
 {
     const char *from = static_cast<const char *>(data);
@@ -118,7 +119,7 @@ yoke_status Flow::wait()
 
 // ---- failure --------------------------------------------------------------------------------------------------------
 
-// Ends the call with a failure. MPI goes on with started operations, so their memory must stay.
+// Ends the call with a failure and returns `status`. MPI goes on with started operations, so their memory must stay.
 yoke_status Flow::give_up(yoke_status status)
 {
     comm_.has_failed = true;

@@ -28,7 +28,7 @@ public:
 
     void send(const void *data, int64_t bytes, int to, int tag, int blamed);
     void receive(void *data, int64_t bytes, int from, int tag);
-    // The request of an operation of all ranks, for a call of MPI to fill in.
+    // Adds an operation of all ranks. Returns its request, for a call of MPI to fill in.
     MPI_Request *add()
     {
         operations_.emplace_back().is_data = true;
@@ -41,9 +41,10 @@ public:
     }
 
     yoke_status wait();
-    // Tests all operations; *is_done is true if all are done.
+    // Tests all operations; *is_done is true if all are done. Returns a failure if a call of MPI has failed.
     yoke_status look(bool *is_done);
-    // Between two looks. Fails where the wait is over.
+    // Pauses between two looks. Returns a failure if the call was aborted, its time is over, or an awaited rank has
+    // gone.
     yoke_status rest();
     const std::deque<Operation> &operations() const { return operations_; }
     void clear() { operations_.clear(); }
@@ -75,7 +76,7 @@ private:
     Clock::time_point gone_since_;
 };
 
-// Exchanges signatures with all ranks, and compares them.
+// Exchanges signatures with all ranks, and compares them. Returns a failure if a rank makes another call.
 yoke_status greet(Comm &comm, Flow &flow, const yoke_collective &call);
 
 }  // namespace yoke::mpi

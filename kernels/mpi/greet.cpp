@@ -30,7 +30,8 @@ struct Greeting {
         return static_cast<int>((comm.rank + distance + comm.size) % comm.size);
     }
 
-    // Runs a round. Before it, each rank knows the signatures of `known` ranks, starting with its own.
+    // Runs a round. Before the round, each rank knows the signatures of `known` ranks, starting with its own; after
+    // the round, of up to sixteen times as many.
     yoke_status round(int64_t known)
     {
         flow.clear();
@@ -48,8 +49,8 @@ struct Greeting {
         return YOKE_OK;
     }
 
-    // Checks received signatures. If a rank sends a message to this rank instead of the call, it sends only a single
-    // signature.
+    // Checks the signatures received from a rank. If this rank sends a message instead of the call, it sends only a
+    // single signature; then returns a mismatch.
     yoke_status check(int64_t far, int64_t known, int bytes)
     {
         const Signature &theirs = comm.buffers.board[static_cast<size_t>(far)];

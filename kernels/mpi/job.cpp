@@ -49,7 +49,8 @@ void finalize_within_bounds()
             "mpi: this process leaves its job without MPI_Finalize, which waits for a process that does not come");
 }
 
-// By exit(): of who has begun MPI.
+// Ends MPI at exit(), if Yoke has begun MPI in this process. If an operation was abandoned, MPI_Finalize gets a time
+// limit.
 void leave_job()
 {
     if (!is_in_job()) return;
@@ -91,8 +92,9 @@ int begin(Beginning &state)
     return code;
 }
 
-// Begins MPI, or returns null if other code has begun MPI. The caller holds g_starting, but no thread waits with this
-// mutex held: a hook of the host program runs during the wait and may call init.
+// Begins MPI in a detached thread, or returns the earlier beginning, or null if other code has begun MPI. The caller
+// holds g_starting, but no thread waits with this mutex held: a hook of the host program runs during the wait and may
+// call init.
 Beginning *find_beginning()
 {
     if (g_beginning || asks(MPI_Initialized)) return g_beginning;

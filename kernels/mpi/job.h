@@ -13,14 +13,15 @@ namespace yoke::mpi {
 // MPI.
 yoke_status join_job(const yoke_comm_member &member, DetachedCall::Clock::time_point since);
 
-// Whether MPI may be called: it has been begun and not ended, and this process is no forked child.
+// Returns whether MPI may be called: this process has joined the job, MPI has not ended, and the process is no forked
+// child.
 bool is_in_job();
 
 // Returns the name of the job, as published by its launcher: all processes of the job have the same name, and no
 // other job does. Returns "" if there is no name.
 std::string job_name();
 
-// "Open MPI v4.1.4".
+// Returns the name of the MPI library, such as "Open MPI v4.1.4".
 std::string library_name();
 
 // Notes that an operation begun with peers will never end. MPI_Finalize at exit then gets a time limit.

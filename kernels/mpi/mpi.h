@@ -22,10 +22,11 @@ extern const yoke_host *g_host;
 // Gives the host a formatted message and returns `status`.
 yoke_status fail(yoke_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// "mpi: MPI_Iallgather failed: MPI_ERR_COMM: invalid communicator".
+// Reports the failure of a call of MPI and returns YOKE_E_COMM: "mpi: MPI_Iallgather failed: MPI_ERR_COMM: invalid
+// communicator".
 yoke_status fail_mpi(int code, const char *call);
 
-// The arithmetic of the best instruction set that this processor has.
+// Returns the arithmetic of the best instruction set that this processor has.
 CombineFn best_combine();
 
 }  // namespace yoke::mpi

@@ -8,7 +8,7 @@ namespace yoke::mpi {
 
 class Parts {
 public:
-    // `run` bytes of each part of `part`.
+    // Makes the type for `run` bytes of each part; a part has `part` bytes. The flow notes failures of MPI.
     Parts(Flow &flow, int64_t run, int64_t part)
     {
         if (run == part) {
@@ -23,7 +23,7 @@ public:
         flow.note(MPI_Type_commit(&type_), "MPI_Type_commit");
         MPI_Type_free(&plain);
     }
-    // MPI keeps the type while an operation needs it.
+    // Frees the type. MPI itself keeps the type while an operation needs it.
     ~Parts()
     {
         if (type_ != MPI_BYTE) MPI_Type_free(&type_);

@@ -39,7 +39,7 @@ namespace {
 
 // Reduction in rounds: they limit the memory for other ranks' elements.
 struct Rounds : Reduction {
-    // Elements a round, a multiple of the ranks.
+    // Returns the elements of a round, a multiple of the number of ranks.
     int64_t round_count() const
     {
         const int64_t bytes =
@@ -88,7 +88,7 @@ struct Rounds : Reduction {
         return flow.wait();
     }
 
-    // Sends the finished slices to all ranks, or to the root.
+    // Starts to send the finished slices to all ranks, or to the root.
     void collect(const Slices &cut, const char *own, char *to)
     {
         const auto me = static_cast<size_t>(comm.rank);

@@ -68,8 +68,8 @@ struct Reduction {
     void forget_slices() const { comm.buffers.slices.clear(); }
 };
 
-// All ranks get [at, at + count) of a large tensor over nodes of equally many ranks, several: combined in each node
-// first, so that between nodes there passes one tensor a node.
+// Reduces elements [at, at + count) of a large tensor for all ranks, over several nodes of equally many ranks. Each
+// node combines its own elements first, so a node sends a single tensor to the other nodes.
 yoke_status all_reduce_nodes(const Reduction &r, int64_t at, int64_t count);
 
 }  // namespace yoke::mpi
