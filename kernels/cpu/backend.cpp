@@ -38,7 +38,9 @@ static yoke_backend g_backend = {
 
 }  // namespace yoke::cpu
 
-// Called once, before any other entry.
+// Keeps the host's table and returns the backend's table, with the kernels of the chosen instruction set. The core
+// calls this function once, before any other entry. Returns YOKE_E_UNSUPPORTED if the ABI of the host is another
+// version.
 extern "C" __attribute__((visibility("hidden"))) yoke_status yoke_cpu_backend_get(
     const yoke_host *host, const yoke_backend **out)
 {

@@ -9,7 +9,7 @@ namespace yoke::cpu {
 using kernels::Conv;
 using kernels::ConvKind;
 
-// Writes x of a part of a gradient by data, from its sums in float and the bias.
+// Function that writes x of a part of a gradient by data, from the part's sums in float and the bias.
 using AddBias = void (*)(const Conv &part, const float *sums);
 
 // Computes a convolution through oneDNN, by the team. If oneDNN does not support the dtype or has no fast kernel,

@@ -109,7 +109,7 @@ struct Window {
     }
 };
 
-// Finds the first implementation other than oneDNN's plain loops; null if there is none.
+// Finds the first implementation other than oneDNN's plain loops. If there is none, *out stays null.
 static dnnl_status_t choose(dnnl_primitive_desc_t *out, const_dnnl_op_desc_t desc,
                             const_dnnl_primitive_desc_t hint)
 {
@@ -147,7 +147,8 @@ static dnnl_status_t choose_forward(dnnl_primitive_desc_t *out, const ConvKey &k
     return status ? status : choose(out, &desc, nullptr);
 }
 
-// The implementation of a gradient depends on the forward implementation, which need not be fast.
+// Finds the implementation of a gradient. oneDNN needs a forward implementation for this; without a forward
+// implementation other than plain loops, *out stays null.
 static dnnl_status_t choose_gradient(dnnl_primitive_desc_t *out, const ConvKey &key,
                                      const Pixels &p)
 {
@@ -208,7 +209,8 @@ void ConvEntry::clear()
     *this = {};
 }
 
-// Returns the number of pieces of a large weight. In any layout, a piece has whole blocks of channels.
+// Returns the number of pieces in which a weight is packed: 1 for a small weight or several groups. In any layout, a
+// piece has whole blocks of channels.
 static int64_t count_packs(const ConvKey &key)
 {
     constexpr int64_t kBlock = 64, kLarge = 1 << 16;
@@ -218,7 +220,7 @@ static int64_t count_packs(const ConvKey &key)
     return count;
 }
 
-// Pieces of the first axis.
+// Makes `count` packs, each for an equal piece of the weight's first axis. If a step fails, the entry has no packs.
 static dnnl_status_t make_packs(ConvEntry &entry, const dnnl_memory_desc_t &plain,
                                 const dnnl_memory_desc_t &inside, bool is_weight, int64_t count)
 {

@@ -48,10 +48,11 @@ struct ConvEntry {
     dnnl_status_t make(const ConvKey &wanted);
 
     bool packs_like(const ConvEntry &other) const;
-    // To `packed` from the caller's weight, or the other way of the gradient by weight: a piece, or all.
+    // Copies the caller's weight to oneDNN's layout, or the gradient by weight from this layout to the caller: a
+    // piece, or all pieces.
     dnnl_status_t pack(void *weight, void *to, int64_t piece) const;
     dnnl_status_t pack(void *weight, void *to) const;
-    // `scratchpad` has scratchpad_bytes.
+    // Runs the primitive on the operands of a convolution and the packed weight. `pad` has scratchpad_bytes.
     dnnl_status_t run(const Conv &conv, void *weight, void *pad);
 };
 

@@ -71,7 +71,7 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a > 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-// Returns some written rows of an image, with the rows read for them.
+// Returns band `number` of an image: some written rows, with the rows read for them.
 Conv ConvCut::band(const Conv &image, int64_t number) const
 {
     const bool is_data = image.kind == ConvKind::kData;
@@ -97,7 +97,7 @@ Conv ConvCut::band(const Conv &image, int64_t number) const
     return band;
 }
 
-// The power of two that is nearest: teams of two, four and eight have as much to do each then.
+// Returns the power of two nearest to a number. Then each thread of teams of two, four and eight has equal work.
 static int64_t power_near(double number)
 {
     int64_t power = 1;
@@ -105,7 +105,8 @@ static int64_t power_near(double number)
     return power;
 }
 
-// Each band reads the weight once more.
+// Cuts the result or the gradient by data into images. Cuts few images further, into bands of rows. Each band reads
+// the weight once more, so the cost limits the number of bands.
 void ConvCut::cut_sweep(const Conv &conv)
 {
     const double work = work_of(conv), least = work < 2 * kLeastWork ? 1 : 2,
@@ -129,7 +130,8 @@ void ConvCut::cut_sweep(const Conv &conv)
 
 // ---- the gradient by weight -----------------------------------------------------------------------------------------
 
-// As many parts as cost one thread little; two for more.
+// Possible cuts of a gradient by weight, and their cost: many parts may cost a single thread little, two parts may
+// cost more.
 struct WeightCut {
     const Conv &conv;
     const Prices &prices;

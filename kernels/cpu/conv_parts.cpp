@@ -16,7 +16,8 @@ namespace yoke::cpu {
 
 // ---- memory of parts ------------------------------------------------------------------------------------------------
 
-// A part may be what the whole is not.
+// Returns whether oneDNN computes a part correctly. A part is checked separately, because its sizes differ from the
+// whole convolution's.
 static bool may_compute(const Conv &part)
 {
     return is_small_enough(part) && is_proven(part);
@@ -54,7 +55,7 @@ static dnnl_status_t look(const Conv &conv, const ConvCut &cut, Needs *needs)
     return dnnl_success;
 }
 
-// The channels of a part, which lie apart, as a dense operand.
+// Copies a part's channels, which lie apart, to a dense operand.
 static void copy_channels(const Conv &part, int64_t channels, void *to)
 {
     const int64_t size = item_size(part), row = part.o * size;
@@ -64,7 +65,8 @@ static void copy_channels(const Conv &part, int64_t channels, void *to)
         memcpy(target, from, (size_t)row);
 }
 
-// The weight's pieces by the team; returns how many there are.
+// Packs the weight's pieces by the team. For a gradient by weight, copies the pieces to the caller's layout instead.
+// Returns the number of pieces; 0 if both layouts are equal.
 static int64_t pack_pieces(const ConvKey &key, void *weight, void *packed, Outcome &outcome)
 {
     int64_t count = 0;
@@ -139,13 +141,13 @@ static bool has_idle_places(const Conv &c)
     return false;
 }
 
-// The scratchpad of a gradient by weight.
+// Returns the scratchpad of a gradient by weight. Fills it with zeros if oneDNN would add bytes that it never wrote.
 static void *ready_pad(const Conv &conv, const Needs &needs, void *pad)
 {
     return has_idle_places(conv) ? memset(pad, 0, needs.pad) : pad;
 }
 
-// Each part has channels of its own.
+// Runs parts of a gradient by weight, each with channels of its own.
 static yoke_status run_channels(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
                                 const Needs &needs, Outcome &outcome)
 {
@@ -187,7 +189,8 @@ static void add_parts(char *sums, int64_t parts, uint64_t step)
     });
 }
 
-// Runs parts with images of their own. The sums of all parts are packed alike.
+// Runs parts of a gradient by weight, each with images of its own, and adds their sums. The sums of all parts are
+// packed alike.
 static yoke_status run_images(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
                               const Needs &needs, Outcome &outcome)
 {

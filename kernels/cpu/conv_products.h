@@ -6,15 +6,15 @@
 
 namespace yoke::cpu {
 
-// Return whether conv_product can compute a convolution with copies of bearable size, and whether conv_product is
-// faster than oneDNN's own way. Both depend on sizes only.
+// Returns whether conv_product can compute a convolution with copies of bearable size (can_be_product), and whether
+// conv_product is then faster than oneDNN's own way (is_product). Both depend on sizes only.
 bool can_be_product(const Conv &conv);
 bool is_product(const Conv &conv);
 
-// The gradient by weight, by the team. *done as of conv_onednn.
+// Computes the gradient by weight as a product, by the team. *done has the meaning of conv_onednn's *done.
 yoke_status conv_product(const yoke_launch *launch, const Conv &conv, bool *done);
 
-// The result, of any sizes but 0, by the team. *done as of conv_onednn.
+// Computes the result as products, of any sizes but 0, by the team. *done has the meaning of conv_onednn's *done.
 yoke_status conv_forward(const yoke_launch *launch, const Conv &conv, bool *done);
 
 }  // namespace yoke::cpu

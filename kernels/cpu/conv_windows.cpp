@@ -7,7 +7,8 @@
 
 namespace yoke::cpu {
 
-// Copies one row of a window's pixels of a group from `row`. Padding gives zeros.
+// Copies one row of a window's pixels of a group from `row`, and returns the end of the copy. Padding gives zeros;
+// null stands for a row of padding.
 static char *copy_taps(const Conv &c, const char *row, int64_t x, char *to)
 {
     const int64_t bytes = c.c / c.groups * kHalfBytes, step = c.c * kHalfBytes;
@@ -47,7 +48,7 @@ void copy_windows(const Conv &c, int64_t group, int64_t first, int64_t count, ch
     });
 }
 
-// copy(number of the weight, number of the turned one) for each of an output channel's.
+// Calls copy(place in the weight, place in the turned weight) for each element of the weight, by the team.
 template <class Copy>
 static void each_of_weight(const Conv &c, const Copy &copy)
 {

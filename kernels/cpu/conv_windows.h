@@ -19,17 +19,19 @@ inline int64_t terms_of(const Conv &c)
     return taps_of(c) * (c.c / c.groups);
 }
 
-// Windows are then the pixels of x as they lie.
+// Returns whether a window is a single pixel, without stride and padding. Windows are then the pixels of x.
 inline bool is_plain(const Conv &c)
 {
     return taps_of(c) == 1 && c.stride[0] == 1 && c.stride[1] == 1 && c.padding[0] == 0 &&
            c.padding[1] == 0;
 }
 
-// By the team: the windows of some positions of the result, of all images in turn; zeros where they meet padding.
+// Copies the windows of positions [first, first + count) of the result, counted over all images, for a group. The
+// team copies. Places in the padding give zeros.
 void copy_windows(const Conv &c, int64_t group, int64_t first, int64_t count, char *windows);
 
-// By the team: the weight, [out, channels and taps], from the other order, [out, taps and channels], and into it.
+// Copies between the weight, [out, channels and taps], and the turned weight, [out, taps and channels]: take_weight
+// writes the weight, give_weight the turned weight. The team copies.
 void take_weight(const Conv &c, const void *turned);
 void give_weight(const Conv &c, void *turned);
 

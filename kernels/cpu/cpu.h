@@ -27,17 +27,18 @@ using kernels::CombineFn;
 using kernels::dtype_name;
 using kernels::op_name;
 
-// "softmax: x has dtype int64, which the CPU kernel does not take": reached only past a wrong shape rule.
+// Reports "softmax: x has dtype int64, which the cpu kernel does not take; cast it first" and returns YOKE_E_TYPE.
+// Only an op with a wrong shape rule comes here.
 yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype dtype);
 
 // ---- threads: one team for each process, made at the first need; a forked child makes a new team --------------------
 
-// Threads that a call of run_chunks may use: 1 inside a chunk.
+// Returns the number of threads that a call of run_chunks may use; 1 inside a chunk.
 int team_size();
-// Return the best number of chunks to cut work into. fine_chunks is for work that costs no time to cut: equal numbers
-// for each thread, and so many (up to `most`) that an early thread finds more work. team_chunks is for other work:
-// one chunk a thread on a quiet machine. If other processes want the processors too, there are more chunks, so little
-// work waits for a preempted thread.
+// Returns the best number of chunks to cut work into. fine_chunks is for work that costs no time to cut: equal
+// numbers for each thread, and so many (up to `most`) that an early thread finds more work. team_chunks is for other
+// work: one chunk a thread on a quiet machine. If other processes want the processors too, there are more chunks, so
+// little work waits for a preempted thread.
 int64_t fine_chunks(int64_t most);
 int team_chunks();
 
@@ -63,7 +64,8 @@ struct KernelTable {
     CombineFn combine;              // the arithmetic of collectives
 };
 
-// The level in use: the best the CPU has, or what YOKE_CPU_ISA asks for ("base", "v3" or "v4").
+// Finds the kernels of the level in use: the best level of the CPU, or the level of YOKE_CPU_ISA ("base", "v3" or
+// "v4"). Fails if the CPU or the build does not have the level, or if the name is unknown.
 yoke_status select_kernels(const KernelTable **out);
 
 }  // namespace yoke::cpu

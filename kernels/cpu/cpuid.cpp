@@ -26,7 +26,8 @@ struct Level {
     bool usable;
 };
 
-// Features of each level that a CPU may be missing although it has the others. clang 14 does not know levels by name.
+// Returns whether the CPU has the features of the level: a CPU may be missing a feature although it has the others.
+// clang 14 does not know levels by name.
 #if defined(YOKE_HAS_V3) || defined(YOKE_HAS_V4)
 static bool has_v3()
 {

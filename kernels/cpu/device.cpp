@@ -46,7 +46,8 @@ yoke_status device_synchronize(void *device)
     return check_device(device, "device_synchronize");
 }
 
-// Finds "key<spaces>:<spaces>value" in a file of /proc and copies the value's line.
+// Finds "key<spaces>:<spaces>value" in a file of /proc and copies the value up to the end of the line. Returns false
+// if the file or the key is missing.
 static bool read_entry(const char *path, const char *key, char *value, size_t capacity)
 {
     FILE *file = fopen(path, "re");
@@ -77,7 +78,7 @@ uint64_t available_memory()
     return read_kib("MemAvailable");
 }
 
-// Returns the machine's numbers. The core knows the process's limits.
+// Returns the free and the total memory of the machine. The core knows the process's limits.
 yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     if (yoke_status status = check_device(device, "mem_info")) return status;

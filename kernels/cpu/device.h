@@ -12,7 +12,8 @@ struct Device {
 };
 extern Device g_device;
 
-// Reports "cpu: vmm_map got a stream of another device" and the like, if the check is cheap.
+// Returns YOKE_OK if `device` is the CPU. Otherwise reports "cpu: vmm_map was given a device that is not the CPU" and
+// returns YOKE_E_VALUE.
 yoke_status check_device(const void *device, const char *call);
 
 YOKE_DEVICE_ENTRIES(YOKE_DECLARE_ENTRY)

@@ -12,7 +12,7 @@ struct GemmKey {
     int64_t a[3], b[3], c[3];  // strides: batch, row, column
     int32_t dtype, bias;
 
-    // Bytes of the operands, of the result as it is summed.
+    // Returns the bytes of the operands. The result counts as float, because oneDNN adds in float.
     uint64_t room() const
     {
         const int64_t size = dtype == YOKE_F32 ? 4 : 2;

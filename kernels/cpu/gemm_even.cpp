@@ -31,13 +31,13 @@ struct Lines {
     }
 };
 
-// How many matrices a copy holds: one where all of the batch are the same.
+// Returns how many matrices a copy holds: 1 if all matrices of the batch are the same.
 static int64_t copies_of(const Matrix &m, int64_t batch)
 {
     return m.batch_stride == 0 ? 1 : batch;
 }
 
-// Copies rows x columns of each matrix, and adds a column or a row of zeros.
+// Copies rows x columns of each matrix, and adds a column or a row of zeros. Returns the copy.
 static Matrix copy_deeper(const Matrix &m, int64_t batch, int64_t rows, int64_t columns,
                           bool more_columns, char *to)
 {

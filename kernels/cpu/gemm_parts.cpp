@@ -61,7 +61,7 @@ static Matrix move_to(const Matrix &m, int64_t row, int64_t column, int64_t size
     return moved;
 }
 
-// rows x columns of `from` into `to`, both row-major or both column-major.
+// Copies rows x columns of `from` to `to`. Both are row-major, or both are column-major.
 static void copy_matrix(const Matrix &from, const Matrix &to, int64_t rows, int64_t columns,
                         int64_t size)
 {
@@ -129,7 +129,8 @@ private:
     int64_t room_a_ = 0, room_b_ = 0, room_c_ = 0;
 };
 
-// Each part reorders its share of b for the kernel, and copies operands with gaps. It reads a in place.
+// Returns the multiplications, plus the time of moved elements. Each part reorders its share of b for the kernel, and
+// copies operands with gaps. It reads a in place.
 double Cut::cost(bool along_rows, int64_t parts) const
 {
     const Product &p = whole_;
@@ -152,7 +153,7 @@ double Cut::cost(bool along_rows, int64_t parts) const
     return c * (double)p.k + move * moved;
 }
 
-// By the shape alone: as many parts as cost one thread little.
+// Chooses the cut by the shape alone: as many parts as cost a single thread little.
 void Cut::choose_fixed()
 {
     const Product &p = whole_;
@@ -245,7 +246,7 @@ dnnl_status_t Cut::run(const Product &whole, int64_t part, char *room, bool *don
 
 // ---- products by the team -----------------------------------------------------------------------------------------
 
-// Large matrices: each is cut, and every part of each is a chunk.
+// Computes large matrices: cuts each matrix, and runs every part of every matrix as a chunk of the team.
 static yoke_status run_large(const yoke_launch *launch, const Product &product, Outcome &outcome)
 {
     const int64_t slots = team_size(), size = product.dtype == YOKE_F32 ? 4 : 2;
@@ -284,7 +285,7 @@ static void run_small(const Product &product, double work, Outcome &outcome)
     });
 }
 
-// The product, with strides that oneDNN takes.
+// Computes a product by the team. oneDNN supports the strides.
 static yoke_status run(const yoke_launch *launch, const Product &p, bool *done)
 {
     const double work = (double)p.m * (double)p.n * (double)p.k;

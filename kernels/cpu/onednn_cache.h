@@ -26,7 +26,8 @@ namespace yoke::cpu {
 template <class Entry>
 class PrimitiveCache : ThreadKept {
 public:
-    // The calling thread's entry for the key, made if need be. What fails leaves no entry behind.
+    // Finds the calling thread's entry for the key, or makes the entry. If this fails, *out is null, and no entry
+    // remains.
     template <class Key>
     static dnnl_status_t find(const Key &key, Entry **out)
     {

@@ -85,7 +85,8 @@ static bool has_ended(pid_t thread)
     return !read || !state || state[1] != ' ' || state[2] == 'Z' || state[2] == 'X';
 }
 
-// Returns whether a thread ends because the process ends. A thread that ends alone is gone soon.
+// Returns whether the last thread that began to end may do so because the process ends. Waits up to 0.1 s for the
+// thread: a thread that ends alone is gone soon.
 static bool may_be_exiting()
 {
     const pid_t thread = g_leaving.load();
@@ -179,7 +180,7 @@ bool watches_exit()
     return g_watched;
 }
 
-// Registers the handler anew. oneDNN makes its statics at the first steps of a kind, so after many products a
+// Registers the exit handler anew. oneDNN makes its statics at the first steps of a kind, so after many products a
 // registration is rarely needed.
 void stay_before_statics()
 {

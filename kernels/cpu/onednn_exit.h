@@ -22,7 +22,7 @@ namespace yoke::cpu {
 // Status of a refused use of oneDNN. oneDNN itself never returns this status when a product is made or run.
 constexpr dnnl_status_t kProcessEnds = dnnl_not_required;
 
-// The calling thread uses oneDNN in its scope, if status() is dnnl_success. Costs no lock.
+// Scope in which the calling thread may use oneDNN, if status() is dnnl_success. Takes no lock.
 class Inside {
 public:
     Inside();
@@ -37,20 +37,23 @@ private:
     dnnl_status_t status_;
 };
 
-// The calling thread ends, or has no use for oneDNN any more.
+// Releases the calling thread's record: the thread ends, or does not use oneDNN any more.
 void end_inside();
 
-// Whether the handler could be registered when the library was loaded.
+// Returns whether the handler was registered when the library was loaded.
 bool watches_exit();
 
-// Call, inside, after what may have made a static: the first run of a primitive.
+// Registers the handler again, as the last handler. Called inside, after a step that may have made a static: the
+// first run of a primitive.
 void stay_before_statics();
 
-// The first products of each kind are done: what oneDNN makes once for all is there.
+// Notes that the first products of each kind are done, so oneDNN's shared objects exist. Threads that end later do
+// not wait.
 void end_preparation();
 
-// Calls around a fork. No fork happens during a registration: the C library then holds a lock, which would stay
-// locked in the child. The child has none of the other threads.
+// Holds the lock of registrations during a fork, so no fork happens during a registration. Otherwise a lock of the C
+// library, held by a registration, would stay locked in the child. In the child, also clears the records of threads
+// that the child does not have.
 void exit_before_fork();
 void exit_after_fork();
 void exit_after_fork_in_child();

@@ -26,7 +26,8 @@ inline uint64_t aligned(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-// f(part, slot) for all parts; no two of one slot, below `slots`, at a time.
+// Calls f(part, slot) for all parts, by the team. Slots are below `slots`; two parts never have the same slot at a
+// time.
 template <class F>
 void run_parts(int64_t count, int64_t slots, const F &f)
 {
@@ -37,7 +38,8 @@ void run_parts(int64_t count, int64_t slots, const F &f)
         const_cast<void *>(static_cast<const void *>(&f)), static_cast<int>(slots));
 }
 
-// Tells of a use of oneDNN that failed: "a product of 2 x 3 by 3 x 4".
+// Reports a failed use of oneDNN, such as "a product of 2 x 3 by 3 x 4". Returns YOKE_E_STATE if the process ends,
+// YOKE_E_OOM if memory is missing, else YOKE_E_INTERNAL.
 yoke_status fail_onednn(dnnl_status_t status, const char *use);
 
 }  // namespace yoke::cpu

@@ -23,7 +23,8 @@ bool has_room_for_onednn(uint64_t operand_bytes)
     return mapped != MAP_FAILED;
 }
 
-// libgomp's block may be of any of these sizes. What was just given back, an allocator has.
+// Takes a block of each size that libgomp's block may have, and frees the blocks again. After this, the allocator has
+// such a block. After a success, later calls in this thread return true at once.
 bool has_room_for_openmp()
 {
     static thread_local bool t_found __attribute__((tls_model("initial-exec"))) = false;

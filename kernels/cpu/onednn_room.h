@@ -9,10 +9,11 @@
 
 namespace yoke::cpu {
 
-// For what oneDNN makes for a product: code, tables, and room for operands of so many bytes.
+// Returns whether there is memory for the objects that oneDNN makes for a product: code, tables, and operands of so
+// many bytes.
 bool has_room_for_onednn(uint64_t operand_bytes);
 
-// For a thread's first omp_set_num_threads, a few hundred bytes.
+// Returns whether there is memory for a thread's first omp_set_num_threads, a few hundred bytes.
 bool has_room_for_openmp();
 
 }  // namespace yoke::cpu

@@ -6,7 +6,8 @@
 
 namespace yoke::cpu {
 
-// ONEDNN_MAX_CPU_ISA may choose AVX2 on a processor that has more.
+// Returns whether oneDNN uses kernels that move the stack pointer: its kernels for AVX and AVX2. ONEDNN_MAX_CPU_ISA
+// may choose AVX2 on a processor that has more.
 static bool moves_the_stack_pointer()
 {
     static const unsigned isa = dnnl_get_effective_cpu_isa();

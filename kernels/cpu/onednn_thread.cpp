@@ -66,7 +66,8 @@ static void after_fork_in_child()
     unlock_making();
 }
 
-// While the library is loaded: a fork amid the very first product finds them too.
+// Handlers for forks, registered while the library is loaded. So a fork during the very first product finds the
+// handlers.
 static const bool g_has_handlers =
     pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
 
@@ -88,7 +89,8 @@ static void destroy_thread(void *pointer)
     end_inside();
 }
 
-// Under the lock, at each thread's first use.
+// Makes the thread key and the engine of the process, if they are missing. Called under the lock, at each thread's
+// first use. Returns dnnl_out_of_memory if a step or a handler fails.
 static dnnl_status_t start_process()
 {
     // Finished steps stay, so a start that failed for missing memory can be tried again.

@@ -20,12 +20,13 @@ struct ThreadKept {
     ThreadKept *next;
 };
 
-// Makes the calling thread's stream, and the engine, if need be.
+// Makes the calling thread's stream, and the engine, if they are missing. Returns dnnl_out_of_memory if memory is
+// missing.
 dnnl_status_t start_onednn_thread();
-// Both are valid after start_onednn_thread. The process has a single engine, kept to the end.
+// Returns the calling thread's stream, and the process's only engine. Both are valid after start_onednn_thread.
 dnnl_stream_t onednn_stream();
 dnnl_engine_t onednn_engine();
-// Leaves `kept` to the calling thread, which has started.
+// Hands `kept` to the calling thread, which destroys it at its end. The thread has called start_onednn_thread.
 void keep_for_thread(ThreadKept *kept);
 
 class Making {
@@ -44,7 +45,8 @@ public:
     ~OneThread();
     OneThread(const OneThread &) = delete;
     OneThread &operator=(const OneThread &) = delete;
-    // Status dnnl_out_of_memory: memory is missing, and the caller must not call oneDNN.
+    // Returns dnnl_success, or dnnl_out_of_memory if memory is missing. In the second case the caller must not call
+    // oneDNN.
     dnnl_status_t status() const { return status_; }
 
 private:

@@ -91,7 +91,7 @@ bool Team::has_call(const Worker &worker, uint32_t word) const
     return has_job || worker.number >= wanted_.load(std::memory_order_relaxed);
 }
 
-// Whether there was something to do within `most` nanoseconds.
+// Polls for work, `most` nanoseconds at most. Returns whether there is work, or a reason to end.
 bool Team::poll(const Worker &worker, int64_t most)
 {
     constexpr int kPollsPerLook = 16;  // at the clock
@@ -175,9 +175,10 @@ void *Team::thread_main(void *argument)
 
 // ---- the holder -----------------------------------------------------------------------------------------------------
 
-// Starts a worker. The program's signal handlers run in the program's own threads, except handlers of faults: without
-// them, a worker's own fault would end the process. The worker may run on all processors of the process, not only on
-// the processors of the thread with the first work.
+// Starts a worker. Returns false, with an error number, if the system gives no thread. The program's signal handlers
+// run in the program's own threads, except handlers of faults: without them, a worker's own fault would end the
+// process. The worker may run on all processors of the process, not only on the processors of the thread with the
+// first work.
 bool Team::start(int number, int *error)
 {
     workers_[number].team = this;
@@ -214,8 +215,8 @@ int Team::resize(int threads, int *error)
     return size_;
 }
 
-// Runs the share's next part, if any. A thread gets its slot with its first part, so threads without parts need no
-// memory.
+// Runs the share's next part, and returns whether there was a part. A thread gets its slot with its first part, so
+// threads without parts need no memory.
 bool Team::run_next(Share &share, int &slot)
 {
     if (share.next.load(std::memory_order_relaxed) >= share.end) return false;

@@ -22,8 +22,8 @@ constexpr int kMostThreads = 1024;  // limit of the program's setting
 
 class Team {
 public:
-    // Makes the team one of `threads`, the holder included, ends those beyond, and returns how many there are now:
-    // fewer where the system gives no more, with errno's number in *error.
+    // Starts or ends workers until the team has `threads` threads, including the holder. Returns the number of
+    // threads. If the system gives fewer, *error has errno's number.
     int resize(int threads, int *error);
 
     // Runs fn(context, part, slot) for each part below count and returns when all have run. Each thread that runs parts
@@ -35,7 +35,7 @@ public:
     // Returns whether other processes want the processors, judged by recent waits. Any thread may ask.
     bool is_machine_busy() const;
 
-    // Called in a forked child, where the threads are missing.
+    // Resets the team to the holder alone. Called in a forked child, where the workers are missing.
     void forget();
 
 private:

@@ -95,7 +95,8 @@ void rest_threads()
     g_taken.store(false, std::memory_order_release);
 }
 
-// In the child, only the forking thread exists. It was in no job, because a job runs no code of the host program.
+// Resets the team in a forked child, where only the forking thread exists. This thread was in no job, because a job
+// runs no code of the host program.
 void threads_after_fork()
 {
     g_team.forget();

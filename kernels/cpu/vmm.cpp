@@ -73,7 +73,7 @@ static Chunk *find_chunk(uint64_t id)
     return chunk_of(g_chunks.find(id, 1));
 }
 
-// A chunk that is mapped inside [begin, begin + bytes).
+// Returns a chunk mapped in [begin, begin + bytes), or null.
 static Chunk *find_mapped(const void *begin, uint64_t bytes)
 {
     return chunk_of(g_mapped.find(reinterpret_cast<uintptr_t>(begin), bytes));

@@ -16,7 +16,7 @@ inline int64_t now_ns()
 
 class Deadline {
 public:
-    // From now on; below 0: never.
+    // Sets the deadline to `seconds` from now. A number below 0 means no deadline.
     explicit Deadline(double seconds)
         : at_(seconds < 0 || seconds > 1e9 ? INT64_MAX
                                            : now_ns() + static_cast<int64_t>(seconds * 1e9))
@@ -24,7 +24,7 @@ public:
     }
 
     bool passed() const { return at_ != INT64_MAX && now_ns() >= at_; }
-    // Returns the nanoseconds left, `most` at most and never below 0.
+    // Returns the nanoseconds left: `most` at most and never below 0. Without a deadline returns `most`.
     int64_t left(int64_t most) const
     {
         if (at_ == INT64_MAX) return most;

@@ -31,7 +31,7 @@ using kernels::reduces;
 
 CombineFn g_combine = nullptr;
 
-// Runs f. Only allocations of the C++ library can throw in f.
+// Runs f and returns its status; YOKE_E_OOM if f throws. Only allocations of the C++ library can throw in f.
 template <class F>
 yoke_status guarded(const char *call, const F &f)
 {

@@ -61,7 +61,7 @@ struct Comm {
     kernels::CallGroup group;
 
     bool shares_with(int peer) const { return links[peer] && links[peer]->is_shared_memory(); }
-    // Returns whether all ranks are on the same node and share memory.
+    // Returns whether this rank shares memory with every other rank. Returns false in a group of one rank.
     bool is_all_shared() const;
 };
 
@@ -72,16 +72,16 @@ inline uint64_t dtype_bytes(yoke_dtype dtype)
     return static_cast<uint64_t>(kernels::dtype_bytes(dtype));
 }
 
-// connect.cpp: finds the peers and opens the links.
+// Finds the peers and opens the links to them.
 yoke_status connect(Comm &comm, const yoke_comm_member &init);
 
-// Run a call by its op.
+// Runs a call: run_exchange moves elements, run_reduction combines elements.
 yoke_status run_exchange(Comm &comm, const yoke_collective &call);
 yoke_status run_reduction(Comm &comm, const yoke_collective &call);
 // Runs the sends and receives of a group together, so no message waits for another.
 yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count);
-// Runs all_reduce on tensors in memory reached by all ranks. If a tensor lies elsewhere, *done is false. *greeted is
-// true if the ranks have exchanged headers.
+// Runs all_reduce on tensors in memory reached by all ranks, and sets *done. If a rank's tensor lies elsewhere,
+// leaves *done false. Sets *greeted if the ranks have exchanged headers.
 yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *greeted, bool *done);
 
 }  // namespace yoke::cpu::comm

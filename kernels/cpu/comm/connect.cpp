@@ -95,8 +95,8 @@ yoke_status open_local(Comm &comm, Entry *entry)
     return YOKE_OK;
 }
 
-// Compares the memory wanted by all ranks of this machine with the memory free before. All ranks see the same
-// numbers.
+// Compares the memory wanted by all ranks of this machine with the memory free before. Returns YOKE_E_OOM if the
+// ranks want more. All ranks see the same numbers.
 yoke_status check_memory(const Comm &comm, const std::vector<Place> &places)
 {
     uint64_t wanted = 0, free_mib = UINT64_MAX;
@@ -139,7 +139,8 @@ yoke_status blame(const yoke_comm_member &init, yoke_status status, int32_t kind
     return status;
 }
 
-// Decides for each peer whether this rank waits for a connection or connects.
+// Decides for each peer whether this rank waits for a connection or connects. Returns a failure if a peer could not
+// open its sockets.
 yoke_status plan(const Comm &comm, const std::vector<Place> &places,
                  const std::vector<Doors> &doors, const yoke_comm_member &init,
                  Connector &connector)
@@ -161,7 +162,8 @@ yoke_status plan(const Comm &comm, const std::vector<Place> &places,
     return YOKE_OK;
 }
 
-// Each pair's connection.
+// Connects to every peer and appends each peer's socket to `sockets`, in the order of ranks. If a peer does not
+// connect in time, blames this peer and returns YOKE_E_TIMEOUT.
 yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector<Doors> &doors,
                  const yoke_comm_member &init, Entry *entry, const Deadline &deadline,
                  std::vector<Descriptor> *sockets)

@@ -26,7 +26,8 @@ Hello Connector::hello_to(int peer) const
     return hello;
 }
 
-// Looks at all bytes of the cookie, wherever the first wrong byte is.
+// Returns whether a Hello has this communicator's cookie and comes from rank `from` to this rank. Compares all bytes
+// of the cookie, so the time does not show where the first wrong byte is.
 bool Connector::is_ours(const Hello &hello, int from) const
 {
     unsigned wrong = 0;
@@ -75,7 +76,8 @@ yoke_status Connector::connect_to(Peer &peer, int64_t now)
     return YOKE_OK;
 }
 
-// Takes a step with a peer to which this rank connects, if the peer's socket is ready.
+// Takes a step with a peer to which this rank connects, if the step is possible now. Returns a failure if descriptors
+// or memory are missing.
 yoke_status Connector::go_on(int number, int64_t now)
 {
     Peer &peer = peers_[static_cast<size_t>(number)];
@@ -144,7 +146,8 @@ yoke_status Connector::admit(const Descriptor &door, int64_t now)
     }
 }
 
-// Returns whether the connection's peer is still unknown.
+// Reads the Hello of an accepted connection. Returns true if the peer is still unknown and has time left. Otherwise
+// hands the connection to its peer, or drops the connection, and returns false.
 bool Connector::hear(Unproved &unproved, int64_t now)
 {
     const Got got = read_hello(unproved.socket.get(), &unproved.reading);

@@ -29,11 +29,13 @@ public:
 
     // Adds a listening socket. The peers know the socket's name.
     void listen(Descriptor door) { doors_.push_back(static_cast<Descriptor &&>(door)); }
-    // Set the first state of the search for a peer.
+    // Sets the first state of the search for a peer: expect() waits for the peer's connection, seek() connects to
+    // `name`.
     void expect(int peer) { peers_[static_cast<size_t>(peer)].state = State::kExpected; }
     void seek(int peer, const Name &name);
 
-    // Returns YOKE_OK, or YOKE_E_TIMEOUT with the lowest missing rank.
+    // Connects to all peers. Returns YOKE_E_TIMEOUT, with the lowest missing rank in *missing, if the time is over.
+    // Returns YOKE_E_CANCELLED if the group has failed. Fails at once if descriptors or memory are missing.
     yoke_status run(const Deadline &deadline, const yoke_comm_member &init, int *missing);
     Descriptor take(int peer)
     {

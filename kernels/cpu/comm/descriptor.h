@@ -14,7 +14,7 @@
 
 namespace yoke::cpu::comm {
 
-// Returns the number of forks since the library was loaded.
+// Returns the number of forks between the process that loaded the library and this process.
 uint32_t generation();
 void close_in_child();
 
@@ -31,7 +31,7 @@ class Descriptor {
 public:
     Descriptor() = default;
     explicit Descriptor(int fd) { reset(fd); }
-    // Returns the descriptor opened by `make`. `make` takes no time; it returns -1 on a failure.
+    // Returns the descriptor opened by `make`. `make` must not wait; it returns -1 on a failure.
     template <class Make>
     static Descriptor made(Make &&make)
     {

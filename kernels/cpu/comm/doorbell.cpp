@@ -10,7 +10,7 @@
 
 namespace yoke::cpu::comm {
 
-// Not private: the waiters are of other processes.
+// Calls futex on a word in shared memory. The call is not private, because the waiters are in other processes.
 static void futex(std::atomic<uint32_t> &word, int call, uint32_t value, const timespec *timeout)
 {
     syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), call, value, timeout, nullptr, 0);

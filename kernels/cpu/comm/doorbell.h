@@ -27,10 +27,12 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 // Wakes the owner if the owner sleeps for event `what`. `event` is the owner's eventfd.
 void ring(Bell &bell, uint32_t what, int event);
-// Wakes the owner in any state. Only the owner's process may call this.
+// Wakes the owner from a sleep in the futex, for whatever event it sleeps. Peers call ring(), which does nothing if
+// the owner is awake.
 void ring_always(Bell &bell);
 
-// Begin and end a sleep. Between both calls the owner looks once more, and sleeps if there is still no work.
+// Begins a sleep for the events `what` and returns the number of rings so far; get_up() ends the sleep. Between both
+// calls the owner looks once more. If there is still no work, it sleeps until this number changes.
 uint32_t lie_down(Bell &bell, uint32_t what);
 void get_up(Bell &bell);
 void sleep_in_futex(Bell &bell, uint32_t rings, int64_t nanoseconds);

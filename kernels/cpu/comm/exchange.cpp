@@ -145,7 +145,8 @@ yoke_status broadcast_small(const Exchange &x)
     return x.flow.run();
 }
 
-// Broadcasts to a single rank of each node, then within each node.
+// Broadcasts to a single rank of each node, then within each node. A small tensor goes directly from the root to all
+// ranks.
 yoke_status broadcast(const Exchange &x)
 {
     if (x.bytes <= kChunkBytes) return broadcast_small(x);
@@ -191,7 +192,8 @@ yoke_status scatter(const Exchange &x)
     return YOKE_OK;
 }
 
-// In place, received parts would overwrite parts not sent yet. So the call sends from a copy.
+// Sends a part to every rank and receives a part from every rank. In place, received parts would overwrite parts not
+// sent yet. So the call then sends from a copy.
 yoke_status all_to_all(Exchange &x)
 {
     if (x.in == x.out && x.bytes) {

@@ -99,8 +99,8 @@ void Flow::combine_from(std::vector<int> team, const Combination &how)
 
 // ---- moving ---------------------------------------------------------------------------------------------------------
 
-// Writes all ready bytes to the link. Consecutive steps go in a single write, so a small message takes a single
-// system call.
+// Writes all ready bytes to the link, and returns whether bytes moved. Consecutive steps go in a single write, so a
+// small message takes a single system call.
 bool Flow::push(Lane &lane)
 {
     constexpr int kMostParts = 8;
@@ -176,7 +176,8 @@ bool Flow::pull(int peer, Lane &lane)
     return moved;
 }
 
-// Combines the next chunk if the chunks of all ranks have arrived. The inputs are read in the link's own memory.
+// Combines the next chunk if the chunks of all ranks have arrived; else returns false. The inputs are read in the
+// link's own memory.
 bool Flow::combine_next()
 {
     if (combined_ == chunks_.size()) return false;
@@ -309,7 +310,7 @@ yoke_status Flow::fail_with(int32_t kind, int peer)
     }
 }
 
-// Reports the header expected next from the peer, and the header received.
+// Reports the header expected next from the peer, and the header received. Returns YOKE_E_COMM.
 yoke_status Flow::fail_mismatch(int peer)
 {
     const Lane &from = lane(peer);

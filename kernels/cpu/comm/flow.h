@@ -62,15 +62,15 @@ public:
 
     // Begins a new call. The time of the call starts, and all messages of the call use its signature.
     void begin(const yoke_collective &call);
-    // A further stage of the same call.
+    // Begins a further stage of the same call: removes the steps of the stage before.
     void next();
 
     void send_header(int peer) { send_header(peer, *headers_.begin()); }
     void expect_header(int peer) { expect_header(peer, *headers_.begin()); }
     void send_header(int peer, Header &header);
     void expect_header(int peer, Header &header);
-    // Exchanges headers with all ranks, as every collective begins. So each rank finds by itself a rank that is
-    // missing or makes another call, for example with another root, before the call returns.
+    // Adds steps that exchange headers with all ranks, as every collective begins. So each rank finds by itself a
+    // rank that is missing or makes another call, for example with another root, before the call returns.
     void greet_all();
     Header &add_header(const yoke_comm_signature &signature);
     Header &header() { return headers_.front(); }
@@ -86,7 +86,8 @@ public:
     Lane &lane(int peer) { return lanes_[static_cast<size_t>(peer)]; }
     const uint64_t *combined() const { return &combined_; }
     yoke_status run();
-    // Returns whether the call must end. A long stage without messages asks this.
+    // Returns a failure if the call was aborted or its time is over, else YOKE_OK. A long stage without messages
+    // calls this function.
     yoke_status check();
 
     // ---- for Waiter ----

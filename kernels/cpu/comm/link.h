@@ -25,12 +25,13 @@ public:
     // Takes bytes of the parts in order and returns their number. A part without an address is filling, with bytes of
     // any value.
     virtual size_t write(const iovec *parts, int count) = 0;
-    // The next bytes of the stream, one behind the other, or null while so many are not there. Good until consume.
+    // Returns the next `bytes` bytes of the stream as a single run, or null if fewer bytes have arrived. The run is
+    // valid until consume.
     virtual const char *peek(size_t bytes) = 0;
     virtual void consume(size_t bytes) = 0;  // at most the peeked bytes
     // Moves up to `bytes` of the stream to their destination, and returns the number of bytes.
     virtual size_t read(char *to, size_t bytes) = 0;
-    // Skips up to `bytes` of the stream.
+    // Skips up to `bytes` of the stream, and returns the number of skipped bytes.
     virtual size_t skip(size_t bytes) = 0;
 
     // Returns the socket that signals the peer's end. For a link over sockets, the socket also carries the bytes.

@@ -10,7 +10,7 @@ namespace yoke::cpu::comm {
 // Bytes combined at a time, and then copied from the first-level cache to the peers.
 constexpr uint64_t kBlockBytes = 16 << 10;
 
-// Combines this rank's slice directly in the memory of all ranks.
+// Combines this rank's slice directly in the memory of all ranks, and copies the result to all ranks.
 static yoke_status combine_slice(Comm &comm, const yoke_collective &call, const Region &region,
                                  uint64_t offset)
 {
@@ -42,7 +42,8 @@ static yoke_status combine_slice(Comm &comm, const yoke_collective &call, const 
     return YOKE_OK;
 }
 
-// The ranks' tensors lie at the same place of the same region: that each sees from the headers of all, so all agree.
+// Compares region and offset in the headers of all ranks. All ranks see the same headers, so all ranks agree whether
+// their tensors lie at the same place of the same region.
 yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *greeted, bool *done)
 {
     if (call.in != call.out || !comm.is_all_shared()) return YOKE_OK;

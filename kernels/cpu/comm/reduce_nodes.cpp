@@ -22,7 +22,8 @@ struct Round {
     {
         return !has_root || static_cast<size_t>(r.comm.layout.node_of[r.call.peer]) == node;
     }
-    // Where finished elements of slice i lie on this rank.
+    // Returns where finished elements of slice i lie on this rank: in the output, or in `aside` on a rank without
+    // output.
     char *finished(size_t i, char *aside) const
     {
         return has_output() ? r.out + (begin + cut.begin(i)) * r.unit : aside;

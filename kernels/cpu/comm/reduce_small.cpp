@@ -35,7 +35,7 @@ void combine_flat(const Sent &sent, char *to)
     sent.combine(sent.r.how(false, false), inputs, to);
 }
 
-// Node by node, and then the nodes.
+// Combines the elements of each node, then the nodes' partial results.
 void combine_nodes(const Sent &sent, char *to)
 {
     const Reduction &r = sent.r;

@@ -97,7 +97,8 @@ private:
     void add_steps(size_t other, int64_t round);
 };
 
-// Reduces a tensor that every rank sends whole to every rank. In reduce_scatter, each rank sends the receiver's part.
+// Reduces a small tensor: every rank sends the tensor whole to every rank, or to the root of a reduce. In
+// reduce_scatter, each rank sends the receiver's part.
 yoke_status reduce_small(Reduction &r);
 // Reduces a tensor over several nodes, if a node has several ranks.
 yoke_status reduce_nodes(Reduction &r);

@@ -44,7 +44,8 @@ public:
         const uint64_t used = written_ - taken_;
         return used <= capacity_ ? capacity_ - used : 0;
     }
-    // Puts at most room() bytes in all. Before publish, the reader sees none of the bytes.
+    // Copies bytes into the ring, or skips them if `from` is null: at most room() bytes in all. Before publish, the
+    // reader sees none of the bytes.
     void put(const void *from, size_t bytes)
     {
         if (from) memcpy(bytes_.data() + written_ % capacity_, from, bytes);
@@ -67,7 +68,8 @@ public:
     {
     }
 
-    // Returns the bytes ready to read. Looks again if fewer than `wanted` are known.
+    // Returns the number of bytes ready to read; 0 if the peer's counter is wrong. Looks again if fewer than `wanted`
+    // are known.
     size_t available(size_t wanted)
     {
         if (written_ - taken_ < wanted) written_ = words_->written.load();

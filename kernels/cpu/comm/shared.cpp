@@ -126,7 +126,8 @@ void Inherited::keep(Descriptor file, const Mapping &mapping)
     first_ = this;
 }
 
-// Without a mapping, an access ends the child, as for memory that is not kept.
+// Maps all kept memory at its addresses, as private copies. If a mapping fails, an access ends the child, as for
+// memory that is not kept.
 void Inherited::map_in_child()
 {
     for (const Inherited *each = first_; each; each = each->next_)

@@ -23,7 +23,8 @@ public:
     }
     explicit Block(size_t ranks) : ring_bytes_(ring_bytes(ranks)) {}
 
-    // The first page and the control words of ring number `ring` of a block.
+    // Maps the first page of a block and the control words of ring number `ring`. map_ring maps the bytes of the
+    // ring, twice.
     yoke_status map(int fd, int ring);
     yoke_status map_ring(int fd, int ring, Mapping *out) const;
     Bell &bell() const { return *reinterpret_cast<Bell *>(head_.data()); }
@@ -39,7 +40,8 @@ private:
 // Link that sends through a ring in the peer's block and receives from a ring in this rank's block.
 class ShmLink final : public Link {
 public:
-    // `mine` and `theirs` are the two blocks, with the words of the two rings.
+    // Takes both blocks with the words of both rings, the bytes of both rings, the peer's eventfd, and the socket to
+    // the peer.
     ShmLink(Block mine, Mapping inward, Block theirs, Mapping outward, Descriptor event,
             Descriptor peer)
         : mine_(std::move(mine)),

@@ -127,7 +127,8 @@ bool send_descriptors(int socket, const void *data, size_t bytes, const int *des
     return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
 }
 
-// Takes ownership of all received descriptors, also of an unexpected message.
+// Takes ownership of all received descriptors, also of an unexpected message. Stores at most `count`, closes the
+// rest, and returns the number of stored descriptors.
 static int take_descriptors(msghdr &message, Descriptor *descriptors, int count)
 {
     int taken = 0;

@@ -25,10 +25,10 @@ Name local_name(const char *text);
 
 // Returns whether errno reports missing descriptors or missing memory. Waiting does not help then.
 bool is_shortage();
-// Returns the failure for such a shortage.
+// Reports such a shortage and returns YOKE_E_IO.
 yoke_status fail_shortage(const char *what, int rank);
 
-// False with errno.
+// Opens a socket that listens at `name`. Returns false, with errno, if this is impossible.
 bool listen_at(const Name &name, Descriptor *out);
 uint16_t port_of(int socket);
 // Starts to connect; the connection may still be in progress. Returns false, with errno, if connecting is impossible.
@@ -38,14 +38,16 @@ bool start_connect(const Name &name, Descriptor *out);
 // takes twice the time.
 void prepare_stream(int socket, bool is_local);
 
-// Returns whether all bytes were sent. For the first bytes of a connection: they fit the socket's buffer.
+// Sends bytes at once and returns whether all bytes were sent. Only for the first bytes of a connection, because
+// these bytes fit the socket's buffer.
 bool send_whole(int socket, const void *data, size_t bytes);
-// Sends a message with descriptors.
+// Sends a message with descriptors. Returns false, with errno, if the whole message was not sent.
 bool send_descriptors(int socket, const void *data, size_t bytes, const int *descriptors,
                       int count);
 enum class Got { kAll, kNothingNow, kEnd, kShortage };
-// Receives the whole message of a send_descriptors call, with the descriptors. If this process may have no more
-// descriptors, returns kShortage, with errno.
+// Receives the message of a send_descriptors call, with the descriptors. Returns kAll for a whole message,
+// kNothingNow if no message has arrived, and kEnd if the connection has ended or the message has other sizes. If this
+// process may have no more descriptors, returns kShortage, with errno.
 Got receive_descriptors(int socket, void *data, size_t bytes, Descriptor *descriptors, int count);
 
 }  // namespace yoke::cpu::comm

@@ -72,7 +72,8 @@ yoke_status Swap::step(int peer, const SwapNote &note, const Pair &ours, bool *o
     return YOKE_OK;
 }
 
-// Returns the failure that ends the wait for `late` and other ranks, if any.
+// Returns a failure if the wait must end: after an abort, a failure of the group, or the timeout. Then `late` is the
+// rank to blame.
 yoke_status Swap::must_end(int late)
 {
     if (comm_.aborted.load())

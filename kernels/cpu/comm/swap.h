@@ -15,8 +15,8 @@ struct SwapNote {
 
 class Swap {
 public:
-    // `init` reports to a starting communicator whether the start is over. `init` is null for a finished
-    // communicator, because abort ends such a communicator.
+    // Prepares an exchange; with() adds the peers. `init` reports to a starting communicator whether the start is
+    // over. `init` is null for a finished communicator, because abort ends such a communicator.
     Swap(Comm &comm, const Deadline &deadline, double timeout_s, const yoke_comm_member *init)
         : comm_(comm),
           deadline_(deadline),

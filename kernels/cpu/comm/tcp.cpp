@@ -11,8 +11,9 @@ namespace yoke::cpu::comm {
 constexpr size_t kMostAtOnce = size_t{1} << 30;  // a system call takes no more than 2 GiB
 static const char kFilling[16] = {};
 
-// If a socket is closed with unread bytes, the system resets the connection and drops bytes not yet read by the peer.
-// Such bytes may include a header with the reason why the call fails. So the link reads all received bytes first.
+// Ends the sending side and reads all received bytes before the socket closes. If a socket is closed with unread
+// bytes, the system resets the connection and drops bytes not yet read by the peer. Such bytes may include a header
+// with the reason why the call fails.
 TcpLink::~TcpLink()
 {
     if (socket_ && !is_closed()) shutdown(socket_.get(), SHUT_WR);

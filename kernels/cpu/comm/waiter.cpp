@@ -66,7 +66,8 @@ void Waiter::sleep_in_poll(Flow &flow, int64_t nanoseconds, bool looks_at_ends_a
     if (polled_.size() > sockets && polled_[sockets].revents) drain_event(comm_.event.get());
 }
 
-// Sleeps. Returns at once if a last look found work.
+// Sleeps until an event, a nap or the deadline ends the sleep. Returns at once if a last look found work, or if the
+// call was aborted.
 void Waiter::sleep(Flow &flow, uint32_t wants)
 {
     bool has_sockets = false;

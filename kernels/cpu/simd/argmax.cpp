@@ -4,7 +4,8 @@
 
 YOKE_SIMD_BEGIN
 
-// Extreme is kernels::Amax or kernels::Amin. Of a run without gaps: items by the team, then the first of their best.
+// Finds the first of the best elements of a run without gaps: of the largest if Extreme is kernels::Amax, of the
+// smallest if it is kernels::Amin. The team finds the best element of each item; then the best of these is chosen.
 template <template <class> class Extreme, class T>
 static yoke_status best_of_run(const yoke_launch *launch, const T *x, int64_t n, int64_t *out)
 {

@@ -153,7 +153,8 @@ private:
         });
     }
 
-    // A key later than the query: key j and query `ahead` + l, counted from the block's first key.
+    // Sets scores to -infinity if the key is later than the query: key j and query `ahead` + l, counted from the
+    // block's first key.
     static void forbid_later(int64_t ahead, int64_t n, C *scores)
     {
         for (int64_t j = max(0, ahead); j < n; j++) {

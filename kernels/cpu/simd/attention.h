@@ -33,8 +33,8 @@ inline Matrix head_of(const yoke_operand &o, const yoke_operand &query, int64_t 
     return {data, 0, rows ? o.strides[o.ndim - 2] : 0, columns ? o.strides[o.ndim - 1] : 0};
 }
 
-// Rows [first, first + count) of `m`, each padded with zeros to `padded` elements; so are rows up to
-// `rows`.
+// Loads rows [first, first + count) of `m`, each padded with zeros to `padded` elements. Writes rows of zeros up to
+// `rows` rows.
 template <class T, class C>
 inline void load_rows(const Matrix &m, int64_t first, int64_t count, int64_t rows, int64_t columns,
                       int64_t padded, C *to)
@@ -65,7 +65,7 @@ inline void store_row(const Matrix &m, int64_t row, const C *from, int64_t colum
 template <class C>
 using Four [[gnu::vector_size(4 * sizeof(C)), gnu::aligned(sizeof(C)), gnu::may_alias]] = C;
 
-// A square of four, by shuffles.
+// Transposes a square of 4 x 4 elements, times `scale`, by shuffles.
 template <class C>
 YOKE_HD void transpose_square(const C *from, int64_t from_step, C scale, C *to, int64_t to_step)
 {
@@ -83,7 +83,7 @@ YOKE_HD void transpose_square(const C *from, int64_t from_step, C scale, C *to, 
     *(V *)(to + 3 * to_step) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
-// to[column][row] = from[row][column] * scale.
+// Sets to[column][row] = from[row][column] * scale.
 template <class C>
 inline void transpose_block(const C *from, int64_t from_step, int64_t rows, int64_t columns,
                             C scale, C *to, int64_t to_step)
@@ -124,7 +124,7 @@ inline C mask_term(M value)
         return load<M>(value);
 }
 
-// scores[r * row_step + l] with the mask at row r and column l, steps in elements.
+// Adds the mask at row r and column l to scores[r * row_step + l]. Steps are in elements.
 template <class C, class M>
 inline void add_mask_as(const M *mask, int64_t row_stride, int64_t column_stride, C *scores,
                         int64_t row_step, int64_t rows, int64_t columns)
@@ -144,7 +144,7 @@ inline bool forbids_pairs(const yoke_operand &mask, const AttentionParams &param
     return is_present(mask) || params.causal;
 }
 
-// Makes 0 of what is not finite, and tells whether there was any.
+// Sets elements that are not finite to 0, and returns whether there was such an element.
 template <class C>
 inline bool clear_strays(C *x, int64_t n)
 {
@@ -163,8 +163,8 @@ struct StrayWeights {
     int64_t row, step, count;
 };
 
-// Adds to sums[i * step + d * across] weight number i of row r, times the element of m at row first + r and column d,
-// where that is not finite and the weight is not 0.
+// Adds weight number i of row r, times the element of m at row first + r and column d, to sums[i * step + d *
+// across]. Takes only elements that are not finite, with weights other than 0.
 template <class T, class C>
 inline void add_strays(const Matrix &m, int64_t first, int64_t rows, int64_t columns,
                        const StrayWeights<C> &weights, C *sums, int64_t step, int64_t across)
@@ -181,7 +181,7 @@ inline void add_strays(const Matrix &m, int64_t first, int64_t rows, int64_t col
         }
 }
 
-// f.operator()<M>() for the dtype of a mask: bool, or that of the scores' operands.
+// Calls f.operator()<M>() with the element type of a mask: bool8, or T, the type of the scores' operands.
 template <class T, class F>
 inline void for_mask(const yoke_operand &mask, const F &f)
 {
@@ -217,8 +217,8 @@ struct AttentionDropout {
     }
 };
 
-// f(slot, begin, end) for equal shares of `items`; slots as of parallel_slots. An item's result does not depend on the
-// cut.
+// Calls f(slot, begin, end) for equal shares of `items`, by the team. Slots are as in parallel_slots. An item's
+// result does not depend on the cut.
 template <class F>
 inline void share_items(int64_t items, int64_t shares, int64_t slots, const F &f)
 {

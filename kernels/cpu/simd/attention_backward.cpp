@@ -125,7 +125,8 @@ private:
         }
     }
 
-    // The blocks of keys of one split of a head.
+    // Computes the gradients for a split of a head: for every splits_-th block of keys, from number `split` on. Adds
+    // the gradients of queries into `d_queries`.
     void run_head(int64_t head, int64_t split, const BackwardRoom<C> &room, C *d_queries) const
     {
         for (int64_t i = 0; i < sum_rows_ * room.width; i++) d_queries[i] = (C)0;
@@ -176,7 +177,9 @@ private:
         }
     }
 
-    // Returns whether a key is not finite.
+    // Loads n keys and values from k on, also transposed, and sets their gradients to 0. If the launch can forbid
+    // pairs, sets infinite and NaN elements of room.keys to 0 and returns whether there was such an element; else
+    // returns false.
     bool load_keys(int64_t head, int64_t k, int64_t n, const BackwardRoom<C> &room) const
     {
         const Matrix key = head_of(key_, query_, head), value = head_of(value_, query_, head);
@@ -192,7 +195,7 @@ private:
         return strays;
     }
 
-    // `count` queries from q on against n keys from k on.
+    // Adds the gradients of `count` queries from q on and n keys from k on.
     void run_pair(int64_t head, int64_t q, int64_t count, int64_t k, int64_t n, const C *lse,
                   const BackwardRoom<C> &room, C *d_queries) const
     {

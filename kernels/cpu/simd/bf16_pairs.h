@@ -25,7 +25,7 @@ struct Bf16Pairs {
     Halves rounded() const { return (Halves)(round(even) >> 16 | (round(odd) & kTop)); }
 
 private:
-    // As f32_to_bf16, whose result the upper half of each lane has.
+    // Rounds each lane as f32_to_bf16 does. The result is in the upper half of the lane.
     static Words round(Vector<float> v)
     {
         const Words bits = (Words)v;

@@ -32,7 +32,7 @@ struct RunNumbers {
     bool by_element;
 };
 
-// f of the values of element i.
+// Returns f of element i of all inputs, as a stored value.
 template <class T, class C, class F, size_t... kPlaces>
 inline __attribute__((always_inline)) T map_one(const F &f, const T *const *in, int64_t i,
                                                 const C *numbers, int64_t apart,
@@ -68,7 +68,7 @@ struct MapCall {
     bool far;
 };
 
-// n elements, at most kMapRun, of each operand.
+// Maps n elements, at most kMapRun, of each operand.
 template <class C, int N, class F>
 inline void map_run(const F &f, const MapCall &call, char *const *data, const int64_t *stride,
                     int64_t n, const RunNumbers<C> &numbers)
@@ -116,7 +116,7 @@ inline void map_strided(const Loop<N> &loop, int64_t begin, int64_t end, const M
     });
 }
 
-// Whether rows of channels follow one another in every operand, and several fill a run.
+// Returns whether rows of channels follow each other in every operand, and a run has space for at least two rows.
 template <class C, int N>
 inline bool is_rows_of_channels(const Loop<N> &loop, int64_t size)
 {
@@ -128,7 +128,7 @@ inline bool is_rows_of_channels(const Loop<N> &loop, int64_t size)
     return true;
 }
 
-// Rows [begin, end) of channels.
+// Maps rows [begin, end) of channels, several rows in a run.
 template <class C, int N, class F>
 inline void map_rows(const Loop<N> &loop, int64_t begin, int64_t end, const MapCall &call,
                      const F &f)

@@ -60,7 +60,7 @@ struct Planes {
         return true;
     }
 
-    // Whether columns are neighbours in every operand.
+    // Returns whether columns are neighbours in every operand.
     bool are_columns_dense() const { return are_dense(kept.stride[0], N, dtype_size(dtype)); }
 
     // Returns the number of values that an item of a plane (or of a column) covers.
@@ -96,7 +96,8 @@ inline void load_values(yoke_dtype dtype, const View &view, char *const *data,
     view.prepare(in, data, stride, count, room + (N - 1) * apart);
 }
 
-// Values [begin, end) of one plane, a chunk after another: sum(in[N], count) gives a chunk's state.
+// Returns the state of values [begin, end) of a plane. The values pass chunk by chunk: sum(in[N], count) gives a
+// chunk's state.
 template <class C, class State, int N, class View, class Sum>
 inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
                        int64_t begin, int64_t end, const Sum &sum)
@@ -118,9 +119,9 @@ inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N
     return total;
 }
 
-// Values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
-// count, columns, states) gives a block's. The buffer is not on the stack, which threads of a host's own may have
-// little of.
+// Sums values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
+// count, columns, states) gives the states of a block. The caller provides the buffer, because threads of the host
+// program may have a small stack.
 template <class T, class State, int N, class View, class Sum>
 inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
                         int64_t begin, int64_t end, int64_t columns, State *states, T *buffer,
@@ -167,7 +168,8 @@ struct PlaneItems {
     int64_t end(int64_t item) const { return min(length, (item + 1) * per_item); }
 };
 
-// Items of neighbouring planes, which are read, or widened to, T.
+// Sums the items of all planes by tiles of neighbouring planes, by the team, into `partial`. Values are read as T, or
+// widened to T.
 template <class T, class State, int N, class View, class ByColumn>
 inline yoke_status sum_all_columns(const yoke_launch *launch, const Planes<N> &planes,
                                    const View &view, State *partial, const ByColumn &by_column)
@@ -210,7 +212,8 @@ inline void sum_each_plane(const Planes<N> &planes, const View &view, State *par
                     });
 }
 
-// The state of every plane. by_plane(plane number) and by_column(first plane number) give the functions above.
+// Writes the state of every plane to `out`. `partial` has space for partial_count() states. by_plane(plane number)
+// and by_column(first plane number) return the functions `sum` of sum_plane and sum_columns.
 template <class C, class State, int N, class View, class ByPlane, class ByColumn>
 inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes, const View &view,
                               State *partial, State *out, const ByPlane &by_plane,
@@ -235,8 +238,8 @@ inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes
     return YOKE_OK;
 }
 
-// sum.operator()<V, kCount>(first column) for kCount vectors of type V, which stay in registers over all rows: four at
-// a time, then two, one, and single columns.
+// Calls sum.operator()<V, kCount>(first column) for kCount vectors of type V, which stay in registers over all rows:
+// four at a time, then two, one, and single columns.
 template <class C, class Sum>
 inline void each_vectors(int64_t columns, const Sum &sum)
 {
@@ -250,7 +253,7 @@ inline void each_vectors(int64_t columns, const Sum &sum)
     for (; j < columns; j++) sum.template operator()<One, 1>(j);
 }
 
-// How many states sum_planes needs in `partial`.
+// Returns how many states sum_planes needs in `partial`.
 template <int N>
 inline int64_t partial_count(const Planes<N> &planes)
 {

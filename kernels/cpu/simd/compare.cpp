@@ -10,7 +10,7 @@ struct Choice {
     YOKE_HD T operator()(uint8_t condition, T yes, T no) const { return condition ? yes : no; }
 };
 
-// Only the size of an element matters.
+// Chooses elements of two operands by a condition. Only the size of an element matters.
 YOKE_KERNEL(where)
 {
     const yoke_operand *x = launch->operands;

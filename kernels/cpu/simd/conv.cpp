@@ -10,7 +10,7 @@ constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of e
 constexpr int64_t kTileBytes = 1024;             // length of a row of the result's tile
 constexpr int64_t kSpread = 16;                  // keeps rows of a power of two apart in the cache
 
-// How a sweep is cut into tiles, and how much room they need, in elements.
+// Cut of a sweep into tiles, with the memory of a tile in elements.
 template <class C>
 struct SweepTiling {
     int64_t rows, columns, depth, step;  // sizes of a tile; step between gathered rows
@@ -31,7 +31,8 @@ struct SweepTiling {
     }
 };
 
-// A panel of a group's matrix of the weight: a row of kWidth columns a term, 0 where there are no columns.
+// Packs a panel of a group's matrix of the weight: a row of kWidth columns for each term, with 0 beyond the group's
+// columns.
 template <class C>
 static void pack_panel(const Sweep &s, const C *weight, int64_t group, int64_t panel, C *to)
 {
@@ -48,7 +49,7 @@ static void pack_panel(const Sweep &s, const C *weight, int64_t group, int64_t p
     }
 }
 
-// Terms [begin, end) of `rows` positions, and of rows of zeros up to a whole panel.
+// Gathers terms [begin, end) of `rows` positions from number `row` on, and adds rows of zeros up to a whole panel.
 template <class C>
 static void gather_rows(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> &tiling,
                         int64_t group, int64_t row, int64_t rows, int64_t begin, int64_t end, C *to)
@@ -106,7 +107,7 @@ static void compute_tile(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> 
                tiling.columns);
 }
 
-// How much room the operands take, in elements: panels, the bias, and a weight that is widened first.
+// Returns the memory of the operands, in elements: panels, the bias, and a weight that is widened first.
 template <class C>
 static int64_t operand_room(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> &tiling)
 {
@@ -166,7 +167,7 @@ static yoke_status compute_in(const yoke_launch *launch, const Conv &conv)
     });
 }
 
-// Rounds each element once, from its sum and the bias.
+// Writes x of a part from the part's sums and the bias, so each element is rounded once.
 static void add_bias(const Conv &part, const float *sums)
 {
     constexpr int64_t kRun = 256;
@@ -183,7 +184,7 @@ static void add_bias(const Conv &part, const float *sums)
     }
 }
 
-// Below as many multiplications as of products our own loops are taken (product.h).
+// Most multiplications of a convolution left to Yoke's own loops, as of a product (product.h).
 constexpr double kSmall = 16 * 16 * 16;
 
 static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)

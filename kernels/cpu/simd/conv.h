@@ -17,7 +17,8 @@ using kernels::Pixel;
 using kernels::Sweep;
 using kernels::Tap;
 
-// Compute a sweep, or the gradient by weight, in C. The depthwise functions are for channels with a window each.
+// Computes a sweep, or the gradient by weight, in C. The depthwise functions are for channels with a separate window
+// each.
 template <class C>
 yoke_status sweep_tiles(const yoke_launch *launch, yoke_dtype dtype, const Sweep &sweep);
 template <class C>
@@ -35,7 +36,7 @@ inline bool reads_rows(const Sweep &s)
     return s.groups == 1 && s.x.tap_step == 1 && s.x.offset > -kFar && s.depth < kFar;
 }
 
-// Does the work of gather_terms for such a sweep.
+// Gathers terms as gather_terms does, a row of taps at a time, for a sweep with reads_rows().
 template <class C>
 inline void gather_rows_of_taps(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, int64_t begin,
                                 int64_t end, C *to)
@@ -76,7 +77,7 @@ inline void gather_terms(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, i
     }
 }
 
-// to[0 .. n) += x[0 .. n) * y[0 .. n).
+// Adds x[i] * y[i] to to[i], for i below n.
 template <class C>
 YOKE_HD void add_products(const C *x, const C *y, int64_t n, C *to)
 {
@@ -84,8 +85,8 @@ YOKE_HD void add_products(const C *x, const C *y, int64_t n, C *to)
     for (int64_t i = 0; i < n; i++) to[i] += x[i] * y[i];
 }
 
-// Into how many parts the positions of a gradient by weight are cut whose `tiles` can be computed at once: enough for a
-// team, each of at least `least` positions.
+// Returns into how many parts the positions of a gradient by weight are cut. Besides the parts, `tiles` tiles can be
+// computed at once. So the number is enough for a team, but each part has at least `least` positions.
 inline int64_t position_parts(int64_t positions, int64_t tiles, int64_t least)
 {
     constexpr int64_t kEnough = 16;

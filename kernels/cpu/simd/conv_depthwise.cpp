@@ -8,7 +8,7 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kChannels = 256, kTaps = 16;  // summed at once
 constexpr int64_t kLeastPositions = 128;        // least positions of a part of a gradient by weight
 
-// sums[i] = first[i] + from[k][i] * by[k][i] over k < count, for each i < n: sums stay in registers.
+// Computes sums[i] = first[i] + from[k][i] * by[k][i] over k < count, for each i < n. Sums stay in registers.
 template <class C>
 static void add_taps(const C *const *from, const C *const *by, int64_t count, int64_t n,
                      const C *first, C *sums)
@@ -32,7 +32,7 @@ static void add_taps(const C *const *from, const C *const *by, int64_t count, in
     }
 }
 
-// Channels [first, first + n) of one pixel.
+// Computes channels [first, first + n) of a pixel of the result.
 template <class C>
 static void sum_taps(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, const C *weight,
                      const C *bias, int64_t first, int64_t n)
@@ -57,7 +57,7 @@ static void sum_taps(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, const
     if (!is_stored) give_run(dtype, sums, n, s.to, to);
 }
 
-// The weight as [taps, channels].
+// Copies the weight as [taps, channels].
 template <class C>
 static void turn_weight(const Sweep &s, const C *weight, C *to)
 {
@@ -89,7 +89,7 @@ yoke_status sweep_depthwise(const yoke_launch *launch, yoke_dtype dtype, const S
     return YOKE_OK;
 }
 
-// sums[taps, channels] += what positions [begin, end) add.
+// Adds the products of positions [begin, end) to sums[taps, channels].
 template <class C>
 static void add_positions(const Conv &c, const Sweep &s, int64_t begin, int64_t end, C *sums)
 {

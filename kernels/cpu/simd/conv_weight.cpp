@@ -8,8 +8,8 @@ constexpr int64_t kTileRows = 96, kTileBytes = 1024;  // kTileRows is a multiple
 constexpr int64_t kPositions = 128;                   // gathered at once
 constexpr int64_t kLeastPositions = 512;              // least positions of a part
 
-// How the gradient of a group is cut into tiles of output channels by terms, and positions into parts. Sizes of room
-// are in elements.
+// Cut of a group's gradient into tiles of output channels by terms, and of positions into parts. Sizes of memory are
+// in elements.
 template <class C>
 struct WeightTiling {
     int64_t rows, columns, depth;         // sizes of a tile
@@ -85,7 +85,7 @@ static void compute_tile(const Conv &c, const Sweep &s, const WeightTiling<C> &t
                          sizeof(C) * (size_t)columns);
 }
 
-// [taps, in / groups] of an output channel as [in / groups, taps], rounded.
+// Writes the gradient of an output channel, rounded: reads sums as [taps, in / groups], writes [in / groups, taps].
 template <class C>
 static void write_channel(const Conv &c, const C *sums, int64_t depth, int64_t at)
 {

@@ -24,7 +24,7 @@ static void copy_tile(const Loop<2> &loop, int axis, char *const *data, int64_t 
     }
 }
 
-// Every axis but the two of the transposition, in order: one plane of tiles each.
+// Copies by tiles over `axis` and axis 0. The other axes, in order, number the planes of tiles.
 template <class T>
 static void copy_transposed(const Loop<2> &loop, int axis)
 {
@@ -74,7 +74,7 @@ static yoke_status copy_same(const yoke_operand &dst, const yoke_operand &src)
 
 // ---- casts ------------------------------------------------------------------------------------------------------
 
-// Converts to the float from which a narrow dtype is rounded: a single rounding in all, for any source.
+// Conversion to the float from which a narrow dtype is rounded, so any source is rounded only once.
 template <class From>
 struct BeforeNarrow {
     YOKE_HD float operator()(From x) const
@@ -130,7 +130,8 @@ yoke_status element_bits(const yoke_launch *launch, yoke_dtype dtype, const yoke
 
 YOKE_COPY_KERNELS
 
-// The value, once in x's dtype, is copied from a place in this frame with strides of 0.
+// Fills x with a value. The value is converted once to x's dtype, then copied from a local variable with strides of
+// 0.
 YOKE_KERNEL(fill_)
 {
     const yoke_operand &x = launch->operands[0];

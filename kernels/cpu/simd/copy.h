@@ -5,11 +5,11 @@
 
 YOKE_SIMD_BEGIN
 
-// dst = src, broadcast to dst's shape and cast to its dtype.
+// Copies src to dst. src is broadcast to dst's shape and cast to dst's dtype.
 yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
                          const yoke_operand &src);
 
-// The bits of a script's number as an element of `dtype`.
+// Writes the bits of a script's number as an element of `dtype` to *bits. Fails for a dtype that cannot be stored.
 yoke_status element_bits(const yoke_launch *launch, yoke_dtype dtype, const yoke_arg &value,
                          uint64_t *bits);
 

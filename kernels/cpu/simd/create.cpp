@@ -5,7 +5,7 @@
 
 YOKE_SIMD_BEGIN
 
-// f(i) for each element i of the vector x.
+// Sets each element i of the vector x to f(i), by the team.
 template <class T, class F>
 static yoke_status generate(const yoke_operand &x, const F &f)
 {
@@ -20,7 +20,8 @@ static yoke_status generate(const yoke_operand &x, const F &f)
     return YOKE_OK;
 }
 
-// Integers are computed in int64 (wrapping), floats in double and rounded once.
+// Writes start + i * step to each element i. Integers are computed in int64 (wrapping), floats in double and rounded
+// once.
 YOKE_KERNEL(_arange)
 {
     const yoke_operand &x = launch->operands[0];

@@ -12,7 +12,7 @@ constexpr int64_t kEmbeddingColumns =
     128;  // columns at a time, accumulated in registers and a near cache
 constexpr int64_t kEmbeddingBlock = 64;  // additions in sequence before the sum joins the total
 
-// The index as a list, with what lies beside each entry (the rows of the other operand).
+// Entries of the index as a list, in row-major order.
 struct Entries {
     Loop<1> loop;
     bool wide;  // int64
@@ -29,7 +29,7 @@ struct Entries {
     }
 };
 
-// "embedding: index[2, 0] is 70; ..." for entry `i`.
+// Returns the failure for entry `i`: "embedding: index[2, 0] is 70; ...".
 static yoke_status out_of_range(const yoke_operand &index, int64_t i, int64_t value, int64_t count)
 {
     char at[160];
@@ -41,7 +41,8 @@ static yoke_status out_of_range(const yoke_operand &index, int64_t i, int64_t va
                 (long long)value, (long long)count, (long long)count - 1);
 }
 
-// f(entry, value) for each entry in order, once all are known to name a row.
+// Calls f(entry, value) for each entry in order, up to the first entry that names no row. Returns the failure of this
+// entry, or YOKE_OK.
 template <class F>
 static yoke_status for_entries(const yoke_launch *launch, const yoke_operand &index, int64_t count,
                                const F &f)

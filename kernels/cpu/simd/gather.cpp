@@ -46,7 +46,7 @@ struct Adder {
     int64_t sum_step;  // bytes from one place to the next
     int64_t steps[3];  // bytes from one element of a line to the next; of sum 0
 
-    // Lines [begin, end), element by element: for lines whose own elements are neighbours.
+    // Adds lines [begin, end), element by element: for lines whose own elements are neighbours.
     void by_lines(int64_t begin, int64_t end) const
     {
         Cursor<3> line(lines, begin);

@@ -53,7 +53,7 @@ YOKE_KERNEL(_update_scale)
 
 // ---- norm and clipping -------------------------------------------------------------------------------------------
 
-// Returns the largest size. Sizes are compared as bits, so NaN wins: its bits are the largest.
+// Returns the largest magnitude. Magnitudes are compared as bits, so NaN wins: its bits are the largest.
 static double largest_run(const float *x, int64_t n)
 {
     int32_t best = 0;
@@ -81,7 +81,7 @@ using kernels::OrderTwo;
 using kernels::ScaledSum;
 using kernels::SumNorm;
 
-// Returns the sum of squares of floats, in double, or of doubles, with a scale.
+// Returns the sum of squares: of floats in double, of doubles with a scale.
 static ScaledSum square_run(const float *x, int64_t n)
 {
     double sum = 0;
@@ -95,7 +95,7 @@ static ScaledSum square_run(const double *x, int64_t n)
     return kernels::reduce_span(SumNorm<double, OrderTwo>{}, x, 1, n);
 }
 
-// Returns the sum of |x|^p, or the largest |x|: it neither overflows nor loses small terms.
+// Returns the sum of |x|^p, or the largest |x| for an infinite p. The sum neither overflows nor loses small terms.
 template <class C>
 static ScaledSum power_run(const C *x, int64_t n, const kernels::TotalNorm &of)
 {

@@ -5,7 +5,7 @@
 
 YOKE_SIMD_BEGIN
 
-// n elements, from number `at` on, of a dense array of a dtype that is computed in C.
+// Copies n elements of a dense array, from number `at` on, as values of C. C is the computing type of the dtype.
 template <class C>
 inline void take_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *to)
 {
@@ -15,7 +15,7 @@ inline void take_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n,
     __builtin_memcpy(to, static_cast<const C *>(array) + at, (size_t)n * sizeof(C));
 }
 
-// The way back.
+// Writes n values of C as elements of a dense array, from number `at` on. Narrow dtypes are rounded.
 template <class C>
 inline void give_run(yoke_dtype dtype, const C *from, int64_t n, void *array, int64_t at)
 {
@@ -25,7 +25,7 @@ inline void give_run(yoke_dtype dtype, const C *from, int64_t n, void *array, in
     __builtin_memcpy(static_cast<C *>(array) + at, from, (size_t)n * sizeof(C));
 }
 
-// Returns n elements in place, or copied to the buffer.
+// Returns n elements of a dense array as values of C: in place if the array stores C, else copied to the buffer.
 template <class C>
 inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *buffer)
 {
@@ -34,7 +34,7 @@ inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t
     return buffer;
 }
 
-// n elements of any stride, where they lie or in the buffer.
+// Returns n elements of any stride as values of C: in place if they are dense and stored as C, else in the buffer.
 template <class C>
 inline const C *see_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,
                              C *buffer)
@@ -45,7 +45,7 @@ inline const C *see_elements(yoke_dtype dtype, const char *from, int64_t stride,
     return static_cast<const C *>(load_elements(dtype, from, stride, n, buffer));
 }
 
-// f.operator()<T>() for the stored type of what is computed in C.
+// Calls f.operator()<T>() with the stored type of a dtype that is computed in C.
 template <class C, class F>
 inline void for_stored(yoke_dtype dtype, const F &f)
 {
@@ -56,7 +56,7 @@ inline void for_stored(yoke_dtype dtype, const F &f)
     f.template operator()<C>();
 }
 
-// Whether the first n strides are all of neighbours of so many bytes.
+// Returns whether the first n strides all equal `size`, so elements are neighbours.
 inline bool are_dense(const int64_t *stride, int n, int64_t size)
 {
     for (int i = 0; i < n; i++)
@@ -65,8 +65,8 @@ inline bool are_dense(const int64_t *stride, int n, int64_t size)
 }
 
 // Calls f.operator()<T>() with the stored type, if a loop in C may read this type directly: C, or bf16, which widens
-// by a shift. For f16 it returns false: compilers do not use the instruction for f16 in a loop, so runs of f16 are
-// widened first.
+// by a shift. Returns whether it called f. For f16 it returns false: compilers do not use the instruction for f16 in
+// a loop, so runs of f16 are widened first.
 template <class C, class F>
 inline bool for_direct(yoke_dtype dtype, const F &f)
 {
@@ -77,7 +77,8 @@ inline bool for_direct(yoke_dtype dtype, const F &f)
     return true;
 }
 
-// run.operator()<C>() with what a dtype is computed in.
+// Calls run.operator()<C>() with the computing type of a float dtype and returns its status. For other dtypes returns
+// bad_dtype().
 template <class F>
 inline yoke_status in_floats(const yoke_launch *launch, const char *argument, yoke_dtype dtype,
                              const F &run)

@@ -24,7 +24,7 @@ public:
     yoke_status find(const yoke_operand &x, const yoke_operand *indices, Middle middle);
     int64_t count() const { return count_; }
     int64_t at(int64_t i) const { return offsets_[i]; }
-    // All of them lie in [lowest, lowest + span).
+    // Returns the lower bound of all offsets. The offsets lie in [lowest, lowest + span).
     int64_t lowest() const { return lowest_; }
     int64_t span() const { return span_; }
 
@@ -201,8 +201,9 @@ struct Put : kernels::IndexedBlocks {
         }
     }
 
-    // Shares by what is before, by parts of the blocks, or by where places lie: whichever gives each thread some. The
-    // last way reads all places once a share, so it has no more shares than threads.
+    // Calls f for all blocks, by the team. Divides the axes before, or the blocks, or the range of offsets: the first
+    // of these that gives each thread some work. The last way reads all places once a share, so it has no more shares
+    // than threads.
     template <class F>
     void run(const F &f) const
     {

@@ -21,7 +21,7 @@ struct Indices {
     bool wraps;        // negative ones count from the end
 };
 
-// YOKE_OK, or YOKE_E_INDEX naming the first index that is out of range, in row-major order.
+// Returns YOKE_OK, or reports the first index out of range, in row-major order, and returns YOKE_E_INDEX.
 yoke_status check_indices(const yoke_launch *launch, const Indices &indices);
 
 using kernels::axis_length;
@@ -38,7 +38,7 @@ constexpr int64_t kManyAdditions = 4;
 class Tally {
 public:
     explicit Tally(const yoke_launch *launch) : scratch_(launch) {}
-    // Makes room to count among this many names.
+    // Allocates counters for this many names, all 0.
     yoke_status start(int64_t names);
     // Counts a sample of n names, the first of which has number `first`. Any thread may call this. offset_of(i) is
     // the offset of the element with name i.
@@ -77,7 +77,7 @@ private:
     bool is_alone_ = false, is_often_ = false;
 };
 
-// sum += x, of sums that are kept as K.
+// Adds x to a sum that is kept as K.
 template <class T, class K>
 inline void add_to(char *sum, const char *x)
 {
@@ -104,10 +104,11 @@ public:
         is_wide_ = may_lose && additions.all >= kManyAdditions * out.numel;
         wants_tally_ = may_lose && !is_wide_;
     }
-    // Returns whether the copy costs much beside the additions. Then a `Tally` decides whether the copy is needed.
+    // Returns whether an element may get many additions, but the copy would cost much in comparison. Then a `Tally`
+    // decides whether the copy is needed.
     bool wants_tally() const { return wants_tally_; }
     void take(const Tally &tally) { is_wide_ = tally.is_often(); }
-    // Calls f.operator()<K>() with what sums of T are kept as.
+    // Calls f.operator()<K>() with the type K in which sums of T are kept.
     template <class T, class F>
     yoke_status for_kept(const F &f) const
     {

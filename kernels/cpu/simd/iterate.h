@@ -48,7 +48,7 @@ struct Cursor {
     }
 };
 
-// Elements [begin, end) of the loop.
+// Calls inner(pointers, strides, n) for the runs of elements [begin, end) of the loop.
 template <int N, class F>
 inline void walk(const Loop<N> &loop, int64_t begin, int64_t end, const F &inner)
 {

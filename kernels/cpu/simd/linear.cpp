@@ -14,7 +14,7 @@ constexpr int64_t kBlockBytes = 4 << 20;
 // An exp or an erf costs some ten additions.
 constexpr int64_t kActivationGrain = 4096;
 
-// bias, dense: a view with a stride is copied first.
+// Finds a dense bias for *out: the operand's own elements, or a copy if they have a stride.
 static yoke_status dense_bias(const yoke_launch *launch, const yoke_operand &bias, Scratch &scratch,
                               const void **out)
 {
@@ -30,7 +30,8 @@ static yoke_status dense_bias(const yoke_launch *launch, const yoke_operand &bia
     return copy_operand(launch, dense, bias);
 }
 
-// x times the transpose of weight, plus bias, into out, by run(product): what every form of linear begins with.
+// Computes x times the transpose of weight, plus bias, into out, by calls of run(product). Every form of linear
+// begins with this.
 template <class F>
 static yoke_status run_linear(const yoke_launch *launch, const yoke_operand &out, const F &run)
 {
@@ -56,7 +57,8 @@ static void *moved(void *data, int64_t elements, int64_t size)
     return static_cast<char *>(data) + elements * size;
 }
 
-// done(first element, count) behind each block of rows of the product, whose result is row-major.
+// Computes a product by blocks of rows, and calls done(first element, count) after each block. The result is
+// row-major.
 template <class F>
 static yoke_status compute_blocks(const yoke_launch *launch, const Product &product, const F &done)
 {
@@ -100,7 +102,8 @@ YOKE_KERNEL(_linear_relu)
                      [&]<class T>() { return activate<T, kernels::Relu>(launch, out, out); });
 }
 
-// If the gradient needs the activation's input, it is the last operand; else this operand is empty.
+// Computes linear and an activation. If the gradient needs the activation's input, the last operand gets this input;
+// else this operand is empty.
 YOKE_KERNEL(_linear_act)
 {
     const yoke_operand &out = launch->operands[3], &kept = launch->operands[4];

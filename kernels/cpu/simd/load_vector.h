@@ -12,7 +12,7 @@ YOKE_SIMD_BEGIN
 template <class E, int kBytes>
 using VectorOf [[gnu::vector_size(kBytes), gnu::aligned(sizeof(E)), gnu::may_alias]] = E;
 
-// A vector of C of the elements from there on.
+// Returns a vector of the elements from `from` on, in the computing type.
 template <class V, class C>
 inline V load_vector(const C *from)
 {
@@ -53,7 +53,7 @@ inline V load_vector(const f16 *from)
     return v;
 }
 
-// A vector of I of the bytes, or the smaller integers, from there on.
+// Returns a vector of integers, widened from the smaller integers at `from`.
 template <class V, class I>
 inline V load_integers(const I *from)
 {

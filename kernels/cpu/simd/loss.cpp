@@ -37,7 +37,8 @@ struct Classes {
                                         : data_of<int32_t>(target)[place];
     }
 
-    // Refuses invalid targets before any is used. Counts the rows that are not ignored.
+    // Checks all targets before the first target is used. Returns the failure of the first invalid target. Counts the
+    // rows that are not ignored.
     yoke_status check(const yoke_launch *launch, int64_t *used) const
     {
         if (target.dtype != YOKE_I64 && target.dtype != YOKE_I32)
@@ -58,7 +59,8 @@ struct Classes {
     }
 };
 
-// Returns the loss of a row. Writes the row's maximum, and the logarithm of the sum of exp(x - maximum), into `norms`.
+// Returns the loss of a row; 0 if the row is ignored. Writes the row's maximum, and the logarithm of the sum of exp(x
+// - maximum), into `norms`.
 template <class T>
 static compute_type<T> row_loss(const Classes &classes, const T *x, int64_t index,
                                 compute_type<T> *norms)
@@ -117,7 +119,7 @@ YOKE_KERNEL(cross_entropy)
                      [&]<class T>() { return mean_loss<T>(launch, classes, used); });
 }
 
-// g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).
+// Writes the gradient of a row: g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).
 template <class T>
 static void row_gradient(const Classes &classes, const T *x, const compute_type<T> *norms,
                          int64_t index, compute_type<T> g, T *dx, int64_t dx_stride)

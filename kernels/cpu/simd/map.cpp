@@ -80,7 +80,7 @@ struct Rows {
 // Loop with the stored dtypes of its operands.
 class Mapper {
 public:
-    // `total` elements are mapped in all, by whatever threads.
+    // Prepares a loop over `total` elements in all, which any threads map in parts.
     Mapper(const MapLoop &loop, const yoke_dtype *dtypes, int64_t total)
         : loop_(loop), types_(loop.types), far_(is_far(total * loop.types.size[0]))
     {
@@ -93,10 +93,10 @@ public:
         block_ = kBufferBytes >> bits;
     }
 
-    // Elements of a block; rows that are much shorter are worth taking several at a time.
+    // Returns the elements of a block. Rows that are much shorter are worth taking several at a time.
     int64_t block() const { return block_; }
 
-    // n elements of every operand.
+    // Maps n elements of every operand.
     void run(char *const *data, const int64_t *stride, int64_t n) const
     {
         bool dense = true;
@@ -160,7 +160,7 @@ private:
         if (place[0] == buffers[0]) store(operands[0], count, place[0]);
     }
 
-    // An operand's elements as the loop takes them, and zeros up to `padded`.
+    // Loads an operand's elements in the loop's type, and adds zeros up to `padded` elements.
     void load(const Rows &rows, int i, int64_t count, int64_t padded, char *to) const
     {
         alignas(64) char raw[kBufferBytes / 2];
@@ -209,7 +209,7 @@ void map_run(const MapLoop &loop, const yoke_dtype *dtypes, char *const *data,
 
 // ---- whole operands ---------------------------------------------------------------------------------------------
 
-// Elements [begin, end) of a loop with short rows, as many rows at a time as a block holds.
+// Maps elements [begin, end) of a loop with short rows, as many rows at a time as a block holds.
 template <int N>
 static void walk_rows(const Mapper &mapper, const Loop<N> &loop, int64_t begin, int64_t end)
 {
@@ -275,7 +275,7 @@ static void map_any(const Mapper &mapper, int count, const yoke_operand *const *
     return map_walk<5>(mapper, operands, grain);
 }
 
-// Separate from map_operands, so small launches do not pay for its registers and stack.
+// Maps operands of any form. Separate from map_operands, so small launches do not pay for its registers and stack.
 static __attribute__((noinline)) void map_whole(const MapLoop &loop,
                                                 const yoke_operand *const *operands, int64_t grain)
 {

@@ -38,7 +38,8 @@ struct MapLoop {
     const void *functor;
 };
 
-// operands[0] is the result, to whose shape the inputs broadcast. Work below `grain` stays in the calling thread.
+// Maps whole operands, by the team. operands[0] is the result, to whose shape the inputs broadcast. Work below
+// `grain` stays in the calling thread.
 yoke_status map_operands(const MapLoop &loop, const yoke_operand *const *operands, int64_t grain);
 
 // Maps a single run. The dtypes and strides (in bytes) describe the stored operands.
@@ -70,7 +71,8 @@ struct Converted {
 
 // ---- the loop ---------------------------------------------------------------------------------------------------
 
-// The narrowest operand's elements of a group fill 64 bytes, the widest vector there is.
+// Returns the logarithm of a group's size. The narrowest operand's elements of a group fill 64 bytes, the widest
+// vector.
 template <class... T>
 constexpr uint8_t group_bits()
 {
@@ -100,7 +102,7 @@ YOKE_HD void dense_loop(const F f, int64_t groups, bool far, Out *out, const A *
     }
 }
 
-// Computes f(in…) for each element. This is the only code compiled for each functor and its types.
+// Computes f(in…) for each element of whole groups. This is the only code compiled for each functor and its types.
 template <class F, class Out, class... A>
 void run_dense(const void *functor, char *const *data, int64_t groups, bool far)
 {
@@ -116,14 +118,14 @@ template <class F, class... T>
 constexpr MapTypes kMapTypes = {
     run_dense<F, T...>, sizeof...(T), group_bits<T...>(), {sizeof(T)...}};
 
-// The loop of a functor over results and inputs of the types T….
+// Returns the loop of a functor, for a result and inputs of the types T….
 template <class... T, class F>
 inline MapLoop make_map(const F &f)
 {
     return {kMapTypes<F, loop_type<T>...>, &f};
 }
 
-// result = f(inputs…), where T… are the types of the result and of the inputs.
+// Computes result = f(inputs…), where T… are the types of the result and of the inputs.
 template <class... T, class F, class... In>
 yoke_status map(const F &f, int64_t grain, const yoke_operand &out, const In &...in)
 {

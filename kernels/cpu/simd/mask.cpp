@@ -19,7 +19,7 @@ YOKE_KERNEL(masked_fill)
     });
 }
 
-// Row by row of the last axis: what the triangle keeps is copied, the rest is 0.
+// Copies x row by row of the last axis. Elements outside of the triangle become 0.
 template <class T, class Triangle>
 static void copy_triangle(const yoke_operand &out, const yoke_operand &x, int64_t diagonal)
 {

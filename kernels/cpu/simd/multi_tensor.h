@@ -120,7 +120,7 @@ inline void for_runs(const yoke_operand *const (&operands)[N], unsigned reads, u
     });
 }
 
-// f.operator()<C>() for the compute type of a floating dtype.
+// Calls f.operator()<C>() with the computing type of a floating dtype.
 template <class F>
 inline void with_compute_type(yoke_dtype dtype, F &&f)
 {

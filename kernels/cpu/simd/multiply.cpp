@@ -43,8 +43,8 @@ static void widen_all(const T *from, int64_t n, C *to)
         for (int64_t i = 0; i < n; i++) to[i] = widen<C>(from[i]);
 }
 
-// `columns` rows of a (or columns of b) of length `depth`, in panels of kColumns, element after element. Missing
-// columns are 0. Whichever way is dense is converted in runs.
+// Packs `columns` rows of a (or columns of b) of length `depth` into panels of kColumns, element after element.
+// Missing columns are 0. If either axis is dense, elements are converted in runs along this axis.
 template <int64_t kColumns, class C, class T>
 static void pack(const T *from, int64_t column_stride, int64_t stride, int64_t columns,
                  int64_t depth, C *to)
@@ -70,7 +70,7 @@ static void pack(const T *from, int64_t column_stride, int64_t stride, int64_t c
     }
 }
 
-// How a product is cut into tiles, and how much room one needs.
+// Cut of a product into tiles, with the memory of a tile.
 template <class C>
 struct Tiling {
     int64_t rows, columns, depth;         // sizes of a tile, rounded up to whole panels

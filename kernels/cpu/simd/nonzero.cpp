@@ -15,7 +15,7 @@ static Loop<1> all_axes(const yoke_operand &x)
     return loop;
 }
 
-// counts[i] of chunk i; the sum of all is returned.
+// Counts the elements of each chunk i that are not 0 into counts[i]. Returns the sum of all counts.
 template <class T>
 static int64_t count_chunks(const Loop<1> &loop, int64_t *counts)
 {
@@ -60,7 +60,7 @@ YOKE_KERNEL(_count_nonzero)
     });
 }
 
-// Writes the coordinates of a chunk's elements, from row `row` of the result on.
+// Writes the coordinates of a chunk's elements other than 0, from row `row` of the result on.
 template <class T>
 static void write_chunk(const Loop<1> &loop, const yoke_operand &out, int64_t begin, int64_t end,
                         int64_t row)

@@ -13,7 +13,7 @@ constexpr int64_t kLeastRowItem = 16;  // rows in each, at least
 // Rows added in the computing type before their sum joins the total.
 constexpr int64_t kRowsOfSum = 64;
 
-// A parameter of n elements as a dense row of C, `value` throughout if it is absent.
+// Writes a parameter of n elements as a dense row of C. If the parameter is absent, every element is `value`.
 template <class C>
 static void gather_parameter(const yoke_operand &p, int64_t n, C value, C *to)
 {
@@ -41,7 +41,7 @@ static void apply_row(const C *x, kernels::Normal<C> normal, const C *weight, co
             far, [=](int64_t i) __attribute__((always_inline)) { out[i] = normal(x[i]); });
 }
 
-// Rows [begin, end) of the team's share, with the status of a buffer that could not be allocated.
+// Returns YOKE_OK, or a failure if a buffer for rows could not be allocated.
 static yoke_status row_status(const yoke_launch *launch, bool failed, int64_t length)
 {
     if (!failed) return YOKE_OK;
@@ -98,7 +98,8 @@ template <class C>
     *rstd = kernels::inverse_root_of_scaled(squares / (C)n, s, eps);
 }
 
-// Computes a row's statistics from `*rstd`: the sum of squares, or of squared deviations if centred.
+// Computes 1 / sqrt(variance + eps) of a row from *rstd, the sum of squares, or of squared deviations if centred. If
+// these sums are doubtful, computes mean and rstd again with care.
 template <class C>
 static void finish_statistics(const C *x, int64_t n, bool centred, C eps, C *mean, C *rstd)
 {
@@ -247,14 +248,14 @@ static void add_to_weight(const NormRow<C> &row, const C *g, const C *x, C *dwei
 
 using NormGradient = kernels::NormGradientCall;
 
-// A statistic as the op saved it, row-major and dense.
+// Returns a row's statistic as the op saved it, row-major and dense; 0 if the op saved none.
 template <class C>
 static C statistic(const yoke_operand *s, int64_t row)
 {
     return s ? data_of<C>(*s)[row] : (C)0;
 }
 
-// Stage two: the runs' sums, one after another, into the results.
+// Adds the sums of the runs, in order, and writes the gradients of weight and bias. This is stage two.
 template <class C>
 static void add_runs(const NormGradient &o, const double *sums, int64_t items, int64_t n)
 {
@@ -277,7 +278,7 @@ static void add_runs(const NormGradient &o, const double *sums, int64_t items, i
     });
 }
 
-// The sums of a run of rows, of weight and of bias: of some rows in C, of all in double.
+// Sums of a run of rows, for the gradients of weight and bias: of some rows in C, of all rows in double.
 template <class C>
 struct RunSums {
     double *all;
@@ -300,7 +301,7 @@ struct RunSums {
 };
 
 // Computes dx and the sums of the weight's gradient for rows [begin, end). The operands are grad, x, perhaps a
-// further gradient of x, and dx.
+// further gradient of x, and dx. Returns false if memory for a buffer is missing.
 template <class C, int N>
 static bool run_gradient(const NormGradient &o, const NormRows<N> &rows, int64_t begin, int64_t end,
                          const C *weight, RunSums<C> *sums)

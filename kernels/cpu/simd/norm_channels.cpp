@@ -47,7 +47,7 @@ struct PlaneNormals {
     }
 };
 
-// Sums kCount vectors of columns from column j on.
+// Sums g, and g times the normalised x, in kCount vectors of columns from column j on.
 template <class V, int kCount, class T, class C>
 static void vector_gradient_sums(const T *const *x, const T *const *g, int64_t count, int64_t j,
                                  const PlaneNormals<C> &of, PlaneGradientSums *states)
@@ -68,7 +68,7 @@ static void vector_gradient_sums(const T *const *x, const T *const *g, int64_t c
         for (int64_t i = 0; i < kStep; i++) states[j + k * kStep + i] = {sum[k][i], product[k][i]};
 }
 
-// Sums of g and of g times the normalised x (operands: x, g, ...).
+// Computes two sums for every plane: of g, and of g times the normalised x. The operands are x, g, and perhaps more.
 template <class C, int N, class View>
 static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> &planes,
                                      const View &view, const PlaneNormals<C> &of,
@@ -99,14 +99,14 @@ static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> 
 template <class State, class C>
 using Room = kernels::PlaneRoom<Scratch, State, C>;
 
-// f(i) for each i below n.
+// Calls f(i) for each i below n.
 template <class F>
 static void for_each(int64_t n, const F &f)
 {
     for (int64_t i = 0; i < n; i++) f(i);
 }
 
-// Fills in the Normal of each plane, where PlaneNormals reads it.
+// Writes the Normal of each plane into `numbers`, where PlaneNormals reads it.
 template <class C>
 static void fill_statistics(const kernels::PlaneStatistics<C> &of, int64_t planes, C *numbers)
 {

@@ -42,13 +42,13 @@ struct NormRows {
     {
         return inner.ndim == 1 && (inner.stride[0][i] == dtype_size(dtype[i]) || length == 1);
     }
-    // Whether an operand's rows are read or written where they lie.
+    // Returns whether an operand's rows are read or written where they lie.
     template <class C>
     bool is_in_place(int i) const
     {
         return dtype[i] == kernels::dtype_of<C> && is_dense(i);
     }
-    // Whether the last operand's are written so, and are many.
+    // Returns whether the last operand's rows are written where they lie, and do not fit the caches.
     template <class C>
     bool is_far_as() const
     {
@@ -56,8 +56,8 @@ struct NormRows {
     }
 };
 
-// f(place among the dense ones, element) for operand `i` of `count` rows that do not lie densely, in the order of
-// memory where rows are neighbours.
+// Calls f(place in the dense rows, element) for operand `i` of `count` rows that do not lie densely. If rows are
+// neighbours, the order is the order of memory.
 template <int N, class F>
 inline void walk_norm_rows(const NormRows<N> &rows, int i, char *const *at, int count, const F &f)
 {
@@ -73,7 +73,7 @@ inline void walk_norm_rows(const NormRows<N> &rows, int i, char *const *at, int 
     });
 }
 
-// The elements of operand `i` of `count` rows into dense rows of C.
+// Copies the elements of operand `i` of `count` rows to dense rows of C.
 template <class C, int N>
 inline void gather_norm_rows(const NormRows<N> &rows, int i, char *const *at, int count, C *to)
 {

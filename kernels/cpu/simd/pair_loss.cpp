@@ -17,7 +17,7 @@ constexpr int64_t kLossItem = 65536;  // elements added by a single thread
 constexpr int64_t kLossChunk = 1024;  // elements made at a time
 constexpr int64_t kLossGrain = kGrain / 2;
 
-// Calls f with the functor that `name` names.
+// Calls f with the functor of the loss `name`. Returns YOKE_E_INTERNAL if there is no such loss.
 template <class F>
 static yoke_status for_kind(const yoke_launch *launch, const char *name, double beta, const F &f)
 {
@@ -101,7 +101,7 @@ static yoke_status reduced_loss(const yoke_launch *launch, const MapLoop &value,
     return YOKE_OK;
 }
 
-// Refuses values outside [0, 1], and NaN, before a logarithm uses them.
+// Returns YOKE_E_VALUE if x has a value outside [0, 1], or NaN, before a logarithm uses the value.
 static yoke_status check_probabilities(const yoke_launch *launch, const yoke_operand &x)
 {
     return for_float(launch, "x", x.dtype, [&]<class T>() {

@@ -17,7 +17,7 @@ inline bool is_doubtful(const kernels::RowMoments<C> &found)
            kernels::is_doubtful(found.mean, found.variance());
 }
 
-// Returns the state of what is not in doubt.
+// Returns the state of moments that are not in doubt.
 template <class C>
 inline PlaneState<C> plain_state(const kernels::RowMoments<C> &found)
 {
@@ -61,7 +61,7 @@ inline void vector_moments(const T *const *rows, int64_t count, int64_t j, C *me
     }
 }
 
-// Replaces doubtful states of columns. A pass over all columns finds columns with a single value.
+// Computes doubtful states of columns again, with care. A pass over all columns finds columns with a single value.
 template <class C, class T>
 [[gnu::noinline]] void mend_columns(const T *const *rows, int64_t count, int64_t columns,
                                     const C *mean, const C *squares, PlaneState<C> *states)
@@ -83,7 +83,8 @@ template <class C, class T>
     }
 }
 
-// The moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a near cache.
+// Computes the moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a
+// near cache.
 template <class C, class T>
 inline void column_moments(const T *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
                            PlaneState<C> *states)

@@ -70,7 +70,7 @@ YOKE_KERNEL(_pow_exponent_backward)
     });
 }
 
-// The first negative element of an exponent, or 0.
+// Returns a negative element of an exponent, or 0 if there is none.
 template <class T>
 static T negative_exponent(const yoke_operand &y)
 {

@@ -18,7 +18,7 @@ using kernels::Windows;
 
 constexpr int64_t kLanes = 256;  // computed at a time
 
-// Returns the lanes of a row of the result whose tap at `offset` lies within x.
+// Returns those of n lanes, from lane `first` of a row of the result on, whose tap at `offset` lies within x.
 inline Windows lanes_of(const PoolAxis &a, int64_t offset, int64_t first, int64_t n)
 {
     const int64_t at = offset - a.padding,  // position of lane 0 of the whole row
@@ -28,7 +28,7 @@ inline Windows lanes_of(const PoolAxis &a, int64_t offset, int64_t first, int64_
     return {from, max(from, min(end - first, n))};
 }
 
-// The taps that stand within x for some of n lanes.
+// Returns the taps that lie within x for some of n lanes from lane `first` on.
 inline Windows taps_of_lanes(const PoolAxis &a, int64_t first, int64_t n)
 {
     const int64_t of_first = first * a.stride - a.padding, of_last = of_first + (n - 1) * a.stride,
@@ -37,22 +37,22 @@ inline Windows taps_of_lanes(const PoolAxis &a, int64_t first, int64_t n)
     return {begin, end};
 }
 
-// run(lane's first pixel, lanes) for pieces of a row of the result.
+// Calls run(first lane, lanes) for pieces of at most kLanes lanes.
 template <class F>
 inline void each_piece(int64_t width, const F &run)
 {
     for (int64_t first = 0; first < width; first += kLanes) run(first, min(kLanes, width - first));
 }
 
-// A row of x, or of the result, of a plane, in C.
+// Returns a row of a plane, of x or of the result, as values of C: in place or in the buffer.
 template <class C>
 inline const C *see_row(yoke_dtype dtype, const void *array, int64_t row, int64_t width, C *buffer)
 {
     return see_run(dtype, array, row * width, width, buffer);
 }
 
-// Channels [c, c + n) of a row of `width` pixels, NHWC: run(first lane, lanes, their place in the array) for each piece
-// of them that lies together, a whole row where these are all channels. Pixel x has lanes [x * n, x * n + n).
+// Calls run(first lane, lanes, place in the array) for channels [c, c + n) of a row of `width` pixels, NHWC. If these
+// are all channels, a call gets the whole row, else the channels of a pixel. Pixel x has lanes [x * n, x * n + n).
 template <class F>
 inline void each_run(const Pool &p, int64_t row, int64_t width, int64_t c, int64_t n, const F &run)
 {
@@ -60,7 +60,7 @@ inline void each_run(const Pool &p, int64_t row, int64_t width, int64_t c, int64
     for (int64_t x = 0; x < width; x++) run(x * n, n, (row * width + x) * p.c + c);
 }
 
-// Returns the channels of each_run of a row of x, or of the result, in C.
+// Returns channels [c, c + n) of a row of x, or of the result, as values of C, in the lanes of each_run.
 template <class C>
 inline const C *see_pixels(const Pool &p, const void *array, int64_t row, int64_t width, int64_t c,
                            int64_t n, C *buffer)
@@ -72,14 +72,16 @@ inline const C *see_pixels(const Pool &p, const void *array, int64_t row, int64_
     return buffer;
 }
 
-// How many elements of x or the result an element of what is written, `height` by `width`, has to do with.
+// Returns how many elements of x or of the result are read for a written element. The written tensor is `height` by
+// `width`.
 inline int64_t work_of(const Pool &p, int64_t height, int64_t width)
 {
     return divide_up(p.y.in * p.x.in, height * width) + p.y.out * p.x.out / (height * width);
 }
 
-// row(number, room) for each row of what is written, of an image where x lies NHWC, of a plane elsewhere. The room is
-// for two rows of x and two of the result, of as many channels as are taken at a time.
+// Calls row(number, room) for each row of the written tensor, by the team. If x is NHWC, this is a row of an image,
+// else a row of a plane. The room has space for two rows of x and two rows of the result, with the channels computed
+// at a time.
 template <class C, class Row>
 inline yoke_status each_row(const yoke_launch *launch, const Pool &p, int64_t height, int64_t width,
                             const Row &row)
@@ -95,7 +97,8 @@ inline yoke_status each_row(const yoke_launch *launch, const Pool &p, int64_t he
     return YOKE_OK;
 }
 
-// pixel(number, channel, channels) or row(number, room) for all that is written, of `height` and `width`.
+// Calls pixel(number, channel, channels) if x is NHWC, else row(number, room), for the whole written tensor, `height`
+// by `width`. The team shares the calls.
 template <class C, class Pixel, class Row>
 inline yoke_status each_part(const yoke_launch *launch, const Pool &p, int64_t height,
                              int64_t width, const Pixel &pixel, const Row &row)

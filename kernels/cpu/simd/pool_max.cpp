@@ -12,12 +12,13 @@ struct Best {
     C *value;
     int32_t *place;
 
-    // Lanes from `begin` on have found nothing yet.
+    // Sets lanes from `begin` on to the state without a value.
     void start(int64_t begin, int64_t n) const
     {
         for (int64_t i = begin; i < n; i++) value[i] = -(C)__builtin_inf(), place[i] = -1;
     }
-    // Lane i reads from[i * step].
+    // Compares lanes [begin, end) with the values of a tap, and keeps the better values with their taps. Lane i reads
+    // from[i * step].
     template <class T>
     void take(const T *from, int64_t step, int64_t begin, int64_t end, int32_t tap) const
     {
@@ -58,7 +59,7 @@ static void write_best(const Pool &p, const Best<C> &best, int64_t n, int64_t at
     }
 }
 
-// n places from number `at` on, where they lie or in the buffer.
+// Returns n places from number `at` on: in place, or widened in the buffer.
 static const int32_t *see_places(const Pool &p, int64_t at, int64_t n, int32_t *buffer)
 {
     if (p.has_wide_places) return static_cast<const int32_t *>(p.places) + at;
@@ -101,7 +102,7 @@ static int64_t take_vectors(const SeenTaps<T> &taps, int64_t n, const Best<C> &b
     return i;
 }
 
-// The channels [c, c + n) of pixel (image, oy, ox) of the result.
+// Computes channels [c, c + n) of a pixel of the result.
 template <class C, class T>
 static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
@@ -133,7 +134,7 @@ static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
     write_best(p, best, n, pixel * p.c + c);
 }
 
-// Row oy of a plane of the result; `room` has a row of x.
+// Computes a row of a plane of the result. `room` has space for a row of x.
 template <class C>
 static void max_row(const Pool &p, int64_t row, C *room)
 {
@@ -159,7 +160,7 @@ static void max_row(const Pool &p, int64_t row, C *room)
     });
 }
 
-// to[i * step] += from[i] where places[i] is the tap.
+// Adds from[i] to to[i * step] if places[i] is the tap.
 template <class C>
 static void add_where(const C *from, const int32_t *places, int32_t tap, int64_t n, int64_t step,
                       C *to)
@@ -189,7 +190,7 @@ struct SeenWindows {
     }
 };
 
-// Adds up, from lane i on, gradients where the pixel was the maximum.
+// Computes, from lane i on, the sums of the gradients of windows whose maximum was the pixel.
 template <class C, class T, class P>
 static void sum_windows(const SeenWindows<T, P> &windows, int64_t i, int64_t n, C *sums)
 {
@@ -213,7 +214,8 @@ static void sum_windows(const SeenWindows<T, P> &windows, int64_t i, int64_t n, 
     }
 }
 
-// The gradient of a pixel that no other windows hold, of the first lanes, in pairs. Returns how many.
+// Writes the gradient of a pixel, for the first lanes, in pairs of bf16. `windows` has all windows that hold the
+// pixel. Returns the number of lanes.
 static int64_t give_pairs(const SeenWindows<bf16, uint8_t> &windows, int64_t n, bf16 *to)
 {
     int64_t i = 0;
@@ -258,7 +260,7 @@ static int64_t first_holding(const PoolAxis &a, const Windows &windows, int64_t 
     return o;
 }
 
-// The channels [c, c + n) of row y of an image of x's gradient, NHWC.
+// Computes channels [c, c + n) of a row of x's gradient, NHWC.
 template <class C, class T, class P>
 static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n)
 {
@@ -299,7 +301,8 @@ static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n
     }
 }
 
-// Row y of a plane of x's gradient; `room` has it, and a row of the result's.
+// Computes a row of a plane of x's gradient. `room` has space for the row, for a row of the result's gradient, and
+// more.
 template <class C>
 static void max_gradient_row(const Pool &p, int64_t row, C *room)
 {

@@ -7,7 +7,7 @@ YOKE_SIMD_BEGIN
 using kernels::Adding;
 using kernels::PoolSum;
 
-// Returns a value as a term of a sum.
+// Returns a value as a term of a sum; shrunk if the sum is made smaller.
 template <Adding kHow, class C>
 YOKE_HD PoolSum<C, kHow> term_of(C x)
 {
@@ -28,7 +28,7 @@ static void add_run(const C *from, int64_t step, int64_t begin, int64_t end, Poo
     }
 }
 
-// Divides sums. Returns false if a mean is not finite.
+// Divides sums, and writes the means. Returns false if a mean is not finite.
 template <Adding kHow, class C, class Divisor>
 static bool divide_sums(const PoolSum<C, kHow> *sums, int64_t n, const Divisor &divisor, C *means)
 {
@@ -73,7 +73,7 @@ static void mean_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
     give_run(p.dtype, means, n, p.out, pixel * p.c + c);
 }
 
-// Adds a row of x to n lanes of the result from lane `first` on.
+// Adds the values of a row of x to the sums of n windows, from lane `first` of the result on.
 template <Adding kHow, class C>
 static void add_windows(const Pool &p, const C *from, int64_t first, int64_t n,
                         PoolSum<C, kHow> *sums)
@@ -165,7 +165,7 @@ static void mean_gradient_row(const Pool &p, int64_t row, C *room)
 
 // ---- entries --------------------------------------------------------------------------------------------------------
 
-// Calls f.operator()<how>() with the way in which a pooling adds.
+// Calls f.operator()<how>() with the way in which a pooling adds: in double if its sums have many terms.
 template <class F>
 static yoke_status for_adding(const Pool &p, const F &f)
 {

@@ -19,7 +19,8 @@ inline yoke_status compute(const yoke_launch *launch, const Product &product)
     return done ? YOKE_OK : multiply(launch, product);
 }
 
-// run(product) for the leading axes of out, x and y, which broadcast; the matrices' own are in `product`.
+// Calls run(product) for the leading axes of out, x and y, with broadcasting. `product` has the sizes and strides of
+// a single matrix of each operand.
 template <class F>
 inline yoke_status run_batches(const yoke_operand &out, const yoke_operand &x,
                                const yoke_operand &y, const Product &product, const F &run)

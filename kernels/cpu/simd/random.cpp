@@ -97,7 +97,7 @@ YOKE_KERNEL(_randint)
 
 // ---- dropout ----------------------------------------------------------------------------------------------------
 
-// out[i] = kept ? x[i] * scale : 0, where the mask is a draw at (seed, offset). x may be out.
+// Writes out[i] = kept ? x[i] * scale : 0, where the mask is a draw at (seed, offset). x may be out.
 template <class T>
 static void drop(const yoke_launch *launch, const T *x, T *out, int64_t n)
 {
@@ -134,8 +134,8 @@ YOKE_KERNEL(_dropout)
 
 // ---- permutation ------------------------------------------------------------------------------------------------
 
-// Fisher and Yates' shuffle, last place first: place i takes one of the i + 1 that are left, by element n - 1 - i of a
-// draw of 64-bit words.
+// Fills `order` with a random permutation, by the shuffle of Fisher and Yates. From the last place on, place i takes
+// one of the i + 1 remaining numbers, by element n - 1 - i of a draw of 64-bit words.
 static void shuffle(int64_t *order, int64_t n, const kernels::DrawPlace &place)
 {
     for (int64_t i = 0; i < n; i++) order[i] = i;

@@ -4,7 +4,8 @@
 
 YOKE_SIMD_BEGIN
 
-// sum, or with mean's divisor the mean.
+// Computes the sum of floats divided by `divisor`: the mean. If `divisor` is below 0, or for integers, computes the
+// plain sum.
 template <class T>
 static yoke_status add_up(const yoke_launch *launch, int64_t divisor)
 {
@@ -44,7 +45,7 @@ YOKE_KERNEL(prod)
     });
 }
 
-// Amax or Amin.
+// Reduces by Extreme, Amax or Amin. Returns YOKE_E_VALUE if a result has no elements.
 template <template <class> class Extreme>
 static yoke_status reduce_to_extreme(const yoke_launch *launch, const char *what)
 {
@@ -68,7 +69,7 @@ YOKE_KERNEL(amin)
     return reduce_to_extreme<kernels::Amin>(launch, "smallest");
 }
 
-// All or Any.
+// Reduces by Truth, All or Any.
 template <template <class> class Truth>
 static yoke_status reduce_to_bool(const yoke_launch *launch)
 {

@@ -18,7 +18,7 @@ using kernels::mark_axes;
 template <class T>
 using run_type = std::conditional_t<kernels::is_narrow<T>, float, T>;
 
-// At most one chunk of dense elements. Compiled once for an op and the type of a run.
+// Reduces at most one chunk of dense elements. Compiled once for an op and the type of a run.
 template <class Op, class C>
 [[gnu::noinline]] inline typename Op::State reduce_dense(const Op &op, const C *x, int64_t n)
 {
@@ -61,7 +61,7 @@ inline typename Op::State reduce_row(const Op &op, const Loop<1> &reduced, const
     return total.finish();
 }
 
-// Few long results: each by the whole team, in items of a fixed length.
+// Reduces few long results: each result by the whole team, in items of a fixed length.
 template <class T, class Op, class Put>
 inline yoke_status reduce_long_rows(const yoke_launch *launch, const Op &op, const Axes &axes,
                                     const Put &put)
@@ -100,7 +100,8 @@ inline yoke_status reduce_rows(const yoke_launch *launch, const Op &op, const Ax
     return YOKE_OK;
 }
 
-// `axis` is the parameter that names the axes.
+// Reduces operand 0 by `op`, and stores each result by put(out, state). Parameter number `axis` names the reduced
+// axes.
 template <class T, class Op, class Put>
 inline yoke_status reduce(const yoke_launch *launch, const Op &op, const Put &put, int axis = 0)
 {
@@ -113,7 +114,7 @@ inline yoke_status reduce(const yoke_launch *launch, const Op &op, const Put &pu
                              : reduce_rows<T>(launch, op, axes, put);
 }
 
-// A state in the result's dtype, which may be wider or narrower than x's.
+// Stores a state in the result's dtype, which may be wider or narrower than x's dtype.
 template <class State>
 [[gnu::noinline]] inline void put_as(yoke_dtype dtype, char *out, State state)
 {

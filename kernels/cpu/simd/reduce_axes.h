@@ -44,7 +44,7 @@ using kernels::kX;
 struct Axes : kernels::ReducedAxes<2> {
     using ReducedAxes<2>::ReducedAxes;
 
-    // Whether neighbours in memory belong to different results.
+    // Returns whether neighbours in memory belong to different results.
     bool by_columns() const
     {
         int64_t along_kept = kernels::stride_size(kept.stride[0][kX]);

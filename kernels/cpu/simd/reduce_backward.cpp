@@ -11,7 +11,7 @@ YOKE_SIMD_BEGIN
 
 // ---- elementwise gradients: from x, the gradient and another value for each result ------------------------------
 
-// f(g, x, y) by element; g and y are in the computing type, and so is x on its way.
+// Computes f(g, x, y) for each element. g and y are in the computing type; x is converted to it.
 template <class T, class F>
 static yoke_status map_gradient(const yoke_launch *launch, const F &f)
 {
@@ -64,7 +64,7 @@ struct KeptAndReduced {
         finish_loop<2>(reduced);
     }
 
-    // f(elements of the result, pointers to its other values) for every result.
+    // Calls f(elements of the result, pointers to its other values) for every result, by the team.
     template <class F>
     void for_each(const F &f) const
     {
@@ -80,7 +80,7 @@ struct KeptAndReduced {
     }
 };
 
-// take(out, x) for every element of a result.
+// Calls take(out, x) for every element of a result.
 template <class T, class F>
 static void for_elements(const Loop<2> &row, const F &take)
 {
@@ -92,7 +92,7 @@ static void for_elements(const Loop<2> &row, const F &take)
 
 using kernels::is_same;
 
-// A result's elements of extreme value share its gradient evenly.
+// Divides a result's gradient evenly among its elements of extreme value. Other elements get 0.
 template <class T>
 static void share_extreme(const Loop<2> &row, compute_type<T> g, compute_type<T> top)
 {
@@ -118,7 +118,8 @@ YOKE_KERNEL(_amax_backward)
     });
 }
 
-// Divides the gradient by magnitude, for norms of infinite order.
+// Divides a result's gradient evenly among its elements of extreme magnitude, for norms of infinite order. Other
+// elements get 0.
 template <class T>
 static void share_magnitude(const Loop<2> &row, compute_type<T> g, compute_type<T> top)
 {
@@ -147,7 +148,7 @@ YOKE_KERNEL(_norm_backward)
     });
 }
 
-// g times the product of all other elements.
+// Writes the gradient of each element: g times the product of all other elements.
 template <class T>
 static void spread_product(const Loop<2> &row, double g)
 {

@@ -27,8 +27,8 @@ constexpr int64_t kTileColumns = kTwoPass<Op> || sizeof(typename Op::State) > 8 
 template <class Op>
 constexpr int64_t kBlockRows = kTwoPass<Op> ? 64 : 128;
 
-// The next rows of a tile, as pointers to T with a step of its own, f16 widened into a buffer: its conversion is an
-// instruction for whole runs alone.
+// Reader of the next rows of a tile, as pointers to T with the reader's own step. f16 is widened into a buffer,
+// because its conversion is an instruction for whole runs only.
 template <class T, int64_t kColumns>
 struct RowReader {
     static constexpr bool kWidens = std::is_same_v<T, f16>;
@@ -55,7 +55,7 @@ struct RowReader {
     int64_t element_step() const { return kWidens ? (int64_t)sizeof(float) : step; }
 };
 
-// f(j, x) for every element of `count` rows, column by column in the order of the rows.
+// Calls f(j, x...) for every element of `count` rows. The values of column j come in the order of the rows.
 template <class E, class F>
 inline void for_columns(const char *const *row, int64_t count, int64_t step, bool dense, int64_t n,
                         const F &f)
@@ -78,7 +78,7 @@ inline void for_columns(const char *const *row, int64_t count, int64_t step, boo
     }
 }
 
-// A pass over rows [begin, end) of n columns: acc[j] = step(acc[j], x, j) in the order of the rows.
+// Goes over rows [begin, end) of n columns: acc[j] = take(acc[j], x, j) in the order of the rows.
 template <class T, int64_t kColumns, class Acc, class Step>
 inline void pass_over_rows(const Loop<1> &rows, int64_t x_step, int64_t n, int64_t begin,
                            int64_t end, Acc *acc, const Step &take)
@@ -105,7 +105,7 @@ struct ColumnBlock {
     int64_t x_step, n, begin, end;
 };
 
-// Finds states of a block's columns of which the plain sums are in doubt.
+// States of a block's columns whose plain sums are in doubt. operator[] computes the state of a column with care.
 template <class T, class Op>
 class DoubtfulColumns {
 public:
@@ -155,7 +155,8 @@ private:
     Flag differs_[kKnowsConstants ? kColumns : 1];
 };
 
-// Does join_block()'s work where some column or state is not plain.
+// Does the work of join_block() if a column is doubtful or a state is not plain: takes doubtful columns from
+// DoubtfulColumns.
 template <class T, class Op, class IsDoubtful, class Plain>
 [[gnu::noinline]] void join_carefully(const Op &op, const ColumnBlock &block,
                                       typename Op::State *states, const IsDoubtful &is_doubtful,
@@ -166,8 +167,9 @@ template <class T, class Op, class IsDoubtful, class Plain>
         states[j] = op.combine(states[j], is_doubtful(j) ? doubtful[j] : plain(j));
 }
 
-// Joins the states of a block's columns, plain(j) unless is_doubtful(j), to states[n]. Looks for doubts in a loop of
-// its own, so that both loops become vectors.
+// Combines the states of a block's columns, plain(j), into states[j]. If is_doubtful(j) holds for any column, or if a
+// state is not plain, join_carefully joins the whole block. The search for such columns is a loop of its own, so the
+// compiler vectorizes both loops.
 template <class T, class Op, class IsDoubtful, class Plain>
 inline void join_block(const Op &op, const ColumnBlock &block, typename Op::State *states,
                        const IsDoubtful &is_doubtful, const Plain &plain)
@@ -263,7 +265,7 @@ inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int6
     }
 }
 
-// Rows [begin, end) of n neighbouring results into states[n].
+// Reduces rows [begin, end) of n neighbouring results into states[n].
 template <class T, class Op>
 inline void reduce_columns(const Op &op, const Axes &axes, const char *x, int64_t n, int64_t begin,
                            int64_t end, typename Op::State *states)
@@ -307,7 +309,7 @@ inline void join_items(const Op &op, typename Op::State *states, int64_t items, 
     }
 }
 
-// Each tile by one thread.
+// Reduces all tiles, each tile in a single thread, and stores the results by put(out, state).
 template <class T, class Op, class Put>
 inline yoke_status reduce_whole_tiles(const Op &op, const Axes &axes, int64_t tiles, const Put &put)
 {

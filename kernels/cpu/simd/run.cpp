@@ -7,7 +7,7 @@
 
 YOKE_SIMD_BEGIN
 
-// f.operator()<T>() for an unsigned integer of `size` bytes.
+// Calls f.operator()<T>() with the unsigned integer type of `size` bytes.
 template <class F>
 static void by_size(int64_t size, const F &f)
 {

@@ -8,21 +8,22 @@
 
 YOKE_SIMD_BEGIN
 
-// to[i] = the element at from + i * stride.
+// Copies the elements at from + i * stride to a dense run.
 void gather_run(const char *from, int64_t stride, int64_t n, int64_t size, char *to);
-// The element at to + i * stride = from[i].
+// Copies a dense run to the elements at to + i * stride.
 void scatter_run(const char *from, char *to, int64_t stride, int64_t n, int64_t size);
 // Copies between strided runs. data and stride have the result first, then the source. A stride of 0 repeats an
 // element.
 void copy_run(char *const *data, const int64_t *stride, int64_t n, int64_t size);
-// to[1 .. n) = to[0].
+// Copies to[0] to to[1 .. n).
 void repeat_element(char *to, int64_t size, int64_t n);
 
-// n elements of a narrow float dtype (f16, bf16, float8) as floats, and floats rounded to it.
+// Converts n elements of a narrow float dtype (f16, bf16, float8) to floats. narrow_run rounds floats to such a
+// dtype.
 void widen_run(yoke_dtype dtype, const void *from, int64_t n, float *to);
 void narrow_run(yoke_dtype dtype, const float *from, int64_t n, void *to);
 
-// convert<To>(x) for each element of a dense run, neither of which overlaps.
+// Writes convert<To>(x) for each element of a dense run. The runs do not overlap.
 template <class To, class From>
 inline void convert_run(const From *from, int64_t n, To *to)
 {
@@ -38,10 +39,11 @@ inline void convert_run(const From *from, int64_t n, To *to)
 
 constexpr int64_t kMostElements = 1024;  // limit of the next two functions
 
-// Elements of a dtype as a dense run: where they lie, or in the buffer; narrow floats as floats, all else as stored.
+// Returns elements of a dtype as a dense run: in place, or in the buffer. Narrow floats become floats; all other
+// elements stay as stored.
 const void *load_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,
                           void *buffer);
-// The way back.
+// Stores a dense run, as load_elements returns it, at to + i * stride. Floats for narrow dtypes are rounded.
 void store_elements(yoke_dtype dtype, const void *from, char *to, int64_t stride, int64_t n);
 
 YOKE_SIMD_END

@@ -13,8 +13,8 @@ using kernels::scan_term;
 using kernels::scan_type;
 using Scan = kernels::ScanRows;
 
-// Scans a row of n elements from x: out[i] = before + x[0] + … + x[i]. It takes four elements at a time, so only one
-// addition in four waits for the previous addition.
+// Scans a row of n elements from x: out[i] = before + x[0] + … + x[i]. Returns the last sum. It takes four elements
+// at a time, so only one addition in four waits for the previous addition.
 template <class T>
 static scan_type<T> scan_row(const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n,
                              scan_type<T> before)
@@ -44,7 +44,7 @@ static scan_type<T> total_of(const char *x, int64_t step, int64_t n)
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Neighbouring columns together, row of memory after row.
+// Scans neighbouring columns together, a row of memory at a time.
 template <class T>
 static yoke_status scan_columns(const Scan &scan)
 {

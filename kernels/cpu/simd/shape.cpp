@@ -12,7 +12,7 @@ YOKE_KERNEL(cat)
     });
 }
 
-// f(index, data of x, data of out) for every element of x in row-major order, until f gives false.
+// Calls f(index, data of x, data of out) for every element of x in row-major order, until f returns false.
 template <class F>
 static void visit(const yoke_operand &x, const yoke_operand &out, const F &f)
 {

@@ -5,8 +5,8 @@
 
 YOKE_SIMD_BEGIN
 
-// f(begin, end) over [0, n), cut to suit the team into shares of at least `grain` units (unlike parallel_range,
-// which cuts at multiples of 64). For work whose result does not depend on the cut.
+// Calls f(begin, end) for shares of [0, n), by the team. A share has at least `grain` units, and any bounds
+// (parallel_range cuts at multiples of 64). For work whose result does not depend on the cut.
 template <class F>
 inline void parallel_shares(int64_t n, int64_t grain, const F &f)
 {
@@ -15,7 +15,7 @@ inline void parallel_shares(int64_t n, int64_t grain, const F &f)
     parallel_items(divide_up(n, share), [&](int64_t i) { f(i * share, min(n, (i + 1) * share)); });
 }
 
-// Calls f(begin, end, slot), for memory that belongs to a slot; see parallel_slots.
+// Calls f(begin, end, slot) for shares of [0, n), with memory for each slot; see parallel_slots.
 template <class F>
 inline void parallel_shares(int64_t n, int64_t grain, int64_t slots, const F &f)
 {

@@ -21,14 +21,14 @@ YOKE_SIMD_BEGIN
 
 YOKE_KERNEL_NAMES
 
-// A kernel, declared and defined at once: only the table knows the list of ops, so a new op rebuilds no kernel file.
+// Declares and defines a kernel. Only the table knows the list of ops, so a new op rebuilds no kernel file.
 #define YOKE_KERNEL(name)                        \
     namespace entry {                            \
     yoke_status name(const yoke_launch *launch); \
     }                                            \
     yoke_status entry::name(const yoke_launch *launch)
 
-// for_float, for_number, for_any, for_size: f.operator()<T>() for the type that a dtype names.
+// Defines for_float, for_number, for_any and for_size: they call f.operator()<T>() with the type of a dtype.
 YOKE_DISPATCHERS
 
 // ---- threads ----------------------------------------------------------------------------------------------------
@@ -36,8 +36,8 @@ YOKE_DISPATCHERS
 // Elements below which cheap work stays in the calling thread: waking the team costs some microseconds.
 constexpr int64_t kGrain = 32768;
 
-// f(i, slot) for each i below count, by the team; see run_chunks. `slots` is team_size() of before, and slots are below
-// it and below count: room for as many is enough.
+// Calls f(i, slot) for each i below count, by the team; see run_chunks. `slots` is team_size() before the call. Slots
+// are below `slots` and below count, so memory for that many slots is enough.
 template <class F>
 inline void parallel_slots(int64_t count, int64_t slots, const F &f)
 {
@@ -48,7 +48,7 @@ inline void parallel_slots(int64_t count, int64_t slots, const F &f)
         const_cast<void *>(static_cast<const void *>(&f)), (int)slots);
 }
 
-// f(i) for each i below count, by the team.
+// Calls f(i) for each i below count, by the team.
 template <class F>
 inline void parallel_items(int64_t count, const F &f)
 {
@@ -58,7 +58,8 @@ inline void parallel_items(int64_t count, const F &f)
 // Chunks from this length on are of elements, not rows, and end where a vector or a cache line does.
 constexpr int64_t kLongChunk = 4096;
 
-// f(begin, end) over [0, n), cut to suit the team. For work whose result does not depend on the cut.
+// Calls f(begin, end) for chunks of [0, n), by the team. Work below 2 * grain stays in the calling thread. For work
+// whose result does not depend on the cut.
 template <class F>
 inline void parallel_range(int64_t n, int64_t grain, const F &f)
 {

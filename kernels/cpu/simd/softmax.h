@@ -48,7 +48,8 @@ inline void scatter_rows(char *const *to, const C *from, int64_t count, int64_t 
 }
 
 // Calls f(in[N - 1] rows, out row, length, far) for every row, in the computing type. `far` is true if the tensor
-// does not fit the caches. Dense rows of this type are used in place; other rows pass through a buffer.
+// does not fit the caches. Dense rows of this type are used in place; other rows pass through a buffer, with `far`
+// false. Returns YOKE_E_OOM if memory for a buffer is missing.
 template <class T, int N, class F>
 inline yoke_status for_each_row(const yoke_launch *launch, const Rows<N> &rows, const F &f)
 {

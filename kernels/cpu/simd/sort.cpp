@@ -41,7 +41,8 @@ static void fill_keys(kernels::sort_key_type<T> *key, const char *x, int64_t ste
     }
 }
 
-// Moves the elements themselves instead of converting keys back, so -0 and every NaN keep their bits.
+// Writes a row's indices, and its values if the op has values. Moves the elements themselves instead of converting
+// keys back, so -0 and every NaN keep their bits.
 template <class K, class I>
 static void put_row(const SortRows &s, char *const *data, const I *index)
 {
@@ -51,7 +52,7 @@ static void put_row(const SortRows &s, char *const *data, const I *index)
         *(K *)(data[1] + i * s.step[1]) = *(const K *)(data[0] + (int64_t)index[i] * s.step[0]);
 }
 
-// Few of many are kept on a heap; else all are sorted.
+// Sorts a row. If the op takes a sixteenth of the elements or less, keeps only these elements on a heap.
 template <class T, class I>
 static void sort_one(const SortRows &s, char *const *data, char *memory)
 {
@@ -103,7 +104,7 @@ static yoke_status sort_dtype(const yoke_launch *launch, const SortRows &s)
     });
 }
 
-// Parameters: axis, descending.
+// Sorts x along an axis. Parameters: axis, descending.
 YOKE_KERNEL(sort)
 {
     const yoke_operand *o = launch->operands;
@@ -118,7 +119,8 @@ YOKE_KERNEL(argsort)
     return sort_dtype(launch, SortRows(o[0], nullptr, o[1], (int)p[0].v.i, p[1].v.i != 0));
 }
 
-// Parameters: k, axis, largest, sorted. What is asked for unsorted is sorted too: no order is as good as any.
+// Finds the k largest or smallest elements along an axis. Parameters: k, axis, largest, sorted. The result is sorted
+// even if `sorted` is false, because then any order is right.
 YOKE_KERNEL(topk)
 {
     const yoke_operand *o = launch->operands;

@@ -34,7 +34,7 @@ inline void insertion_sort(KeyedRow<K, I> row, int64_t begin, int64_t end)
     }
 }
 
-// Two sorted runs, [begin, middle) and [middle, end), into one.
+// Merges two sorted runs, [begin, middle) and [middle, end), into one.
 template <class K, class I>
 inline void merge_runs(KeyedRow<K, I> from, KeyedRow<K, I> to, int64_t begin, int64_t middle,
                        int64_t end)
@@ -48,7 +48,7 @@ inline void merge_runs(KeyedRow<K, I> from, KeyedRow<K, I> to, int64_t begin, in
     }
 }
 
-// Returns which of the two rows holds the result.
+// Sorts a row by merging sorted runs. Returns the row that holds the result, `row` or `spare`.
 template <class K, class I>
 inline KeyedRow<K, I> merge_sort(KeyedRow<K, I> row, KeyedRow<K, I> spare, int64_t n)
 {
@@ -64,7 +64,8 @@ inline KeyedRow<K, I> merge_sort(KeyedRow<K, I> row, KeyedRow<K, I> spare, int64
     return row;
 }
 
-// By bytes, the least significant first. A byte that is the same in all keys costs no pass.
+// Sorts a row by bytes, the least significant byte first. A byte that is the same in all keys costs no pass. Returns
+// the row that holds the result, `row` or `spare`.
 template <class K, class I>
 inline KeyedRow<K, I> radix_sort(KeyedRow<K, I> row, KeyedRow<K, I> spare, int64_t n)
 {
@@ -93,7 +94,7 @@ inline KeyedRow<K, I> radix_sort(KeyedRow<K, I> row, KeyedRow<K, I> spare, int64
     return row;
 }
 
-// The row's keys are set; the indices are made here.
+// Sorts a row whose keys are set, and makes its indices. Returns the row that holds the result, `row` or `spare`.
 template <class K, class I>
 inline KeyedRow<K, I> sort_row(KeyedRow<K, I> row, KeyedRow<K, I> spare, int64_t n)
 {

@@ -28,8 +28,9 @@ inline int64_t round_up(int64_t n, int64_t multiple)
 // How a panel of kRows rows of a lies in memory: row by row, or column by column.
 enum class Panel { kByRow, kByColumn };
 
-// kRows x kWidth of c = (kAdd ? c : 0) + a b over `depth`; a's rows (or columns) are a_step apart. With kApart c is
-// added in the end: then a sum over many calls is one of sums, and grows where it would not by single products.
+// Computes kRows x kWidth of c = (kAdd ? c : 0) + a b over `depth`. a's rows (or columns) are a_step apart. With
+// kApart, c is added at the end: then a sum over many calls is a sum of sums. Such a sum still grows if single
+// products would be too small to change it.
 template <Panel kPanel, bool kAdd, bool kApart = false, class C>
 YOKE_HD void tile(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_t depth, C *c,
                   int64_t c_step)
@@ -62,7 +63,7 @@ YOKE_HD void tile(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_
     }
 }
 
-// Computes kRows rows of c, `columns` (a multiple of kWidth) wide.
+// Computes kRows rows of c = (kAdd ? c : 0) + a b. The rows are `columns` wide, a multiple of kWidth.
 template <Panel kPanel, bool kAdd, class C>
 inline void tile_row(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_t depth, C *c,
                      int64_t c_step, int64_t columns)

@@ -4,7 +4,8 @@
 
 YOKE_SIMD_BEGIN
 
-// norm's parameters: p, axis, keepdim, dtype.
+// Reduces x by the op of a norm, and stores the norm in the result's dtype. norm's parameters are p, axis, keepdim,
+// dtype.
 template <class T, class Op>
 static yoke_status reduce_to_norm(const yoke_launch *launch, const Op &op)
 {
