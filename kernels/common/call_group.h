@@ -17,7 +17,7 @@ public:
     // Ends the innermost group. Returns whether this was the outermost group, so the caller runs the calls now.
     bool end() { return --depth_ == 0; }
 
-    // Outside of a group, calls run(&call, 1) and returns the status of run. In a group, keeps copies of the call and
+    // Calls run(&call, 1) and returns its status, outside of a group. In a group, keeps copies of the call and
     // its signature, so the caller may change both, and returns YOKE_OK. Raises std::bad_alloc.
     template <class Run>
     yoke_status pass(const yoke_collective &call, const Run &run)
