@@ -35,10 +35,10 @@ yoke_status bad_dtype(const yoke_launch *launch, const char *operand, yoke_dtype
 
 // Returns the number of threads that a call of run_chunks may use; 1 inside a chunk.
 int team_size();
-// Returns the best number of chunks to cut work into. fine_chunks is for work that costs no time to cut: equal
-// numbers for each thread, and so many (up to `most`) that an early thread finds more work. team_chunks is for other
-// work: one chunk a thread on a quiet machine. If other processes want the processors too, there are more chunks, so
-// little work waits for a preempted thread.
+// Returns the best number of chunks to cut work into. fine_chunks is for work that costs no time to cut. It gives
+// equal numbers for each thread, and so many (up to `most`) that an early thread finds more work. team_chunks is for
+// other work: one chunk a thread on a quiet machine. If other processes want the processors too, there are more
+// chunks, so little work waits for a preempted thread.
 int64_t fine_chunks(int64_t most);
 int team_chunks();
 

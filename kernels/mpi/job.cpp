@@ -93,8 +93,8 @@ int begin(Beginning &state)
 }
 
 // Begins MPI in a detached thread, or returns the earlier beginning, or null if other code has begun MPI. The caller
-// holds g_starting, but no thread waits with this mutex held: a hook of the host program runs during the wait and may
-// call init.
+// holds g_starting. No thread waits with this mutex held, because a hook of the host program runs during the wait and
+// may call init.
 Beginning *find_beginning()
 {
     if (g_beginning || asks(MPI_Initialized)) return g_beginning;

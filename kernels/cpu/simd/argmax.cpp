@@ -4,8 +4,9 @@
 
 YOKE_SIMD_BEGIN
 
-// Finds the first of the best elements of a run without gaps: of the largest if Extreme is kernels::Amax, of the
-// smallest if it is kernels::Amin. The team finds the best element of each item; then the best of these is chosen.
+// Finds the first of the best elements of a run without gaps. The largest elements are best if Extreme is
+// kernels::Amax, the smallest if it is kernels::Amin. The team finds the best element of each item; then the best of
+// these is chosen.
 template <template <class> class Extreme, class T>
 static yoke_status best_of_run(const yoke_launch *launch, const T *x, int64_t n, int64_t *out)
 {

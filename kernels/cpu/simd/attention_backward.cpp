@@ -178,8 +178,7 @@ private:
     }
 
     // Loads n keys and values from k on, also transposed, and sets their gradients to 0. If the launch can forbid
-    // pairs, sets infinite and NaN elements of room.keys to 0 and returns whether there was such an element; else
-    // returns false.
+    // pairs, sets infinite and NaN elements of room.keys to 0. Returns whether it found such an element.
     bool load_keys(int64_t head, int64_t k, int64_t n, const BackwardRoom<C> &room) const
     {
         const Matrix key = head_of(key_, query_, head), value = head_of(value_, query_, head);

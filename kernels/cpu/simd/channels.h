@@ -119,7 +119,7 @@ inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N
     return total;
 }
 
-// Sums values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
+// Sums values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows. sum(in[N][rows],
 // count, columns, states) gives the states of a block. The caller provides the buffer, because threads of the host
 // program may have a small stack.
 template <class T, class State, int N, class View, class Sum>
@@ -238,8 +238,8 @@ inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes
     return YOKE_OK;
 }
 
-// Calls sum.operator()<V, kCount>(first column) for kCount vectors of type V, which stay in registers over all rows:
-// four at a time, then two, one, and single columns.
+// Calls sum.operator()<V, kCount>(first column) for kCount vectors of type V, which stay in registers over all rows.
+// kCount is 4 as long as possible, then 2, then 1; remaining columns go singly.
 template <class C, class Sum>
 inline void each_vectors(int64_t columns, const Sum &sum)
 {

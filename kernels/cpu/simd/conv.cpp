@@ -184,7 +184,7 @@ static void add_bias(const Conv &part, const float *sums)
     }
 }
 
-// Most multiplications of a convolution left to Yoke's own loops, as of a product (product.h).
+// Largest number of multiplications for which Yoke's own loops compute, as for products (product.h).
 constexpr double kSmall = 16 * 16 * 16;
 
 static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)

@@ -64,9 +64,9 @@ inline bool are_dense(const int64_t *stride, int n, int64_t size)
     return true;
 }
 
-// Calls f.operator()<T>() with the stored type, if a loop in C may read this type directly: C, or bf16, which widens
-// by a shift. Returns whether it called f. For f16 it returns false: compilers do not use the instruction for f16 in
-// a loop, so runs of f16 are widened first.
+// Calls f.operator()<T>() with the stored type, if a loop in C may read this type directly. Such types are C, and
+// bf16, which widens by a shift. Returns whether it called f. For f16 it returns false: compilers do not use the
+// instruction for f16 in a loop, so runs of f16 are widened first.
 template <class C, class F>
 inline bool for_direct(yoke_dtype dtype, const F &f)
 {
