@@ -129,7 +129,7 @@ struct PlaneStatistics {
     YOKE_HD Normal<C> normal(int64_t plane) const { return {means[plane / size], rstd(plane)}; }
 };
 
-// Sums in double of what was added up in C.
+// Sums of a plane's gradients, in double. The terms were added up in C before.
 using PlaneGradientSums = GradientSums<double>;
 
 template <class C>

@@ -46,7 +46,9 @@ inline int64_t dtype_bytes(yoke_dtype dtype)
     }
 }
 
-// Returns whether an engine supports a reduction of this dtype. The core and the engines refuse all other pairs.
+// Returns whether an engine supports a reduction of this dtype. Min and max work for every dtype, means for floats
+// from 16 bits on. Sums and products work for all dtypes but bool and 8-bit floats. The core and the engines refuse
+// all other pairs.
 inline bool can_reduce(yoke_dtype dtype, int32_t reduction)
 {
     if (reduction == YOKE_REDUCE_MIN || reduction == YOKE_REDUCE_MAX) return true;

@@ -113,7 +113,8 @@ inline void finish_loop(Loop<N> &loop)
     }
 }
 
-// Returns an operand's step in bytes along `axis` of a shape with `ndim` axes. The operand broadcasts to this shape.
+// Returns an operand's step in bytes along `axis` of a shape with `ndim` axes; 0 if the operand is broadcast along
+// this axis.
 inline int64_t step_of(const yoke_operand &operand, int axis, int ndim)
 {
     int own = axis - (ndim - operand.ndim);
@@ -121,7 +122,7 @@ inline int64_t step_of(const yoke_operand &operand, int axis, int ndim)
     return operand.strides[own] * dtype_size(operand.dtype);
 }
 
-// Adds the axis `axis` of operands[0]. The other operands broadcast to the shape of operands[0].
+// Adds the axis `axis` of operands[0] to the loop. The other operands broadcast to the shape of operands[0].
 template <int N>
 inline void add_axis_of(Loop<N> &loop, const yoke_operand *const (&operands)[N], int axis)
 {

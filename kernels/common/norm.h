@@ -123,14 +123,15 @@ YOKE_HD double inverse_root(double x, double eps)
 template <class C>
 inline constexpr C kShrink = (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-800);
 
-// Returns whether a sum of squares is lost: infinite, or NaN because the mean is.
+// Returns whether a sum of squares is lost: infinite or NaN.
 template <class C>
 YOKE_HD bool overflowed(C squares)
 {
     return !(squares < (C)kInfinity);
 }
 
-// Returns whether a variance is lost. This is also so if the mean's own rounding may make up the whole variance.
+// Returns whether a variance is lost: infinite, NaN, or so small that the mean's own rounding may make up the whole
+// variance.
 template <class C>
 YOKE_HD bool is_doubtful(C mean, C variance)
 {
@@ -142,7 +143,7 @@ YOKE_HD bool is_doubtful(C mean, C variance)
 template <class C>
 inline constexpr C kGrow = 1 / kShrink<C>;
 
-// Returns whether squares may have lost digits that eps does not hide.
+// Returns whether variance plus eps is so small that squares may have lost digits, and eps does not hide the loss.
 template <class C>
 YOKE_HD bool vanished(C variance, C eps)
 {

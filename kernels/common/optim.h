@@ -140,7 +140,8 @@ struct ScaleRule {
 
 // ---- clipping -----------------------------------------------------------------------------------
 
-// Returns the factor for gradients of this norm, so the norm becomes max_norm at most. NaN stays NaN.
+// Returns the factor for gradients of this norm, so the norm becomes max_norm at most. The factor is 1 at most. A
+// norm of NaN gives NaN.
 YOKE_HD double clip_factor(double norm, double max_norm)
 {
     double factor = max_norm / (norm + 1e-6);

@@ -48,7 +48,8 @@ YOKE_HD int64_t share_of(int64_t in, int64_t o, int64_t out)
     return in / out * o + in % out * o / out;
 }
 
-// Returns the taps of a sliding window. Divisions are slow; most windows lie within x whole and need no division.
+// Returns the taps of sliding window o that meet no padding. Divisions are slow; most windows lie within x whole and
+// need no division.
 YOKE_HD Taps sliding_taps(const PoolAxis &a, int64_t o)
 {
     const int64_t first = o * a.stride - a.padding, last = first + (a.kernel - 1) * a.dilation;
@@ -64,7 +65,7 @@ YOKE_HD Windows sliding_windows(const PoolAxis &a, int64_t i)
     return {first > 0 ? divide_up(first, a.stride) : 0, min(a.out, last / a.stride + 1)};
 }
 
-// Returns the taps of a sliding or adaptive window.
+// Returns the taps of window o, sliding or adaptive, that meet no padding.
 YOKE_HD Taps taps_of(const PoolAxis &a, int64_t o)
 {
     if (a.kernel) return sliding_taps(a, o);

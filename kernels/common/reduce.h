@@ -267,7 +267,8 @@ YOKE_HD typename Op::State reduce_parts(const Op &op, const C *x, int64_t stride
     return parts[0];
 }
 
-// Reduces at most one chunk by an op with a Part.
+// Reduces at most one chunk by an op with a Part: element i goes to part i % 16. If the op doubts the result,
+// op.careful() computes the state.
 template <class Op, class C>
 YOKE_HD typename Op::State reduce_wide_parts(const Op &op, const C *x, int64_t stride, int64_t n)
 {

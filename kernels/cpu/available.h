@@ -5,8 +5,8 @@
 
 namespace yoke::cpu {
 
-// Returns the bytes, including file caches that the kernel can reclaim. Returns 0 if the kernel does not report a
-// number.
+// Returns the bytes of available memory, including file caches that the kernel can reclaim. Returns 0 if the kernel
+// does not report a number.
 uint64_t available_memory();
 
 }  // namespace yoke::cpu

@@ -19,7 +19,8 @@ extern const yoke_host *g_host;
 
 // Gives the host a formatted message and returns `status`.
 yoke_status fail(yoke_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Reports a failure like fail(), with errno's number and text after the message.
+// Reports a failure such as "cpu: free of 4096 bytes failed: Invalid argument", with errno's text and number, and
+// returns `status`. `what` is the text before "of".
 yoke_status fail_errno(yoke_status status, const char *what, uint64_t bytes);
 
 using kernels::Combination;

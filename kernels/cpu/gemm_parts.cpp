@@ -75,7 +75,7 @@ static void copy_matrix(const Matrix &from, const Matrix &to, int64_t rows, int6
         memcpy(target, source, (size_t)bytes);
 }
 
-// Returns the matrix's layout in `room`, without gaps.
+// Returns a matrix in `room` without gaps, row-major or column-major as `m`.
 static Matrix dense_in(void *room, const Matrix &m, int64_t rows, int64_t columns)
 {
     bool by_rows = m.column_stride == 1;

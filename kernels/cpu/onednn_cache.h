@@ -98,8 +98,9 @@ template <class Entry>
 thread_local PrimitiveCache<Entry> *PrimitiveCache<Entry>::t_cache
     __attribute__((tls_model("initial-exec")));
 
-// Calls use(entry) with the calling thread's entry for the key. `use` sets entry.settled after it ran the primitive.
-// An earlier failure, or an exception of oneDNN's allocations, gives the status.
+// Calls use(entry) with the calling thread's entry for the key, and returns its status. `use` sets entry.settled
+// after it ran the primitive. Returns the failure if the entry cannot be made, and dnnl_out_of_memory if an
+// allocation of oneDNN throws.
 template <class Entry, class Key, class Use>
 dnnl_status_t use_onednn(const Key &key, const Use &use)
 {

@@ -165,8 +165,8 @@ static void on_exit_begins(void *)
     if (!t_replaces) end_products();
 }
 
-// Registers the handlers when the library is loaded, after oneDNN. So a process that ends before its first product is
-// detected.
+// Registers the handlers when the library is loaded, after oneDNN, and returns whether this succeeded. So a process
+// that ends before its first product is detected.
 static bool watch()
 {
     // Not called for every thread: glibc ends the process if it has no memory for this.

@@ -20,7 +20,7 @@ struct Outcome {
     }
 };
 
-// Returns the bytes of an operand in a scratch block, up to the next operand.
+// Returns the bytes rounded up to a multiple of 64: the space of an operand in a scratch block.
 inline uint64_t aligned(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;

@@ -132,7 +132,8 @@ yoke_status Flow::give_up(yoke_status status)
     return status;
 }
 
-// Returns the lowest rank that the call waits for, or -1 if MPI does not report the rank.
+// Returns the lowest rank awaited by an unfinished operation, or -1 if all such operations are operations of all
+// ranks.
 int Flow::missing_rank() const
 {
     int lowest = comm_.size;

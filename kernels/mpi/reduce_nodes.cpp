@@ -14,7 +14,7 @@ struct NodeRound {
     Comm &comm = r.comm;
     int64_t unit = r.partial_unit();
 
-    // Receives the team's elements of this rank's slice, and combines them at `to`.
+    // Exchanges slices in the team: receives all ranks' elements of this rank's slice, and combines them at `to`.
     yoke_status combine(const void *from, const Slices &cut, MPI_Comm team, bool is_last, void *to)
     {
         const size_t ranks = cut.bytes.size();

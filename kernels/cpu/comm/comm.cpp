@@ -42,7 +42,8 @@ yoke_status guarded(const char *call, const F &f)
     }
 }
 
-// Runs f. If f throws, the peers may be in the middle of the call, so the communicator counts as failed.
+// Runs f and returns its status; YOKE_E_OOM if f throws. In this case the peers may be in the middle of the call, so
+// the communicator counts as failed.
 template <class F>
 yoke_status guarded(const char *call, Comm &comm, const F &f)
 {

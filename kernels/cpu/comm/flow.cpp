@@ -249,8 +249,9 @@ yoke_status Flow::run()
 
 // ---- early ends of a call, and the ranks to blame -------------------------------------------------------------------
 
-// Returns the lowest rank that has not begun the call, or that does not continue a message with this rank. Within a
-// collective, other ranks also wait for each other. So this rank cannot see the cause, and returns -1.
+// Returns the lowest rank that has not begun the call. If all ranks have begun a message, or a call of two ranks,
+// returns the lowest rank with open steps. In a larger collective, other ranks also wait for each other, so this rank
+// cannot see the cause, and returns -1.
 int Flow::late_rank()
 {
     int not_begun = comm_.size, open = comm_.size;
@@ -272,7 +273,8 @@ yoke_status Flow::check()
     return YOKE_OK;
 }
 
-// Returns the failure if a peer's link has ended. Called after a look that found no more bytes to read.
+// Returns a failure if a peer's link has ended, and blames the lowest such rank; else returns YOKE_OK. Called after a
+// look that found no more bytes to read.
 yoke_status Flow::blame_ended()
 {
     int ended = comm_.size;

@@ -22,8 +22,8 @@ class Link {
 public:
     virtual ~Link() = default;
 
-    // Takes bytes of the parts in order and returns their number. A part without an address is filling, with bytes of
-    // any value.
+    // Sends as many bytes of the parts, in order, as possible now, and returns their number. A part without an
+    // address is filling, with bytes of any value.
     virtual size_t write(const iovec *parts, int count) = 0;
     // Returns the next `bytes` bytes of the stream as a single run, or null if fewer bytes have arrived. The run is
     // valid until consume.

@@ -6,11 +6,11 @@
 
 namespace yoke::cpu::comm {
 
-// Returns the place of this process. The setting YOKE_COMM_TEST_NODE (for tests only) makes ranks of a single machine
-// look like ranks of several machines.
+// Returns the place of this process: its node, its processors, the free memory, and whether it can share memory. The
+// setting YOKE_COMM_TEST_NODE (for tests only) makes ranks of a single machine look like ranks of several machines.
 Place this_place();
 
-// Returns the number of processors of these ranks together; 0 if unknown.
+// Returns the number of processors on which these ranks may run, all together; 0 if unknown.
 size_t processors_of(const Place *places, const std::vector<int> &ranks);
 
 Layout layout_of(const Place *places, int size);

@@ -100,7 +100,8 @@ private:
 // Reduces a small tensor: every rank sends the tensor whole to every rank, or to the root of a reduce. In
 // reduce_scatter, each rank sends the receiver's part.
 yoke_status reduce_small(Reduction &r);
-// Reduces a tensor over several nodes, if a node has several ranks.
+// Reduces a large tensor over several nodes, if a node has several ranks. reduce_scatter_nodes does this for
+// reduce_scatter.
 yoke_status reduce_nodes(Reduction &r);
 yoke_status reduce_scatter_nodes(Reduction &r);
 

@@ -38,8 +38,8 @@ static Descriptor make_file()
         [] { return memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
 }
 
-// Checks the limit on files. Beyond the limit, the system does not only refuse the bytes, but ends the process with
-// SIGXFSZ.
+// Returns YOKE_E_OOM if the limit on the size of files does not allow so many bytes. Beyond the limit, the system
+// does not only refuse the bytes, but ends the process with SIGXFSZ.
 static yoke_status check_file_limit(size_t bytes)
 {
     struct rlimit limit;

@@ -29,7 +29,7 @@ private:
     uint32_t generation_ = 0;
 };
 
-// Returns the size of a page. Sizes and offsets are multiples of the size.
+// Returns the size of a page. Sizes and offsets of shared memory are multiples of this size.
 size_t page_bytes();
 
 // Makes memory for other ranks to map. The system commits all bytes before the return, so missing memory gives a

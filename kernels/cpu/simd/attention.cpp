@@ -120,8 +120,8 @@ private:
         for (int64_t i = 0; i < kQueryBlock; i++) room.sum[i] = (C)0;
     }
 
-    // Runs kColumns queries from first + column on, of which `count` exist, against n keys from k on. Returns the
-    // number of keys seen by the queries. Their weights are left in room.scores.
+    // Adds n keys from k on to the results of kColumns queries from first + column on; `count` of these queries
+    // exist. Returns the number of keys seen by the queries, and leaves the weights in room.scores.
     int64_t run_strip(int64_t head, int64_t first, int64_t column, int64_t count, int64_t k,
                       int64_t n, const ForwardRoom<C> &room) const
     {

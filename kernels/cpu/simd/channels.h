@@ -82,7 +82,8 @@ struct Loaded {
 };
 
 // Loads `count` elements of each operand, from data on with the operand's stride. Elements of type T are used in
-// place. Other elements are widened into the operand's part of `room`; these parts are `apart` from each other.
+// place. Other elements are widened into the operand's part of `room`; these parts are `apart` from each other. Then
+// the view prepares `in`.
 template <class T, int N, class View>
 inline void load_values(yoke_dtype dtype, const View &view, char *const *data,
                         const int64_t *stride, int64_t count, T *room, int64_t apart,

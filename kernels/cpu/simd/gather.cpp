@@ -105,7 +105,7 @@ struct Adder {
     }
 };
 
-// Counts how often the index names each element of `out`.
+// Counts, by a sample of the index, how often the index names each element of `out`.
 static yoke_status count_elements(const yoke_launch *launch, const yoke_operand &out,
                                   const yoke_operand &index, int axis, Tally &tally)
 {

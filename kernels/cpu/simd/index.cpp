@@ -77,7 +77,8 @@ void Places::add(const yoke_operand &index, const yoke_operand &x, int axis, boo
     });
 }
 
-// Plans axes [first, last) of x in row-major order, beside the axes of `out`, which are `shift` further on.
+// Plans a loop over axes [first, last) of x in row-major order, beside the axes of `out`, which are `shift` further
+// on.
 static Loop<2> axes_of(const yoke_operand &out, const yoke_operand &x, int first, int last,
                        int shift)
 {
@@ -242,7 +243,7 @@ static Additions additions_of(const yoke_operand &x, const yoke_operand &index, 
     return {index.numel * (x.numel / max(named, 1)), index.numel};
 }
 
-// Counts how often the indices name each place.
+// Counts, by a sample, how often the indices name each place.
 static yoke_status count_places(const Places &places, Tally &tally)
 {
     if (yoke_status status = tally.start(places.count())) return status;

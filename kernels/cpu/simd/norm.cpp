@@ -49,8 +49,8 @@ static yoke_status row_status(const yoke_launch *launch, bool failed, int64_t le
                 (long long)length);
 }
 
-// Normalises each row of a block: operand N - 2 is the source, operand N - 1 the result. statistics(block, mean,
-// rstd) finds the numbers. Bias and weight may be absent.
+// Normalises all rows, by the team: operand N - 2 is the source, operand N - 1 the result. statistics(block, mean,
+// rstd) finds the numbers of a block of rows. Bias and weight may be absent.
 template <class C, int N, class Statistics>
 static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<N> &rows,
                                   const yoke_operand &weight, const yoke_operand *bias,

@@ -33,8 +33,9 @@ static void scale_row(C *out, C scale, int64_t n, const FetchNext<C> &next, cons
     for (int64_t k = i; k < n; k++) out[k] *= scale;
 }
 
-// Computes out = exp(x - max) in the summing pass, then multiplies in another pass: a single exp for each element. If
-// all elements are -infinity, or an element is infinity, the differences are NaN, and so is the row.
+// Computes the softmax of a row: out = exp(x - max) in the summing pass, then a multiplication in another pass. So
+// each element costs a single exp. If all elements are -infinity, or an element is infinity, the differences are NaN,
+// and so is the row.
 template <class C>
 static void softmax_row(const C *x, C *out, int64_t n, bool far)
 {
