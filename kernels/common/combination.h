@@ -46,9 +46,9 @@ inline int64_t dtype_bytes(yoke_dtype dtype)
     }
 }
 
-// Returns whether an engine supports a reduction of this dtype. Min and max work for every dtype, means for floats
-// from 16 bits on. Sums and products work for all dtypes but bool and 8-bit floats. The core and the engines refuse
-// all other pairs.
+// Returns whether an engine supports a reduction of this dtype. Min and max work for every dtype. Sums and products
+// need f64, f32, f16, bf16, i64, i32, i8 or u8; means need a float of these. The core and the engines refuse all
+// other pairs.
 inline bool can_reduce(yoke_dtype dtype, int32_t reduction)
 {
     if (reduction == YOKE_REDUCE_MIN || reduction == YOKE_REDUCE_MAX) return true;
