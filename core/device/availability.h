@@ -1,4 +1,4 @@
-// availability.h: whether a kind of device may be used, and if not, why: who asks, asks here.
+// availability.h: whether a kind of device may be used, and the reason if not.
 #pragma once
 
 #include "yoke/types.h"
@@ -20,18 +20,20 @@ public:
         kDefect,    // present but broken: a refused module, a failing driver
     };
 
-    // Opens the kind unless it may not be used. Raises YOKE_E_VALUE for an unknown kind.
+    // Returns whether the kind can be used. Opens the kind, unless the program or YOKE_PLATFORMS forbids the kind.
+    // Raises YOKE_E_VALUE for an unknown kind.
     static Availability of(std::string_view kind);
 
-    // Returns the availability known without opening the kind.
+    // Returns the availability without opening the kind. A kind that was never opened counts as usable, unless the
+    // program, YOKE_PLATFORMS or a fork forbids the kind.
     static Availability known(std::string_view kind);
 
-    // Raises unless every kind in YOKE_PLATFORMS has devices: no other kind is used instead. Kinds switched off by
-    // the program are left out.
+    // Opens the kinds named in YOKE_PLATFORMS, except kinds switched off by the program. Raises YOKE_E_UNAVAILABLE
+    // (in a forked child YOKE_E_FORKED) if a kind has no devices: no other kind is used instead.
     static void require_named();
 
-    // Checks likewise for a choice among kinds. The choice begins with the first kind, so this kind must be usable in
-    // this process.
+    // Checks the kinds as require_named() does, for a choice among kinds. Raises also if the first kind of
+    // YOKE_PLATFORMS that is not switched off cannot be used in this process: the choice begins with this kind.
     static void require_named_for_choice();
 
     Availability() = default;
@@ -51,7 +53,8 @@ public:
 private:
     Availability(Reason reason, const char *text) : reason_(reason), text_(text) {}
     Availability(Reason reason, const std::string &text);  // keeps the text
-    // Returns the decision of the program or the user, whether or not the kind is usable.
+    // Returns the reason why the program or YOKE_PLATFORMS forbids the kind, or no reason. Does not look whether the
+    // kind is usable.
     static Availability allowed(std::string_view kind);
 
     Reason reason_ = Reason::kNone;

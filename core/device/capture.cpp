@@ -36,7 +36,8 @@ bool wait_for_whole(Device &device, yoke_status *status) noexcept
     return allowed;
 }
 
-// Waits for all lanes, even after a failure: the lanes' memory may go back to the driver next.
+// Waits for all lanes, even after a failure: the lanes' memory may go back to the driver next. Returns the last
+// failure.
 static yoke_status wait_for_lanes(Device &device) noexcept
 {
     yoke_status last = YOKE_OK;

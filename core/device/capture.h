@@ -18,7 +18,8 @@ namespace yoke {
 // Stream for capturing a graph. While a CaptureStream exists, no thread waits for its device as a whole.
 class CaptureStream {
 public:
-    // Returns once no thread does so any more. Raises YOKE_E_UNSUPPORTED where the backend has no streams.
+    // Creates the stream, then waits until no thread waits for the device as a whole. Raises YOKE_E_UNSUPPORTED if
+    // the backend has no streams.
     explicit CaptureStream(Device &device);
     ~CaptureStream();
     CaptureStream(const CaptureStream &) = delete;
@@ -31,10 +32,12 @@ private:
     void *native_ = nullptr;
 };
 
-// Waits for all work of the device in the allowed way. Returns the backend's status and leaves its message.
+// Waits for all work of the device; during the capture of a graph of the device, lane by lane. Returns the backend's
+// status and leaves its message.
 yoke_status wait_for_device(Device &device) noexcept;
 
-// Waits likewise for the whole device. During the capture of a graph of the device, returns false without waiting.
+// Waits for the whole device by one call of the backend; *status receives the backend's status. During the capture of
+// a graph of the device, returns false without waiting.
 bool wait_for_whole(Device &device, yoke_status *status) noexcept;
 
 }  // namespace yoke

@@ -90,7 +90,8 @@ struct UnsettledWork {
 UnsettledWork &unsettled = immortal<UnsettledWork>();
 thread_local bool settles_here = false;
 
-// Later work may come meanwhile, and is not waited for.
+// Waits until all work of the device unsettled at the call is settled; not for work begun meanwhile. A thread that
+// settles work does not wait, nor does a forked child.
 void await_settled(const Device &device)
 {
     const bool is_none = unsettled.count.load(std::memory_order_acquire) == 0;

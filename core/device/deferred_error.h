@@ -8,8 +8,8 @@
 
 namespace yoke {
 
-// Warns of a lost device once. After the loss, every wait and every release fails alike, so only the first failure is
-// logged. Returns true if the status means a lost device; the caller need not log more.
+// Returns whether the status means a lost device; if so, logs a warning, once for each device. After the loss, every
+// wait and every release fails alike, so the caller need not log more.
 bool tell_loss(const Device &device, yoke_status status, const char *call) noexcept;
 
 // Logs the error as a warning (once, where the device is lost), and keeps the first error of the device until a call
@@ -24,8 +24,8 @@ void defer_error_of_work(const Device &device, yoke_status status, const std::st
 // no other caller needs it.
 void forget_deferred_error(uint64_t failure) noexcept;
 
-// Raises the deferred error of this device, once. First waits for work unsettled at the call, so that the host
-// program does not read a result about to be reported wrong.
+// Raises the deferred error of this device, if there is one, and forgets the error. First waits for work unsettled at
+// the call, so that the host program does not read a result about to be reported wrong.
 void raise_deferred_error(const Device &device);
 
 // Device work that may still turn out wrong after the device has done it, from begin to settle or destruction.
@@ -40,7 +40,8 @@ public:
     // Begins unsettled work; a second begin has no effect. Without memory for the note, no thread waits for the work.
     void begin(const Device &device) noexcept;
     void settle() noexcept;
-    // The calling thread settles work, and so waits for none.
+    // Marks the calling thread as a thread that settles work. Such a thread does not wait for unsettled work, since
+    // it would wait for itself.
     static void settle_here() noexcept;
 
 private:

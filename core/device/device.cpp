@@ -50,7 +50,7 @@ Kind &entry_of(std::string_view name)
     return *kind.release();
 }
 
-// Closes a device of a kind that could not be opened as a whole: the next call tries again.
+// Deleter of a device whose kind could not be opened as a whole: the next call tries again.
 struct Close {
     void operator()(Device *device) const noexcept
     {
@@ -137,7 +137,7 @@ void open_kind(Kind &kind)
     }
 }
 
-// Opens a kind at first use, whatever YOKE_PLATFORMS says.
+// Returns the kind, opened at its first use, whatever YOKE_PLATFORMS says. Raises YOKE_E_VALUE for an unknown kind.
 const Kind &opened(std::string_view name)
 {
     if (!is_known_kind(name)) backend_of(name);  // raises, with the kinds that there are
@@ -152,7 +152,7 @@ bool is_forked_for(std::string_view name)
     return name != kHostKind && is_forked_child();
 }
 
-// A text that lives as long as the library.
+// Returns a copy of the text with the life of the library. Equal texts share a copy.
 const char *kept(const std::string &text)
 {
     const std::lock_guard lock(state.mutex);

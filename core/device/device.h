@@ -49,12 +49,14 @@ namespace yoke {
 using Device = ::yoke_device;
 
 // Returns the devices of a kind, in order; opens its backend. Raises YOKE_E_UNAVAILABLE with the reason if the
-// backend cannot run, YOKE_E_FORKED in a forked child (all kinds but cpu), YOKE_E_VALUE for an unknown kind. If
-// YOKE_PLATFORMS names a failing kind, every call that needs a device raises this error.
+// backend cannot run, the kind is switched off, or YOKE_PLATFORMS leaves the kind out. Raises YOKE_E_FORKED in a
+// forked child (all kinds but cpu), and YOKE_E_VALUE for an unknown kind. If YOKE_PLATFORMS names a failing kind,
+// every call that needs a device raises this error.
 const std::vector<Device *> &devices_of(std::string_view kind);
 
-// Switches a kind off and on again; calls count. disable raises YOKE_E_STATE, with the names, while an object lives
-// on a device of the kind. disable raises YOKE_E_VALUE for an unknown kind and for the cpu.
+// Switch a kind off and on again; a kind switched off twice must be switched on twice. disable raises YOKE_E_STATE,
+// with the names, while an object lives on a device of the kind. Both raise YOKE_E_VALUE for an unknown kind and for
+// the cpu.
 void disable(std::string_view kind);
 void enable(std::string_view kind);
 
@@ -62,11 +64,12 @@ void enable(std::string_view kind);
 // that every replay would need.
 void check_not_capturing(const char *call);
 
-// Waits for all work given to the device. During the capture of a graph of the device, waits lane by lane
-// (core/device/capture.h).
+// Waits for all work given to the device; during the capture of a graph of the device, lane by lane
+// (core/device/capture.h). Then raises the device's deferred error, if there is one. Raises YOKE_E_STATE if the
+// calling thread captures a graph.
 void synchronize(Device &device);
 
-// Every device that was opened so far, by ordinal.
+// Returns all devices opened so far, by ordinal.
 std::vector<Device *> opened_devices();
 
 // Returns the device with this handle of a backend, or nullptr. Handles are addresses, so no two devices of a process
@@ -87,7 +90,8 @@ inline void check_usable(const Device &device)
         detail::fail_unusable(device);
 }
 
-// The backend's table entry for a kernel; raises YOKE_E_UNSUPPORTED "<kind> has no kernel for <op>".
+// Returns the backend's function for a kernel. Raises YOKE_E_UNSUPPORTED "<kind> has no kernel for <op>" if there is
+// no function, and the errors of check_usable.
 inline yoke_kernel_fn kernel_of(const Device &device, int32_t op, const char *op_name)
 {
     check_usable(device);

@@ -16,7 +16,8 @@ void *make_native(Device &device, int32_t flags)
     return event;
 }
 
-// Takes the native event over: where there is no memory for a fence it is destroyed.
+// Returns a fence that owns the native event. Without memory for the fence, destroys the event and raises
+// std::bad_alloc.
 Fence *fence_with(Device &device, void *event, const Lane *lane)
 {
     try {
@@ -54,7 +55,7 @@ Fence &fence_of(Event &event, Device &device)
     return *first;
 }
 
-// nullptr where the event was never recorded.
+// Returns the fence of the event, or nullptr if the event was never recorded. Raises if the device cannot be used.
 const Fence *usable_fence(const Event &event)
 {
     const Fence *fence = event.fence.load(std::memory_order_acquire);

@@ -16,7 +16,8 @@ struct FreeMemory {
     bool kills = false;  // beyond the limit, the kernel ends the process instead of refusing
 };
 
-// Returns the backend's free memory, within the limits. A failure is the backend's.
+// Writes the device's free memory, on the host within the process's limits, to *free_memory. Returns the backend's
+// status.
 yoke_status free_memory_on(const Device &device, FreeMemory *free_memory);
 
 namespace detail {
@@ -25,9 +26,9 @@ struct ProcessLimits {
     uint64_t address_space, address_space_limit, data, data_limit;
 };
 ProcessLimits process_limits();
-// `free_memory` within limits, of which the tightest is named.
+// Lowers `free_memory` to the limits of the control groups and of the process, and names the tightest limit.
 void limit_free_memory(FreeMemory &free_memory, const Groups &groups, const ProcessLimits &process);
-// Where tests put groups of their own.
+// Function that returns the control groups of the process; tests replace it.
 extern Groups (*groups_of_process)();
 }  // namespace detail
 

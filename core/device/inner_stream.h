@@ -6,7 +6,7 @@
 
 namespace yoke {
 
-// As make_stream.
+// Makes a stream as make_stream() does, with priority 0, and notes that the stream belongs to the core.
 Ref<Stream> make_inner_stream(Device &device);
 
 // Scope in which a stream is the calling thread's current stream.
@@ -16,7 +16,7 @@ public:
     {
         set_current_stream(stream);
     }
-    // Also where the device cannot be used any more.
+    // Restores the thread's former stream, even if the device cannot be used any more.
     ~OnStream()
     {
         Stream *&place = thread_state().streams[before_->lane.device->ordinal];

@@ -24,7 +24,8 @@ uint64_t disabled_changes() noexcept;
 
 namespace detail {
 
-// Counts streams, like the entries of core/base/lent.h that count objects on a device.
+// Returns 1 if streams of scripts live on the device, else 0. Adds their number in words to `names`, such as "2
+// streams of cuda:0", if `most` is above 0. Implements an entry of core/base/lent.h.
 int64_t live_streams(Device &device, size_t most, std::vector<std::string> &names);
 
 }  // namespace detail

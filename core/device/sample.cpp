@@ -40,7 +40,8 @@ Ticks read_ticks(const std::string &stat)
     return ticks;
 }
 
-// The share of all processors that worked since the last sample; NaN the first time.
+// Returns the share of all processors' time spent on work since the last call. Returns NaN at the first call, and if
+// the counters have not advanced.
 double take_utilization(const std::string &stat)
 {
     const Ticks now = read_ticks(stat);
@@ -75,7 +76,8 @@ Card sample_cpu()
 
 // ---- Cards ----------------------------------------------------------------------------------------------------------
 
-// By UUID first: an instance of a partitioned card has the address of the whole.
+// Returns the card with this UUID, else the card with this PCI address, else nullptr. The UUID comes first: an
+// instance of a partitioned card has the address of the whole card.
 const Card *find_card(const Machine &machine, const std::string &uuid, const std::string &address)
 {
     for (const Card &card : machine.cards)

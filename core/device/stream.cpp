@@ -21,7 +21,7 @@ bool is_lost(const Device &device)
     return !device.host && is_forked_child();
 }
 
-// With the table locked, like all that follows here.
+// Returns a new handle of the lane. The caller holds the table's lock.
 Ref<Stream> stream_on(Lane &lane)
 {
     Ref<Stream> made = Ref<Stream>::adopt(new Stream(lane));
@@ -37,9 +37,10 @@ bool is_idle_native(Device &device, void *native)
     return idle != 0;
 }
 
-// Checks two special handles of CUDA that are no pointers. cudaStreamLegacy is another name of the default stream.
-// cudaStreamPerThread is refused: a fence on this stream would stand behind the waiting thread's work, not behind the
-// work of the thread that gave the memory.
+// Returns the native handle, after a check for two special handles of CUDA that are no pointers. For
+// cudaStreamLegacy, another name of the default stream, returns nullptr. For cudaStreamPerThread, raises
+// YOKE_E_VALUE: a fence on this stream would stand behind the waiting thread's work, not behind the work of the
+// thread that gave the memory.
 void *checked_native(const Device &device, void *native, const char *call)
 {
     constexpr uintptr_t kLegacy = 1, kPerThread = 2;
@@ -54,7 +55,8 @@ void *checked_native(const Device &device, void *native, const char *call)
     return nullptr;
 }
 
-// Takes an idle lane, so that a new stream does not begin behind older work.
+// Returns a released lane of this priority without work, or nullptr. A lane with work stays, so that a new stream
+// does not begin behind older work.
 Lane *take_resting(StreamTable &table, int32_t priority)
 {
     for (auto at = table.resting.begin(); at != table.resting.end(); ++at) {

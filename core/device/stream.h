@@ -36,7 +36,8 @@ struct Lane {
 // Point in the work of a stream: a native event. Native events without timing, used only by the core, are reused.
 class Fence final : public RefCounted {
 public:
-    // `l`: lane of the work before the fence; null for an event of a script, which may be recorded on any stream.
+    // Takes over the native event `e`. `l`: lane of the work before the fence; null for an event of a script, which
+    // may be recorded on any stream.
     Fence(Device &d, void *e, const Lane *l)
         : device(d), event(e), lane(l), number(l ? l->fences.fetch_add(1) + 1 : 0)
     {
@@ -88,7 +89,7 @@ using Event = ::yoke_event;
 
 // ---- The calling thread's stream ------------------------------------------------------------------
 
-// nullptr: the default one.
+// Returns the lane of the calling thread's stream; nullptr means the default stream.
 inline const Lane *current_lane(const Device &device) noexcept
 {
     if (!device.has_side_streams.load(std::memory_order_relaxed)) [[likely]]
@@ -99,14 +100,14 @@ inline const Lane *current_lane(const Device &device) noexcept
     return stream ? &stream->lane : nullptr;
 }
 
-// Returns the backend's handle of the stream.
+// Returns the backend's handle of the calling thread's stream; nullptr means the default stream.
 inline void *current_native(const Device &device) noexcept
 {
     const Lane *lane = current_lane(device);
     return lane ? lane->native : nullptr;
 }
 
-// The lane of memory that is taken or used now.
+// Returns the lane of memory that the calling thread takes or uses now; 0 on the host device.
 inline uint8_t memory_lane(const Device &device) noexcept
 {
     const Lane *lane = current_lane(device);
@@ -118,22 +119,24 @@ void set_current_stream(Stream &stream);
 
 // ---- Streams --------------------------------------------------------------------------------------
 
-// A stream of the device; greater priorities run first where it knows them. Raises YOKE_E_UNSUPPORTED where the backend
-// has no streams, YOKE_E_FORKED in a forked child.
+// Returns a stream of the device: a new stream, or a released stream without work. Streams of greater priority run
+// first if the backend supports priorities. Raises YOKE_E_UNSUPPORTED if the backend has no streams, YOKE_E_FORKED in
+// a forked child.
 Ref<Stream> make_stream(Device &device, int32_t priority);
 
 // Wraps a stream of the host program, nullptr for the default stream. The wrapper lives as long as its last handle;
-// the host program destroys the stream afterwards. Raises YOKE_E_VALUE for the host device, whose streams cannot be
-// made. Raises YOKE_E_VALUE also for CUDA's per-thread default stream, whose handle means another stream in each
+// the host program destroys the stream afterwards. Raises YOKE_E_VALUE for the host device, which has no native
+// streams. Raises YOKE_E_VALUE also for CUDA's per-thread default stream, whose handle means another stream in each
 // thread.
 Ref<Stream> wrap_stream(Device &device, void *native);
 
 void synchronize(Stream &stream);
 bool is_idle(Stream &stream);
-// Whether no stream of the device has work.
+// Returns whether no stream of the device has work.
 bool is_idle(Device &device);
 
-// The stream does what follows after `event`; an event of another backend is waited for by the caller.
+// Makes later work of the stream wait for the last record of `event`; does nothing if the event was never recorded.
+// For an event of another backend, the caller waits itself.
 void wait_event(Stream &stream, const Event &event);
 
 // ---- Events ---------------------------------------------------------------------------------------
@@ -142,8 +145,8 @@ Ref<Event> make_event(bool timing);
 void record_event(Event &event, Stream &stream);
 bool is_reached(const Event &event);
 void synchronize(const Event &event);
-// Raises YOKE_E_VALUE for events without timing or of two devices, YOKE_E_STATE for one that was not recorded or is not
-// reached.
+// Returns the seconds between two reached events. Raises YOKE_E_VALUE for events without timing or of two devices,
+// YOKE_E_STATE for an event not recorded or not reached.
 double elapsed_seconds(const Event &start, const Event &end);
 
 // ---- Order of the allocator and copies -------------------------------------------------------------
@@ -152,23 +155,26 @@ namespace detail {
 uint8_t find_lane(Device &device, void *native);
 }  // namespace detail
 
-// Returns the lane of a native handle; an unwrapped handle gets a lane for ever.
+// Returns the lane of a native handle; 0 for null and on the host device. An unwrapped handle gets a lane for ever.
 inline uint8_t lane_of(Device &device, void *native)
 {
     return native ? detail::find_lane(device, native) : 0;
 }
 
-// Returns a fence behind all work given to the lane so far; null if there is no work to wait for.
+// Returns a fence behind all work given to the lane so far; null if there is no work to wait for. If the backend has
+// no events, waits for the device and returns null.
 Ref<Fence> fence_behind(Device &device, uint8_t lane);
-// In a forked child, work of the parent's device counts as done: its memory here is a copy.
+// Returns whether all work before the fence is done, without waiting. In a forked child, work of the parent's device
+// counts as done: its memory here is a copy.
 bool is_reached(const Fence &fence);
 bool is_left_behind(const Fence &fence) noexcept;
-// Orders later work of the lane's stream, or of the native stream, behind the fence; the caller goes on.
+// Orders later work of the lane's stream, or of the native stream, behind the fence. The caller goes on, except that
+// for a fence of another backend the caller waits itself.
 void wait_fence(Device &device, uint8_t lane, const Fence &fence);
 void wait_fence_native(Device &device, void *native, const Fence &fence);
 
-// The fences that were put on a lane so far. Work that was given to the lane before this is read stands before each
-// fence of a higher number.
+// Returns the counter of the fences put on a lane. Work given to the lane before the counter is read stands before
+// each fence of a higher number.
 const std::atomic<uint64_t> &fences_of(Device &device, uint8_t lane);
 // Returns the number of the last fence of `other` known to precede all further work of the lane; 0 if unknown.
 uint64_t known_behind(Device &device, uint8_t lane, uint8_t other);
@@ -177,14 +183,14 @@ uint64_t known_behind(Device &device, uint8_t lane, uint8_t other);
 // backend's status and leaves its message.
 yoke_status synchronize_lane(Device &device, uint8_t lane) noexcept;
 
-// Calls visit(lane) for each lane in a set of uses as Storage keeps it: bit i is lane i, the last bit every lane from
-// there on.
+// Number of bits in a set of lanes as Storage keeps it: bit i is lane i, the last bit every lane from there on.
 inline constexpr int kLaneBits = 16;
 inline uint16_t lane_bit(uint8_t lane) noexcept
 {
     return static_cast<uint16_t>(1u << (lane < kLaneBits ? lane : kLaneBits - 1));
 }
 int lane_count(Device &device) noexcept;
+// Calls visit(lane) for each lane of the device in the set `uses`.
 template <class Visit>
 void each_lane(Device &device, uint16_t uses, Visit visit)
 {
@@ -194,7 +200,7 @@ void each_lane(Device &device, uint16_t uses, Visit visit)
 }
 
 namespace detail {
-// Implements an entry of core/base/lent.h.
+// Releases the stream. Implements an entry of core/base/lent.h.
 void drop_stream(Stream *stream) noexcept;
 }  // namespace detail
 

@@ -34,15 +34,15 @@ StreamTable &table_of(Device &device);
 
 inline constexpr size_t kMostSpareEvents = 64;
 
-// A lane waits for a fence of another one from now on.
+// Notes that all further work of `lane` comes behind fence `number` of the lane `other`.
 void note_order(Device &device, uint8_t lane, const Lane &other, uint64_t number);
 
-// A fence behind the present work of a lane's stream. The table may be locked.
+// Returns a fence behind the present work of a lane's stream. The caller may hold the table's lock.
 Ref<Fence> make_fence(const Lane &lane);
 
 [[noreturn]] void fail_no_streams(const Device &device);
 
-// The device of a stream; raises where it cannot be used any more.
+// Returns the device of a stream; raises if the device cannot be used any more.
 Device &usable_device(const Stream &stream);
 
 }  // namespace yoke
