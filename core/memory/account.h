@@ -47,7 +47,7 @@ struct Account {
             bytes.store(amounts.bytes, std::memory_order_relaxed);
             requested.store(amounts.requested, std::memory_order_relaxed);
         }
-        // Returns the amounts afterwards.
+        // Adds the amounts and returns the sum.
         __attribute__((always_inline)) Amounts add(const Amounts &more) noexcept
         {
             const Amounts sum = read() + more;

@@ -26,7 +26,7 @@ bool *flag_of(AllocConf &conf, std::string_view key)
                                         : nullptr;
 }
 
-// Returns what is allowed, or null once the value is in conf.
+// Writes the value of the key to conf and returns null. If the value is not allowed, returns the allowed values.
 const char *read_value(AllocConf &conf, std::string_view key, std::string_view value)
 {
     if (bool *flag = flag_of(conf, key)) {
@@ -54,7 +54,8 @@ constexpr const char *kKeys[] = {"expandable_segments", "garbage_collection_thre
         call, key.c_str(), meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
 }
 
-// Returns conf with what the text names.
+// Returns conf with the settings named in the text. Raises YOKE_E_VALUE for an unknown or repeated key, and for a
+// value that is not allowed.
 AllocConf read(const char *call, AllocConf conf, std::string_view text)
 {
     std::vector<std::string> seen;
@@ -82,7 +83,7 @@ struct State {
 };
 State &state = immortal<State>();
 
-// Returns the variable that was set, possibly PyTorch's variable.
+// Returns the name of the variable that was set, possibly PyTorch's variable.
 std::string variable()
 {
     const std::string origin = config_origin(kVariable);
@@ -94,7 +95,7 @@ const bool is_hooked =
                        [](std::string_view text) { read(variable().c_str(), AllocConf(), text); }),
      true);
 
-// The lock is held.
+// Takes the settings from the variable, at the first call only. The caller holds the lock.
 void read_variable()
 {
     if (state.is_read) return;

@@ -19,7 +19,8 @@ struct AllocConf {
     bool ask_fences = false;
 };
 
-// Raises YOKE_E_VALUE for a variable that cannot be read.
+// Returns the present settings; the first call reads YOKE_ALLOC_CONF. Raises YOKE_E_VALUE if the variable cannot be
+// read.
 AllocConf alloc_conf();
 
 // Changes the settings named in the text. Raises YOKE_E_VALUE and changes nothing if a key is unknown or repeated, or

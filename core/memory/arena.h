@@ -36,9 +36,10 @@ public:
     // Returns a used block of exactly `size` bytes, or null. take_any() looks at every free block, which takes longer.
     Block *take(uint64_t size) noexcept;
     Block *take_any(uint64_t size) noexcept;
-    // Returns a block freed before the lane's fence with number `fence`.
+    // Returns a used block of `size` bytes freed before the lane's fence with number `fence`, or null.
     Block *take_freed_before(uint64_t size, uint64_t fence) noexcept;
-    // Adds a segment and returns its first `size` bytes. Raises std::bad_alloc.
+    // Adds a segment and returns its first `size` bytes as a used block, or null without host memory for a
+    // descriptor. Raises std::bad_alloc if the segment cannot be added.
     Block *take_new(uint64_t address, uint64_t bytes, uint64_t size);
     void give(Block *block) noexcept;
     // Keeps a block that other streams have used until the fences are reached. Raises std::bad_alloc, and leaves the
@@ -68,20 +69,21 @@ public:
     void note_waited(const Mark &mark) noexcept;
     // Forgets that any free is settled: a replay, unknown to the arena, may use the bytes.
     void forget_settled() noexcept;
-    // Work of that stream, a replay's, uses the memory too.
+    // Notes that work of these lanes, such as a replay's, uses the memory too.
     void note_use(uint16_t uses) noexcept { uses_.fetch_or(uses, std::memory_order_relaxed); }
 
-    // Cuts whole chunks of free and settled bytes out of the space, at most `most` bytes, from high addresses down:
-    // each is a used block.
+    // Cuts whole chunks of free and settled bytes out of the space, at most `most` bytes, from high addresses down.
+    // Returns each chunk as a used block. Without host memory, returns the chunks cut so far.
     std::vector<Block *> cut_chunks(const Chunks &chunks, uint64_t settled, uint64_t most,
                                     uint64_t unit);
     static constexpr uint64_t kAll = ~uint64_t{0};
-    // Takes whole idle and settled segments out of the space, earliest freed first, until they have `wanted` bytes. A
-    // segment of more than twice as much stays. If all together have less than an eighth of `wanted`, all stay: the
-    // small gain is not worth splitting a large segment for the next request of this size.
+    // Segment that was cut out of the space.
     struct Segment {
         uint64_t address, bytes;
     };
+    // Takes whole idle and settled segments out of the space, earliest freed first, until they have `wanted` bytes. A
+    // segment of more than twice as much stays. If all together have less than an eighth of `wanted`, all stay: the
+    // small gain is not worth splitting a large segment for the next request of this size.
     std::vector<Segment> cut_segments(uint64_t settled, uint64_t wanted);
     void make_hole(Block *block) noexcept;
 

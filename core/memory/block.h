@@ -78,9 +78,9 @@ public:
     BlockSlab(const BlockSlab &) = delete;
     BlockSlab &operator=(const BlockSlab &) = delete;
 
-    // Makes sure that `count` descriptors can be taken; false without host memory.
+    // Makes `count` descriptors ready for take(). Returns false without host memory.
     bool reserve(size_t count) noexcept;
-    // A descriptor that was reserved.
+    // Returns an empty descriptor. The caller has called reserve() before.
     Block *take() noexcept;
     void give(Block *block) noexcept;
 

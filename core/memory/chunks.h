@@ -24,7 +24,7 @@ public:
     Chunks(const Chunks &) = delete;
     Chunks &operator=(const Chunks &) = delete;
 
-    // The backend's granularity; 0 where the device has no virtual memory.
+    // Returns the backend's granularity; 0 if the device has no virtual memory.
     uint64_t unit() noexcept;
 
     // Returns the last chunk that is mapped wholly within [begin, end), or null.
@@ -36,7 +36,7 @@ public:
 
     // Returns the part of `bytes` not filled by spare chunks, taken in the order of map_spare().
     uint64_t lacking(uint64_t bytes) const noexcept;
-    // Makes a new spare chunk, which counts for large requests. Raises std::bad_alloc.
+    // Makes a new spare chunk, which counts for large requests. Returns the backend's status. Raises std::bad_alloc.
     yoke_status create(uint64_t bytes);
     // Maps the largest spare chunk of at most `most` bytes; *mapped receives the chunk's bytes, 0 if there is none.
     // Raises std::bad_alloc.

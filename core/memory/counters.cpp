@@ -43,8 +43,8 @@ bool MemoryCounters::prepare(Account *own) noexcept
     return true;
 }
 
-// Returns the amounts reached by an account. Several threads reach their peaks at different times, so only the
-// present amounts can be added up.
+// Returns the highest amounts reached with this account, on top of the published sums. While several threads count,
+// returns the present amounts of all: the threads reach their peaks at different times, so peaks cannot be added up.
 MemoryCounters::Sums MemoryCounters::reached_by(const Account &account) const noexcept
 {
     if (is_shared_) return sum_now();

@@ -53,7 +53,7 @@ public:
     MemoryCounters(const MemoryCounters &) = delete;
     MemoryCounters &operator=(const MemoryCounters &) = delete;
 
-    // `own`: the calling thread's account, or null.
+    // Counts a block of a request. `own`: the calling thread's account, or null.
     // Inline, since every request passes here.
     __attribute__((always_inline)) void count_alloc(Account *own, Pool pool,
                                                     const Amounts &block) noexcept
@@ -79,10 +79,10 @@ public:
         if (own->published - bytes > own->limit) [[unlikely]]
             publish(*own, bytes);
     }
-    // Takes the account of a thread out, which ends.
+    // Adds the account of an ending thread to the sums, and forgets the account.
     void close(Account &account) noexcept;
 
-    // Blocks that were freed, and wait for work of other streams.
+    // Counts blocks that were freed and wait for work of other streams. Negative amounts end the waiting.
     void count_waiting(Pool pool, const Amounts &blocks) noexcept;
     // Counts memory of the backend, in segments and chunks; count_small counts memory moved to or from small
     // requests.
@@ -100,7 +100,8 @@ public:
     PoolStats active() const noexcept;    // blocks of requests, and waiting blocks
     PoolStats reserved() const noexcept;  // `count` in segments and chunks
     int64_t foreign() const noexcept;
-    // Takes a walk's result: free blocks that cannot go back. Returns the results of all walks so far.
+    // Records a walk's result: the free blocks that cannot go back to the backend. Returns the figures of all walks
+    // so far.
     PoolStats look_at_split(const Amounts (&now)[3]) noexcept;
     int64_t events(MemoryEvent event) const noexcept
     {
@@ -108,9 +109,9 @@ public:
     }
 
     void reset_peaks() noexcept;
-    // The totals start again from 0.
+    // Starts the totals and the events' numbers again from 0.
     void reset_totals() noexcept;
-    // Returns the most bytes of blocks since the last lap.
+    // Returns the most bytes of blocks since the last call, and starts a new lap at the present bytes.
     int64_t lap() noexcept;
 
 private:
@@ -129,9 +130,11 @@ private:
         }
     };
 
-    // Returns whether the account can be used.
+    // Publishes the account; a new account first joins the counters. Returns false if the account is null, or cannot
+    // join without host memory: the caller then counts in the shared sums.
     bool prepare(Account *own) noexcept;
-    // Adds the account's unpublished bytes to the published sum.
+    // Adds the account's unpublished bytes to the published sum; every kPublications times, publishes the whole
+    // account.
     void publish(Account &account, int64_t bytes) noexcept
     {
         const int64_t more = bytes - account.published;
@@ -149,7 +152,8 @@ private:
     void tell(Account &account) noexcept;
     void count_shared(Pool pool, const Amounts &block, bool is_alloc) noexcept;
 
-    // With the lock held:
+    // Adds an account; with a second account, threads begin to publish. Returns false without host memory. The lock
+    // is held by callers of this and the following functions:
     bool join(Account &account) noexcept;
     void tell_held(Account &account) noexcept;
     Sums reached_by(const Account &account) const noexcept;

@@ -40,7 +40,8 @@ public:
 
     // Returns whether the kernel would end the process for a block of the backend's own; asks every 16 MiB.
     bool would_end(uint64_t bytes);
-    // Blocks of the backend's own, of the very size: without caching.
+    // Allocates a block of the backend's own, of the very size, without caching; release_bare() frees it. Returns the
+    // backend's status, or YOKE_E_OOM without host memory for a descriptor.
     yoke_status obtain_bare(uint64_t bytes, Block **block) noexcept;
     void release_bare(Block *block) noexcept;
 
@@ -57,7 +58,7 @@ private:
     SeldomAsked group_;  // for blocks of the backend's own
 };
 
-// The memory of a device, made at first use.
+// Returns the memory of a device, made at the first call.
 DeviceMemory &make_memory(Device &device);
 inline DeviceMemory &memory_of(Device &device)
 {

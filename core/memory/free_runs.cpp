@@ -30,7 +30,7 @@ Block *FreeRuns::largest() const noexcept
     return heaps_[(power << kStepBits) + step];
 }
 
-// The heap of both; each is a root without siblings, or null.
+// Returns the heap of both; each is a root without siblings, or null.
 Block *FreeRuns::meld(Block *a, Block *b) noexcept
 {
     if (!a) return b;
@@ -47,7 +47,7 @@ Block *FreeRuns::meld(Block *a, Block *b) noexcept
     return a;
 }
 
-// The heap of a list of siblings: melded in pairs, then the pairs from the last one on.
+// Returns the heap of a list of siblings: melded in pairs, then the pairs from the last pair on.
 Block *FreeRuns::meld_siblings(Block *first) noexcept
 {
     Block *pairs = nullptr;  // linked by `sibling`, the last one first

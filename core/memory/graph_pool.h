@@ -20,7 +20,7 @@ public:
     // Makes a pool. Its arenas live as long as any of their blocks or memory.
     static Ref<GraphPool> make(Device &device, uint8_t lane);
 
-    // The calling thread's requests come here from now on, or no longer.
+    // Serves the calling thread's requests from this pool. stop_serving_thread() ends this, and with it the capture.
     void serve_thread();
     void stop_serving_thread();
     static GraphPool *of_thread() noexcept
@@ -35,7 +35,7 @@ public:
     // Takes back a block of this pool; returns true if the block serves other callers from now on.
     bool take_back(Block *block, uint16_t uses) noexcept;
 
-    // Notes the storage whose memory a block is, until the block comes back.
+    // Notes the storage that uses the block as its memory, until the block comes back.
     static void note_storage(Block &block, Storage *storage) noexcept;
     // Calls f(storage) for each living storage: a replay writes all of them.
     template <class F>
@@ -51,13 +51,14 @@ public:
     }
     // Notes that a replay on this lane uses the memory: the replay ends before the memory serves other callers.
     void note_use(uint8_t lane) noexcept;
-    // The graph is gone: nothing names the memory any more.
+    // Ends the pool after its graph, since no launch names the memory any more. Kept blocks become free, and idle
+    // memory serves other callers.
     void let_go() noexcept;
 
 private:
     void give_up(DeviceMemory &memory) noexcept;
     GraphPool(Device &device, uint8_t lane) : device_(device), lane_(lane) {}
-    // f(block) for each used block, with its arena locked.
+    // Calls f(block) for each used block, with its arena locked.
     template <class F>
     void each_block(const F &f) noexcept
     {

@@ -43,7 +43,8 @@ Arena &Growth::add(std::unique_ptr<Arena> &arena)
     return *arenas_.back();
 }
 
-// A limit of the address space counts ranges without memory too.
+// Returns whether memory comes as chunks mapped to ranges of addresses. Returns false on the host if the address
+// space is limited: such a limit counts ranges without memory too.
 bool Growth::is_virtual()
 {
     if (chunks_.unit() == 0 || !alloc_conf().expandable_segments) return false;
@@ -201,7 +202,8 @@ yoke_status Growth::grow(Arena &arena, uint64_t size, Block **block)
     return status;
 }
 
-// An arena of a graph keeps its chunks: launches name the addresses.
+// Returns whether the arena belongs to a living graph. Such an arena keeps its chunks, since launches name the
+// addresses.
 bool Growth::is_fixed(const Arena &arena) const noexcept
 {
     return arena.pool.present() && !arena.pool->is_gone();
@@ -311,8 +313,8 @@ void Growth::give_back_idle() noexcept
     chunks_.destroy_spare();
 }
 
-// A graph's stream waits for no work from outside the graph. On the host device, a wait would block the calling
-// thread.
+// Asks the fences, instead of ordering the stream behind them, for a graph and on the host device. A graph's stream
+// waits for no work from outside the graph. On the host device, a wait would block the calling thread.
 Block *Growth::take_used(Arena &arena, uint64_t size)
 {
     const bool asks = arena.pool.present() || device_.host || alloc_conf().ask_fences;

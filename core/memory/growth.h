@@ -37,11 +37,13 @@ public:
         Growth &growth_;
     };
 
-    // Takes an arena, or raises std::bad_alloc: the caller then destroys the arena after releasing the lock.
+    // Takes over an arena and returns it. If this raises std::bad_alloc, the caller destroys the arena after
+    // releasing the lock.
     Arena &add(std::unique_ptr<Arena> &arena);
 
-    // Returns a used block of `size` bytes of the arena's in *block, with memory of idle chunks, and new memory for the
-    // rest: OOM where the backend has none. Raises std::bad_alloc.
+    // Grows the arena until a block of `size` bytes is free, and puts this block, used, into *block. Takes memory of
+    // idle chunks, and new memory for the rest. Returns YOKE_E_OOM if the backend has no memory. Raises
+    // std::bad_alloc.
     yoke_status grow(Arena &arena, uint64_t size, Block **block);
     // Returns a block of the arena, after making blocks used by other streams available, or null.
     Block *take_used(Arena &arena, uint64_t size);
@@ -57,11 +59,13 @@ public:
 
     // Returns the fences of other backends that blocks wait for.
     Guards foreign_fences() const;
-    // Surrounds a wait for the whole device, done without the lock. Without host memory, no mark is made.
+    // Returns a mark of each arena, before a wait for the whole device without the lock. After the wait,
+    // note_waited() counts all memory free at the marks as settled. Without host memory, returns no marks.
     std::vector<Arena::Mark> mark_wait() noexcept;
     void note_waited(const std::vector<Arena::Mark> &marks) noexcept;
 
-    // Gives what is idle and settled back to the backend.
+    // Gives idle and settled segments back to the backend, of all arenas or of this arena, and makes idle chunks
+    // spare. For all arenas, gives the spare chunks back too.
     void give_back_idle() noexcept;
     void give_back_idle(Arena &arena) noexcept;
     // Gives idle segments of `wanted` bytes in all back, as far as there are; returns their bytes.
@@ -76,10 +80,12 @@ private:
     yoke_status grow_range(Arena &arena, uint64_t size, uint64_t unit, Block **block);
     yoke_status grow_segment(Arena &arena, uint64_t size, Block **block);
     yoke_status add_range(Arena &arena, uint64_t size, uint64_t unit);
-    // Maps chunks to [address, address + bytes); *mapped receives how many bytes got one.
+    // Maps spare, idle or new chunks to [address, address + bytes). *mapped receives the number of mapped bytes, also
+    // if the backend fails. Returns the backend's status.
     yoke_status fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_t unit,
                      uint64_t *mapped);
-    // Makes chunks of `most` bytes in all spare that are idle elsewhere.
+    // Takes idle chunks of at most `most` bytes in all out of the arenas, the grower's last; the chunks are spare
+    // then.
     void gather(Arena &grower, uint64_t most);
     bool is_fixed(const Arena &arena) const noexcept;
     // Takes the chunks of these blocks out of the arena; they are spare then.

@@ -18,7 +18,8 @@ struct GuardsLock {
 };
 GuardsLock &guards_lock = immortal<GuardsLock>();
 
-// Puts the fence among the guards. If the guards are so many that some may be reached, returns all of them.
+// Puts the fence among the guards, unless the fence is among them. Returns no guards, except if so many stand here
+// that some may be reached: then takes out and returns all.
 Guards put_guard(Guards *&guards, Ref<Fence> &fence)
 {
     constexpr size_t kMostUnasked = 16;

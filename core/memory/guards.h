@@ -13,9 +13,9 @@ using Guards = std::vector<Ref<Fence>>;
 void add_guard(Guards *&guards, Ref<Fence> fence);
 // Forgets the reached fences; returns whether none is left. A fence that cannot be asked counts as not reached.
 bool drop_reached(Guards &guards) noexcept;
-// Takes the guards of memory that has no user any more.
+// Returns the guards of memory without a user, and leaves null in their place. Null means no guards.
 Guards take_guards(Guards *&guards) noexcept;
-// Waits in the calling thread for all fences. The next call reports a failure.
+// Waits in the calling thread for all fences. A failure is kept for the next call that waits for the device.
 void wait_for(const Guards &guards) noexcept;
 
 }  // namespace yoke

@@ -59,7 +59,8 @@ struct HollowEntries {
         }
     }
 
-    // Counts a call and runs its body under the lock, unless the call is to fail.
+    // Counts a call and runs its body under the lock. If fail_at() planned a failure, returns the planned status; the
+    // body then runs only if works_though_it_fails().
     template <class Body>
     static yoke_status call(void *device, Entry entry, Body &&body)
     {
@@ -72,7 +73,7 @@ struct HollowEntries {
         return fails ? fail(failure.status, entry, "the test wants this call to fail") : status;
     }
 
-    // Returns the status for a result of HollowMemory.
+    // Returns YOKE_OK for an empty reason; else YOKE_E_OOM after a shortage, YOKE_E_VALUE otherwise.
     static yoke_status told(const Hollow &self, Entry entry, const std::string &why)
     {
         if (why.empty()) return YOKE_OK;
@@ -146,7 +147,7 @@ struct HollowEntries {
             return YOKE_OK;
         });
     }
-    // Pinned memory is real host memory.
+    // Allocates real host memory, since a host program may touch pinned memory.
     static yoke_status host_alloc(void *device, uint64_t bytes, void **pointer)
     {
         return call(device, Entry::host_alloc, [&](Hollow &) {
@@ -312,7 +313,7 @@ struct HollowEntries {
             return YOKE_OK;
         });
     }
-    // No clock runs here.
+    // Returns YOKE_E_UNSUPPORTED, since no clock runs here.
     static yoke_status event_elapsed(void *, void *, void *, double *)
     {
         return set_backend_error(YOKE_E_UNSUPPORTED, 0, "hollow: events keep no time");

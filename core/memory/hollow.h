@@ -53,13 +53,14 @@ enum class HollowEntry {
 class HollowWatcher {
 public:
     virtual ~HollowWatcher() = default;
-    // Called when bytes become usable, or unusable: work using them has ended, or should have.
+    // Report bytes that become usable, and bytes that become unusable: work using these bytes has ended, or should
+    // have.
     virtual void on_backed(uint64_t, uint64_t) {}
     virtual void on_gone(uint64_t, uint64_t) {}
     virtual void on_use(const void * /*stream*/, uint64_t /*address*/, uint64_t /*bytes*/) {}
     virtual void on_record(const void * /*event*/, const void * /*stream*/) {}
     virtual void on_wait(const void * /*event*/, const void * /*stream*/) {}
-    // The caller has seen the end of work.
+    // Report that the caller has seen the end of the work before an event, of a stream, or of the device.
     virtual void on_seen_event(const void *) {}
     virtual void on_seen_stream(const void *) {}
     virtual void on_seen_device() {}
@@ -85,7 +86,7 @@ public:
     void *handle() { return this; }
 
     void watch(HollowWatcher *watcher) { watcher_ = watcher; }  // null: none
-    // Work of a stream on some bytes, as a kernel's.
+    // Gives a stream work on some bytes, as a kernel would.
     void use(void *stream, uint64_t address, uint64_t bytes);
 
     // Makes the entry fail at its nth call from now on (1: the next call); later calls succeed again. A failing wait
@@ -101,7 +102,8 @@ public:
         const std::lock_guard lock(mutex_);
         f();
     }
-    // Not to be used while another thread may call an entry, but with the lock.
+    // Return the device's memory and work. While another thread may call an entry, the caller uses these in
+    // with_lock().
     HollowMemory &memory() { return memory_; }
     HollowWork &work() { return work_; }
 

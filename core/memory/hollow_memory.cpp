@@ -15,7 +15,7 @@ Count count(uint64_t number)
     return number;
 }
 
-// Whether [address, address + bytes) lies in one of the extents.
+// Returns whether [address, address + bytes) lies in a single extent.
 template <class Extents>
 bool lies_in(const Extents &extents, uint64_t address, uint64_t bytes)
 {

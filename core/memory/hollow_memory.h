@@ -12,10 +12,12 @@ class HollowMemory {
 public:
     static constexpr uint64_t kFirst = uint64_t{1} << 44;  // beyond all host addresses
 
-    // `unit` divides the sizes of ranges and chunks; `alignment` is that of plain blocks. Both are powers of two.
+    // Makes memory of `capacity` bytes. `unit` divides the sizes of ranges and chunks; `alignment` is that of plain
+    // blocks. Both are powers of two.
     HollowMemory(uint64_t capacity, uint64_t unit, uint64_t alignment);
 
-    // Returns the reason of a refusal, or "". Afterwards, is_short() returns whether the reason was a shortage.
+    // Give and take back plain blocks, ranges and chunks, and map chunks. Each function returns the reason of a
+    // refusal, or "". After a refused alloc or create, is_short() returns whether the reason was a shortage.
     std::string alloc(uint64_t bytes, uint64_t *address);
     std::string free(uint64_t address, uint64_t bytes);
     std::string reserve(uint64_t bytes, uint64_t *address);

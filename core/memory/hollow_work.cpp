@@ -126,7 +126,8 @@ bool HollowWork::run_step(void *stream)
     return run_step_of(*find_stream(stream));
 }
 
-// Runs a step of each stream able to go on. A wait names an earlier record, so some stream can always go on.
+// Runs a step of each stream able to go on; returns whether any step has run. A wait names an earlier record, so some
+// stream with steps can always go on.
 bool HollowWork::run_round()
 {
     bool has_run = run_step_of(default_);

@@ -14,20 +14,20 @@ public:
     // Make a stream and an event, and return their handles. The default stream is nullptr.
     void *make_stream();
     void *make_event();
-    // Return false for a handle that is not alive.
+    // Drop a stream or an event, or find out whether it is alive. All return false for a handle that is not alive.
     bool drop_stream(void *stream);
     bool drop_event(void *event);
     bool has_stream(const void *stream) const;
     bool has_event(const void *event) const;
 
-    // Adds a step of work to the end of a stream.
+    // Add a step to the end of a stream: work, a record of the event, or a wait for the event's last record.
     void give(void *stream);
     void record(void *event, void *stream);
     void wait(void *event, void *stream);
 
     bool is_idle(const void *stream) const;
     bool is_idle() const;
-    // Returns true for an event that was never recorded, too.
+    // Returns whether the event's last record is reached; true for an event that was never recorded.
     bool is_reached(const void *event) const;
 
     // Runs the next step of a stream. Returns false if there is none, or if the step waits for an event.

@@ -16,7 +16,7 @@ bool Ladder::is_capturing() const noexcept
     return pool && &pool->device() == &memory_.device();
 }
 
-// Notes which rung has served the request.
+// Returns whether the rung has served the request; if so, counts the rung.
 bool Ladder::serves(MemoryEvent rung) noexcept
 {
     if (block_) memory_.counters().count(rung);
@@ -32,7 +32,8 @@ bool Ladder::try_used()
     return serves(MemoryEvent::kUsed);
 }
 
-// Blocks of a few kilobytes that wait in magazines hold whole chunks.
+// Empties the thread's magazines if they have enough bytes, then tries the arena again. Blocks of a few kilobytes in
+// magazines hold whole chunks.
 bool Ladder::try_own_magazines()
 {
     ThreadCache *cache = arena_ && arena_->is_small ? ThreadCache::of_thread() : nullptr;

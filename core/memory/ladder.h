@@ -19,27 +19,30 @@ namespace yoke {
 
 class Ladder {
 public:
-    // `arena`: null for a block of the backend's own.
+    // Makes the ladder of a request of `bytes`, rounded to `size`. `arena`: null for a block of the backend's own.
     Ladder(DeviceMemory &memory, Arena *arena, uint64_t bytes, uint64_t size)
         : memory_(memory), arena_(arena), bytes_(bytes), size_(size)
     {
     }
-    // Returns a block of `size` bytes. Raises YOKE_E_OOM, and what the backend fails with otherwise.
+    // Returns a block of `size` bytes from the first rung that has memory. Raises YOKE_E_OOM after the last rung, and
+    // every other error of the backend.
     Block *climb();
-    // Returns null where a wait, memory of another thread or the host program's help would be needed.
+    // Returns a block from the cheap rungs alone. Returns null if a wait, memory of another thread or the host
+    // program's help would be needed.
     Block *climb_low();
     static constexpr int kAsks = 3;  // calls of on_out_of_memory's functions for a request
 
 private:
     bool serves(MemoryEvent rung) noexcept;
-    // Return true once block_ is there.
+    // Try a rung each; return true once block_ is there.
     bool try_used();
     bool try_own_magazines();
     bool try_reached();
     bool try_known();
     bool try_grow();
     bool try_waits();
-    // Gives back all that is idle on the device, and tries again.
+    // Empties all threads' magazines, waits for the device, then gives idle memory back to the backend. Tries for a
+    // block after each step; returns true once block_ is there.
     bool press();
     bool ask_host();
     bool is_capturing() const noexcept;

@@ -13,7 +13,7 @@ void tell_loss_of(const Device &device, yoke_status status, const char *call,
 
 class Losses {
 public:
-    // Without host memory for the note, the loss is not reported.
+    // Notes a failed release for tell(); ignores YOKE_OK. Without host memory for the note, the loss is not reported.
     void note(yoke_status status, const char *call, uint64_t bytes) noexcept;
     void tell(const Device &device) const noexcept;
     void swap(Losses &other) noexcept { all_.swap(other.all_); }

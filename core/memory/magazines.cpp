@@ -45,7 +45,8 @@ struct AllCaches {
 };
 AllCaches &all = immortal<AllCaches>();
 
-// Leaves the caches of the parent's threads, which may have been changing at the fork.
+// Forgets the caches of the parent's other threads in a forked child, and closes their accounts. The caches may have
+// been changing at the fork, so their blocks are not used again.
 void leave_lost_caches()
 {
     ThreadState *state = detail::current;

@@ -35,7 +35,8 @@ struct ThreadCache {
     struct Slot {
         // Returns a block of that class, or null. size is index_size(index).
         Block *take(int index, uint64_t size, uint8_t lane) noexcept;
-        // Keeps a block, which has the lane's arena; returns false if the magazine is full.
+        // Keeps a block, which has the lane's arena. Returns false if the thread keeps kMaxBytes / 2 of such blocks,
+        // has never allocated, or another thread is in the cache.
         bool keep(Block *block, int index, uint8_t lane) noexcept;
 
         ThreadCache *owner;
@@ -53,7 +54,7 @@ struct ThreadCache {
     RecentBlocks *recent;                    // made at first use
     ThreadCache *next, *before;              // links of all threads' caches
 
-    // The calling thread's; nullptr if there is no host memory for it.
+    // Returns the calling thread's cache, made at the first call; nullptr without host memory.
     static ThreadCache *of_thread() noexcept
     {
         ThreadState *thread = try_thread_state();
@@ -70,22 +71,22 @@ struct ThreadCache {
             cache->recent = static_cast<RecentBlocks *>(calloc(1, sizeof(RecentBlocks)));
         return cache ? cache->recent : nullptr;
     }
-    // Returns what the calling thread has of a device; null without host memory.
+    // Returns the calling thread's slot of a device, made at the first call; null without host memory.
     static Slot *slot_of_thread(Device &device) noexcept
     {
         ThreadCache *const cache = of_thread();
         return cache ? cache->slot_of(device) : nullptr;
     }
-    // Bytes that are kept of a device.
+    // Returns the bytes kept of a device; 0 while another thread is in the cache.
     uint64_t bytes_of(const Device &device) noexcept;
 
     // Gives this cache's blocks of a device (nullptr: of every device) to the arenas.
     void drain(const Device *device) noexcept;
-    // Does so for the caches of all threads.
+    // Gives the blocks of a device (nullptr: of every device) in the caches of all threads to the arenas.
     static void drain_all(const Device *device) noexcept;
-    // Gives what the cache of an ending thread keeps to the arenas, and takes the cache away.
+    // Gives the blocks in the cache of an ending thread to the arenas, closes its accounts, and frees the cache.
     static void drop(ThreadCache *cache) noexcept;
-    // Takes the thread's accounts out of the devices' counters.
+    // Adds the thread's accounts to the devices' counters, and closes the accounts.
     void close_accounts() noexcept;
 
 private:

@@ -25,7 +25,8 @@ Account *account_of(ThreadCache::Slot *slot) noexcept
     return slot ? &slot->account : nullptr;
 }
 
-// Returns a block of the arena; null for an optional request alone.
+// Returns a block of the arena, or else of the ladder. Returns null only for an optional request; without memory,
+// other requests raise YOKE_E_OOM.
 __attribute__((noinline)) Block *take_from_arena(DeviceMemory &memory, Arena &arena, uint64_t bytes,
                                                  uint64_t size, bool is_optional)
 {
@@ -82,7 +83,8 @@ void detail::drop_memory_cache(ThreadCache *cache) noexcept
     ThreadCache::drop(cache);
 }
 
-// Inline: every request passes here.
+// Returns a block as allocate_block() does; an optional request gets null if memory at hand is not enough. Inline:
+// every request passes here.
 static inline __attribute__((always_inline)) Block *serve(Device &device, uint64_t bytes,
                                                           uint8_t lane, bool is_optional)
 {
@@ -129,7 +131,8 @@ Block *try_allocate_block(Device &device, uint64_t bytes, uint8_t lane)
     return serve(device, bytes, lane, true);
 }
 
-// Frees a block of the backend's own, or of a graph.
+// Frees a block of the backend's own, after the work on it, or a block of a graph. The graph keeps its block until
+// the graph ends.
 static __attribute__((noinline)) void free_other(DeviceMemory &memory, Block *block, uint16_t uses,
                                                  Account *account) noexcept
 {

@@ -19,10 +19,11 @@ struct MemoryStats {
     int64_t max_reserved = 0;
 };
 
-// Returns a block of at least `bytes` (0 gives null), ordered on the stream of `lane`. Raises YOKE_E_OOM with what was
-// asked, what is allocated, reserved and free; YOKE_E_FORKED in a forked child.
+// Returns a block of at least `bytes` (0 gives null), ordered on the stream of `lane`. Raises YOKE_E_OOM with the
+// requested, allocated, reserved and free bytes; YOKE_E_FORKED in a forked child.
 Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane);
-// Returns null if memory at hand is not enough: if the request needs a wait, or the host program's help.
+// Returns a block as allocate_block() does, or null if memory at hand is not enough: if the request needs a wait, or
+// the host program's help.
 Block *try_allocate_block(Device &device, uint64_t bytes, uint8_t lane);
 
 // Gives a block back on the lane of its allocation; null is ignored. `uses` are the other lanes whose work used the
@@ -30,7 +31,8 @@ Block *try_allocate_block(Device &device, uint64_t bytes, uint8_t lane);
 // waits for this work. In a forked child, blocks of the parent's device are forgotten.
 void free_block(Device &device, Block *block, uint16_t uses = 0) noexcept;
 
-// Waits for the work of the lane and of `uses`: afterwards, memory of the host program goes back to the host program.
+// Waits in the calling thread for the work of the lane and of `uses`, before memory of the host program goes back to
+// the host program. Keeps a failure for the next call that waits for the device.
 void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept;
 
 // Counts device memory allocated by other libraries, as by engines of groups, as allocated; below 0: no longer.
@@ -53,9 +55,9 @@ bool would_be_ended(const Device &device, uint64_t bytes);
 void set_caching(bool enabled);
 bool is_caching();
 
-// Raw blocks for C: like malloc, with the size remembered; 0 bytes give a block too. `stream` is a native handle.
-// raw_free(nullptr) does nothing; a pointer that raw_alloc did not give, or that was given back
-// already, raises YOKE_E_VALUE.
+// Allocates a raw block for C: like malloc, with the size remembered; 0 bytes give a block too. `stream` is a native
+// handle. raw_free() frees the block. raw_free(nullptr) does nothing; a pointer that raw_alloc did not give, or that
+// was given back already, raises YOKE_E_VALUE.
 void *raw_alloc(Device &device, uint64_t bytes, void *stream);
 void raw_free(void *pointer);
 

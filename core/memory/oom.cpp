@@ -16,7 +16,7 @@ std::string human(int64_t bytes)
     return bytes_text(static_cast<double>(std::max<int64_t>(bytes, 0)));
 }
 
-// Gathers the numbers in a single walk, since host memory may be short.
+// Returns the numbers for the message, gathered in a single walk, since host memory may be short.
 OomRecord look(DeviceMemory &memory, uint64_t bytes, FreeMemory &free_memory)
 {
     Device &device = memory.device();
@@ -73,7 +73,7 @@ std::string describe(const OomRecord &record, const FreeMemory &free_memory)
     return text;
 }
 
-// Returns only what applies, the nearest first.
+// Returns the remedies for this shortage alone, the nearest first.
 std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
 {
     std::string text;

@@ -6,7 +6,8 @@
 
 namespace yoke {
 
-// Makes a table. Unwritten tables are zero: calloc provides large tables without touching them.
+// Makes a table, unless another thread has made it meanwhile, and returns it; null without host memory. Unwritten
+// tables are zero: calloc provides large tables without touching them.
 template <int kStep>
 template <class T>
 T *RadixTree<kStep>::make(std::atomic<T *> &place) noexcept

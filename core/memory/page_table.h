@@ -63,7 +63,7 @@ public:
     Block *take(const void *address, BlockUse use, const RecentBlocks *recent) noexcept;
 
 private:
-    // Gives the block a place; false without host memory.
+    // Gives the block a place in the tree for its size. Returns false without host memory.
     bool settle(Block *block) noexcept;
 
     RadixTree<20> large_;

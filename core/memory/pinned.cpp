@@ -28,8 +28,8 @@ struct PinnedPool {
 };
 PinnedPool &pool = immortal<PinnedPool>();
 
-// A waiting block of that size whose copies are done. The events are asked outside of the lock, so the blocks are
-// taken out for as long.
+// Returns a waiting block of that size whose copies are done, or null. The events are asked outside of the lock, so
+// the blocks are taken out for as long.
 PinnedBlock *take_waiting(const Device &device, uint64_t capacity)
 {
     std::vector<PinnedBlock *> candidates;

@@ -18,7 +18,8 @@ struct PinnedBlock {
     Guards fences = {};
 };
 
-// At least `bytes` (not 0). Raises YOKE_E_OOM, YOKE_E_UNSUPPORTED where the device needs or knows no pinned memory.
+// Returns a pinned block of at least `bytes` (not 0). Raises YOKE_E_OOM, and YOKE_E_UNSUPPORTED if the device needs
+// or knows no pinned memory.
 PinnedBlock *allocate_pinned(Device &device, uint64_t bytes);
 
 // Keeps the block from its next use until the fence is reached.
@@ -26,10 +27,11 @@ void use_pinned(PinnedBlock &block, Ref<Fence> fence);
 // Keeps the block from its next use until the device has done the work given to its current stream so far.
 void use_pinned(PinnedBlock &block, Device &device);
 
+// Keeps the block for the next request; with caching off, waits for the work on the block and gives it back.
 void free_pinned(PinnedBlock *block) noexcept;
 void drop_pinned(void *block);  // free_pinned as a yoke_drop_fn
 
-// Gives waiting blocks back, after the work on them.
+// Waits for the work on the blocks kept without a user, and gives these blocks back.
 void empty_pinned_cache() noexcept;
 
 // Returns the device for which pin_memory() pins: the current device, else the first device with pinned memory of its

@@ -15,7 +15,7 @@ namespace {
 // Living blocks by address.
 PageTable &blocks = immortal<PageTable>();
 
-// Returns false without host memory; the block goes back then.
+// Notes the block and its use by address. Without host memory for the note, frees the block and returns false.
 bool note(Device &device, Block *block, BlockUse use) noexcept
 {
     if (blocks.note(block, use, ThreadCache::recent_of_thread())) return true;
@@ -23,7 +23,8 @@ bool note(Device &device, Block *block, BlockUse use) noexcept
     return false;
 }
 
-// If host memory for the note is missing, blocks in caches may be host memory: so a second try.
+// Returns the address of a new noted block. If host memory for the note is missing, blocks in caches may be host
+// memory: so empties the caches and tries once more. Raises std::bad_alloc then.
 void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 {
     Block *block = allocate_block(device, bytes, lane);
@@ -35,7 +36,7 @@ void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
     return block->data();
 }
 
-// Returns null where memory is not at hand.
+// Returns the address of a new noted block, or null if memory is not at hand.
 void *try_alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 {
     Block *block = try_allocate_block(device, bytes, lane);
@@ -50,7 +51,8 @@ bool free(void *pointer, BlockUse use) noexcept
     return true;
 }
 
-// Returns the lane for scratch. A graph owns the memory of its capture, whose stream has no lane.
+// Returns the lane for scratch on the stream. Returns 0 during the capture of a graph of the device: the graph owns
+// this memory, and its stream has no lane.
 uint8_t lane_of_scratch(Device &device, void *stream)
 {
     const GraphPool *graph = GraphPool::of_thread();
@@ -59,7 +61,8 @@ uint8_t lane_of_scratch(Device &device, void *stream)
 
 }  // namespace
 
-// A backend is C: what the allocator raises becomes a status here.
+// Allocates scratch for a kernel to *out; 0 bytes give null. A backend is C, so errors of the allocator become the
+// returned status.
 yoke_status detail::alloc_scratch(void *handle, uint64_t bytes, void *stream, uint32_t flags,
                                   void **out) noexcept
 {

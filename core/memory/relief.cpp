@@ -41,8 +41,8 @@ AllReliefs &reliefs = immortal<AllReliefs>();
 
 thread_local bool is_asking __attribute__((tls_model("initial-exec"))) = false;
 
-// Sets aside the thread's modes of the present call: a walk over the tape, an open checkpoint scope, autocast.
-// Afterwards restores them, whatever a script has opened and closed meanwhile.
+// Scope that sets aside the thread's modes of the present call: a walk over the tape, an open checkpoint scope,
+// autocast. Its end restores the modes, whatever a script has opened and closed meanwhile.
 class Aside {
 public:
     explicit Aside(ThreadState &state) : state_(state), grad_disabled_(state.grad_disabled)

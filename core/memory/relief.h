@@ -12,16 +12,17 @@ namespace yoke {
 
 enum class ReliefKind { kCollector, kCallback };
 
-// Returns not 0 where memory may have come free. `bytes` are those of the request.
+// Function that returns not 0 if memory may have come free. `bytes`: size of the request.
 using ReliefFn = int32_t (*)(void *user, yoke_device *device, int64_t bytes);
 
 // Adds a function and returns its number, from 1. `drop` runs once, after the function was removed and its last call
 // has returned. Raises std::bad_alloc.
 int64_t add_relief(ReliefKind kind, ReliefFn fn, void *user, yoke_drop_fn drop);
-// Returns false for a number that no function of the kind has.
+// Removes a function; its running calls go on. Returns false for a number that no function of the kind has.
 bool remove_relief(ReliefKind kind, int64_t id);
 
-// Calls all functions of a kind, in the order of adding; returns whether any result was not 0.
+// Calls all functions of a kind, in the order of adding; returns whether any result was not 0. Returns false at once
+// in a thread already in such a function, or in a NoRelief scope.
 bool ask_for_relief(ReliefKind kind, Device &device, uint64_t bytes) noexcept;
 
 // Scope in which the thread does not ask the functions, for a held lock that the functions might need.

@@ -35,7 +35,7 @@ public:
     // Gives up the open question: what cannot be asked is not settled.
     void give_up() noexcept { fences_.clear(); }
 
-    // How often forget() was called: an answer from before counts no more.
+    // Returns how often forget() was called: an answer from before counts no more.
     uint64_t forgets() const noexcept { return forgets_; }
     // Counts the frees up to `clock` as settled, if forget() has not been called since the host's wait began at
     // `forgets`.

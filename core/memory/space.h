@@ -25,7 +25,8 @@ public:
     Space(const Space &) = delete;
     Space &operator=(const Space &) = delete;
 
-    // Each of the functions below may want descriptors: reserve() is called before; it makes many at a time.
+    // Number of descriptors that a function below may want. Callers call reserve() before; it makes many at a time,
+    // and returns false without host memory.
     static constexpr size_t kMostTaken = 4;
     bool reserve() noexcept { return slab_.reserve(kMostTaken); }
 
@@ -34,7 +35,7 @@ public:
     // `size` may be missed: take_any() looks at all.
     Block *take(uint64_t size) noexcept;
     Block *take_any(uint64_t size) noexcept;
-    // Takes only blocks freed before their lane's fence with number `fence`.
+    // Returns a used block of `size` bytes, freed before its lane's fence with number `fence`, or null.
     Block *take_freed_before(uint64_t size, uint64_t fence) noexcept;
     // Returns a used block of the first `size` bytes of an idle extent.
     Block *take_first(Extent &extent, uint64_t size) noexcept;
@@ -44,9 +45,9 @@ public:
     // ---- extents ----
     // Adds an extent. A segment is a single free block at first, a range a single hole. Raises std::bad_alloc.
     Extent &add(uint64_t address, uint64_t bytes, bool is_range);
-    // Takes a segment without used blocks, or a range without memory, out of the space; the caller gives the memory
-    // back.
+    // Returns whether the extent is a segment without used blocks, or a range without memory.
     bool is_idle(const Extent &extent) const noexcept;
+    // Takes an idle extent out of the space; the caller gives the memory back.
     void remove(Extent &extent) noexcept;
     const std::vector<std::unique_ptr<Extent>> &extents() const { return extents_; }
 
@@ -57,7 +58,8 @@ public:
         Block *gap = nullptr;  // has no memory yet, whole units; null: no range has the addresses
         Block *behind = nullptr;  // was free, or null
     };
-    // Chooses where a block of `size` bytes wants the least memory.
+    // Chooses the place where a block of `size` bytes wants the least memory, and makes its neighbours used blocks.
+    // Returns a growth without a gap if no range has the addresses.
     Growth begin_growth(uint64_t size, uint64_t unit) noexcept;
     // Ends a growth of which the first `mapped` bytes of the gap got memory. If the whole gap got memory, returns the
     // used block of `size` bytes; else returns null, and the memory that came is free.

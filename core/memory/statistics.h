@@ -32,7 +32,7 @@ struct MemoryUse {
 };
 MemoryUse memory_use(Device &device);
 
-// Totals and counts start again from 0.
+// Starts totals and counts again from 0.
 void reset_accumulated_memory_stats(Device &device);
 
 }  // namespace yoke

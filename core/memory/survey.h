@@ -30,7 +30,7 @@ struct Survey {
     }
 };
 
-// Looks at every free block. The caller holds Growth's lock.
+// Returns the figures of all arenas. Looks at every free block. The caller holds Growth's lock.
 Survey survey_of(const Growth &growth);
 
 }  // namespace yoke
