@@ -41,11 +41,11 @@ private:
 
 // Returns NVIDIA's cards, without the instances of partitioned cards.
 std::vector<int> gpus(const Facts &facts);
-// Returns the cards that are held by NVIDIA's driver and answer.
+// Returns NVIDIA's cards held by its driver, open to this process and still answering.
 std::vector<int> working_gpus(const Facts &facts);
 const yoke_card_info &card(const Facts &facts, int index);
 
-// "GPU 0 (NVIDIA H200, 0000:65:00.0)".
+// Returns the label of a card in messages: "GPU 0 (NVIDIA H200, 0000:65:00.0)".
 std::string label(const Facts &facts, int index);
 // Return why checks of GPUs do not apply, else nullopt. no_working_gpus() is for checks that need a working driver.
 std::optional<std::string> no_gpus(const Facts &facts);

@@ -20,7 +20,7 @@ std::optional<std::string> why_no_probes(const Facts &facts)
     return facts.no_probes;
 }
 
-// Returns the upper bound of the link's copy rate.
+// Returns the upper bound of copies in bytes per second: of the card's link, and of the cable of an external GPU.
 double ceiling_of(const yoke_card_info &info)
 {
     const double link = pcie_rate(info.link_generation_max, info.link_width_max);

@@ -30,7 +30,7 @@ std::string others(const Facts &facts)
     return text;
 }
 
-// NVML's numbers carry CUDA's major version before the driver's, "13.580.82.07".
+// Returns the driver's part of NVML's version, which may carry CUDA's major version in front: "13.580.82.07".
 std::string driver_part(const std::string &nvml)
 {
     const size_t dot = nvml.find('.');

@@ -121,7 +121,8 @@ bool is_number(const std::string &text)
     return !text.empty();
 }
 
-// Finds processes that wait in the kernel and cannot be killed, such as for a hanging driver. "12 (a name) D 1 …".
+// Finds processes that wait in the kernel and cannot be killed, such as for a hanging driver. Their line in /proc is
+// "12 (a name) D 1 …".
 void read_stuck(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &pid : root.list("/proc")) {
@@ -137,8 +138,8 @@ void read_stuck(RecordedRoot &root, Facts &facts)
     }
 }
 
-// Raises if the root is missing. A missing root looks like an empty machine, and every answer about it would be
-// wrong.
+// Raises YOKE_E_IO if YOKE_SYSROOT names no folder. A missing root looks like an empty machine, and every answer
+// about it would be wrong.
 void need_root()
 {
     struct stat status {};

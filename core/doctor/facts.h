@@ -135,8 +135,8 @@ struct Facts {
     std::string variable(const std::string &name) const;
     bool is_set(const std::string &name) const { return variables.count(name) != 0; }
     bool in_container() const { return !machine.container.empty(); }
-    // Returns the chosen copy: the first loaded copy, else the first copy found. `major` chooses a major version if
-    // not 0, because a process may hold several.
+    // Returns the chosen copy: the first loaded copy, else the first copy found, else nullptr. `major` chooses a
+    // major version if not 0, because a process may hold several.
     const LibraryCopy *library(const std::string &name, int major = 0) const;
     // Returns the copy of NCCL 2, else a copy of another version.
     const LibraryCopy *nccl() const;
@@ -145,14 +145,14 @@ struct Facts {
 // Reads all facts except the probes.
 Facts read_facts(RecordedRoot &root, Machine machine);
 
-// Parts of read_facts().
+// Read a part of the facts each, for read_facts().
 void read_libraries(RecordedRoot &root, Facts &facts);
 void read_host(RecordedRoot &root, Facts &facts);
 void read_docks(RecordedRoot &root, Facts &facts);
 void read_routes(RecordedRoot &root, Facts &facts);
 
-// Returns the control bits of ACS in the PCI configuration of a bridge, 0 where it has no ACS. -1: the kernel shows
-// this user the first bytes alone.
+// Returns the control bits of ACS in the PCI configuration of a bridge; 0 if the bridge has no ACS. Returns -1 if the
+// kernel shows this user the first bytes alone.
 int acs_control(const std::string &configuration);
 
 }  // namespace yoke::doctor

@@ -21,7 +21,7 @@ namespace yoke::doctor {
 
 namespace {
 
-// ID=ubuntu, ID_LIKE="rhel fedora"
+// Reads the distribution from lines such as ID=ubuntu and ID_LIKE="rhel fedora".
 void read_distribution(RecordedRoot &root, Facts &facts)
 {
     for (const std::string &line : lines_of(root.text("/etc/os-release").value_or(""))) {
@@ -34,7 +34,7 @@ void read_distribution(RecordedRoot &root, Facts &facts)
     }
 }
 
-// "65536k" -> bytes.
+// Returns a size in bytes: "65536k" gives 67108864.
 long long size_of(const std::string &text)
 {
     std::string_view rest;
@@ -60,7 +60,8 @@ void read_shared_memory(RecordedRoot &root, Facts &facts)
         facts.shared_memory = static_cast<long long>(space.f_blocks * space.f_frsize);
 }
 
-// "Max locked memory         8388608              8388608              bytes"
+// Reads the process's limits, from lines such as "Max locked memory         8388608              8388608 bytes". Also
+// reads whether the process has CAP_SYS_ADMIN. A limit of -1 means unlimited.
 void read_limits(RecordedRoot &root, Facts &facts)
 {
     facts.locked_memory = -2;
@@ -98,7 +99,7 @@ void read_processors(RecordedRoot &root, Facts &facts)
     facts.processors = dash == online.npos ? 1 : atoi(online.c_str() + dash + 1) + 1;
 }
 
-// "MemTotal:       65536 kB"
+// Reads the machine's total and available memory, from lines such as "MemTotal:       65536 kB". -1 means unknown.
 void read_memory(RecordedRoot &root, Facts &facts)
 {
     const std::string text = root.text("/proc/meminfo").value_or("");
@@ -147,8 +148,8 @@ void read_leases(RecordedRoot &root, Facts &facts)
     root.note("/proc/self/mountinfo", kept);
 }
 
-// Reads facts without a file from the recording's own file, "shared_memory 67108864". In a recording, these values
-// count.
+// Reads facts without a file of their own from a recording's file yoke/host, "shared_memory 67108864". On the machine
+// itself, notes these facts for a recording.
 void read_recorded(RecordedRoot &root, Facts &facts)
 {
     if (!RecordedRoot::is_foreign()) {

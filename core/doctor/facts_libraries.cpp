@@ -23,7 +23,8 @@ constexpr const char *kLibraryNames[] = {"cuda",
                                          "nvrtc",
                                          "nccl"};
 
-// "libcublasLt.so.13.0.0.19" -> name "cublasLt", version "13.0.0.19".
+// Splits the file name of a CUDA library: "libcublasLt.so.13.0.0.19" has the name "cublasLt" and the version
+// "13.0.0.19". Returns false for any other file.
 bool split_name(const std::string &file, LibraryCopy &copy)
 {
     const size_t dot = file.find(".so");
@@ -50,7 +51,7 @@ std::vector<std::string> split_folders(const std::string &text)
     return folders;
 }
 
-// "libcublas.so" is for linking: a loader asks for "libcublas.so.13".
+// Returns whether the file is for linking alone, as "libcublas.so": a loader asks for "libcublas.so.13".
 bool is_for_linking(const LibraryCopy &copy)
 {
     return copy.version.empty();
@@ -91,7 +92,8 @@ void read_mapped(RecordedRoot &root, Facts &facts)
     root.note("/proc/self/maps", kept);
 }
 
-// Where the loader looks, in its order; pip's folders beside this library, as the CUDA module looks there.
+// Returns the folders where the loader looks, in its order. Between them are pip's folders beside this library, where
+// the CUDA module looks.
 std::vector<std::string> search_folders(RecordedRoot &root, const Facts &facts)
 {
     std::vector<std::string> folders = split_folders(facts.variable("YOKE_CUDA_LIB_PATH"));
@@ -130,7 +132,7 @@ void read_build(RecordedRoot &root, Facts &facts)
     root.note("/yoke/libyoke_cuda.so", kBuildMark + mark + "\n");
 }
 
-// Finds the driver's packages by the traces of dpkg, rpm or pacman.
+// Finds the traces of NVIDIA's own installer, and the driver's packages by the traces of dpkg, rpm or pacman.
 void read_packages(RecordedRoot &root, Facts &facts)
 {
     for (const char *trace : {"/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer",
@@ -154,8 +156,8 @@ void read_packages(RecordedRoot &root, Facts &facts)
             facts.packages[entry] = "rpm or pacman";
 }
 
-// Finds cuDNN's version. A wheel's library name says only 9, but the wheel's own folder gives version and CUDA. A
-// system package has the CUDA version in its name.
+// Finds the versions of cuDNN and of its CUDA. A wheel's library name says only 9, but the wheel's own folder gives
+// version and CUDA. A system package has the CUDA version in its name.
 void read_cudnn(RecordedRoot &root, Facts &facts)
 {
     const LibraryCopy *found = facts.library("cudnn_graph", 9);

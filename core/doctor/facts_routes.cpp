@@ -32,7 +32,8 @@ size_t place_of(const std::string &configuration, int capability)
     return 0;
 }
 
-// Returns a configuration with ACS alone, because the whole configuration may contain a serial number.
+// Returns a configuration with these control bits of ACS alone, because the whole configuration may contain a serial
+// number.
 std::string configuration_of(int control)
 {
     const unsigned head = kAcs | 1u << 16;

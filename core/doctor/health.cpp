@@ -45,7 +45,8 @@ struct Fault {
     int times;
 };
 
-// "NVRM: Xid (PCI:0000:65:00): 79, pid=…"
+// Returns the faults in the kernel's log, each once with its number of times, from lines such as "NVRM: Xid
+// (PCI:0000:65:00): 79, pid=…".
 std::vector<Fault> faults_of(const std::string &log)
 {
     std::vector<Fault> faults;
@@ -92,7 +93,7 @@ int card_at(const Facts &facts, const std::string &pci)
     return -1;
 }
 
-// Returns the clocks; clocks unknown to the driver are NaN and left out.
+// Returns the card's clock and its maximum in words, " at 345 of 1980 MHz"; "" if the driver does not know them.
 std::string clocks_of(const yoke_card_info &info)
 {
     if (std::isnan(info.sm_clock) || std::isnan(info.sm_clock_max)) return "";

@@ -57,7 +57,8 @@ Finding check_shared_memory(const Facts &facts)
     return all.or_ok("/dev/shm holds " + mebibytes(static_cast<double>(facts.shared_memory)));
 }
 
-// A limit of the address space or of data ends in an error, the one of a control group in the end of the process.
+// Checks the limits of host memory. A limit of the address space or of data ends in an error, a limit of a control
+// group in the end of the process.
 Finding check_host_memory(const Facts &facts)
 {
     const HostMemory &memory = facts.memory;

@@ -176,7 +176,7 @@ Finding check_mixed_copies(const Facts &facts)
 
 namespace {
 
-// Checks version and CUDA of the copy itself.
+// Checks the copy's own version, at least 9.8, and the CUDA of its build. `wheel`: the remedy.
 void check_cudnn_release(const Facts &facts, const LibraryCopy &graph, const std::string &wheel,
                          Findings &all)
 {
@@ -225,7 +225,7 @@ void check_cudnn_parts(const Facts &facts, const LibraryCopy &graph, const std::
     }
 }
 
-// Returns the path of NVRTC, with which cuDNN compiles kernels.
+// Returns the path of NVRTC, with which cuDNN compiles kernels. If NVRTC is missing, adds a finding and returns "".
 std::string check_nvrtc(const Facts &facts, Findings &all)
 {
     const int major = facts.build.cuda / 1000;

@@ -42,7 +42,8 @@ bool is_of_kernel(const std::string &line)
     return !holds_any(line, {"ommand line", "audit:", "audit("});
 }
 
-// "NVRM: Xid (PCI:0000:43:00): 13, pid=812, name=secret job, Ch 00000008": a program's name ends with the next comma.
+// Masks the program's name in a line about an Xid: "NVRM: Xid (PCI:0000:43:00): 13, pid=812, name=secret job, Ch
+// 00000008". The name ends with the next comma.
 std::string masked(std::string line)
 {
     if (line.find("Xid") == line.npos) return line;

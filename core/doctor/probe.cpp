@@ -74,7 +74,7 @@ private:
     posix_spawnattr_t attributes_;
 };
 
-// Reads until the other end closes (true) or the deadline has come.
+// Reads to `output`. Returns true once the other end has closed, false at the deadline.
 bool read_until(int from, Clock::time_point end, std::string &output)
 {
     char part[4096];
@@ -131,7 +131,7 @@ bool succeeded(const Outcome &outcome)
     return !outcome.late && WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0;
 }
 
-// Cards in the order of CUDA's numbers.
+// Returns the cards visible to CUDA, in the order of CUDA's numbers.
 std::vector<int> cuda_order(const Facts &facts)
 {
     std::vector<int> cards;

@@ -23,7 +23,7 @@ struct Outcome {
 // Runs a program with all its children in one process group. The group ends with the program, or at the deadline.
 Outcome run_bounded(const std::vector<std::string> &command, double seconds);
 
-// Returns the program's path, "" if missing.
+// Returns the path of yoke-probe, in YOKE_BIN or beside this library; "" if missing.
 std::string probe_program(const Facts &facts);
 
 // Measures every card visible to CUDA, and writes to facts.probes. After a minute, no further probe begins.

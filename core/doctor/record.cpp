@@ -57,7 +57,8 @@ ordered_json report_json(const Report &report)
     return {{"exit_code", report.exit_code}, {"checks", checks}};
 }
 
-// Redacts values only, and only values that may name a person: other words ("driver": "nvidia") have a meaning.
+// Redacts all text values, but no keys. Names are redacted only in values that may name a person or a process: other
+// words ("driver": "nvidia") have a meaning.
 void redact_values(ordered_json &json, Redactor &redactor, bool is_name = false,
                    bool of_process = false)
 {
@@ -92,7 +93,8 @@ std::string environment_of(const Facts &facts, Redactor *redactor)
     return text;
 }
 
-// Redacts the paths like the texts that name them. So a library found by LD_LIBRARY_PATH is at the redacted path.
+// Returns the tree with redacted texts, links and paths. The paths are redacted like the texts that name them. So a
+// library found by LD_LIBRARY_PATH is at the redacted path.
 Tree redacted(const Tree &tree, Redactor &redactor)
 {
     Tree made;
@@ -104,8 +106,8 @@ Tree redacted(const Tree &tree, Redactor &redactor)
     return made;
 }
 
-// Where a path lies in a recording. LD_LIBRARY_PATH may name "../../lib": nothing may be written outside the recording,
-// and what is relative to some folder is no file of the recorded root. "" for such a path.
+// Returns the place of a path in a recording; "" for a relative path, which is no file of the recorded root.
+// LD_LIBRARY_PATH may name "../../lib", and no file may be written outside the recording.
 std::string place_in(const fs::path &folder, const std::string &path)
 {
     const fs::path normal = fs::path(path).lexically_normal();

@@ -32,7 +32,7 @@ OwnedFile opened(const std::string &path)
 
 constexpr size_t kMostLog = 4 * 1024 * 1024;
 
-// Reads /dev/kmsg, which gives a single record per read.
+// Returns the kernel's records in /dev/kmsg, which gives a single record per read.
 std::string records_of(int kmsg)
 {
     std::string text;

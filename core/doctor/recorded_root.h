@@ -19,7 +19,7 @@ class RecordedRoot {
 public:
     static constexpr size_t kLargest = 256 * 1024;
 
-    // The first `limit` bytes of a file; nullopt when it is absent or may not be read.
+    // Returns the first `limit` bytes of a file; nullopt if the file is missing or may not be read.
     std::optional<std::string> text(const std::string &path, size_t limit = kLargest);
     // Returns the text without blanks and line ends around, "" for a missing file.
     std::string line(const std::string &path);
@@ -31,29 +31,31 @@ public:
     // Returns the last `limit` bytes of a file, or "". Not remembered.
     static std::string end_of(const std::string &path, size_t limit);
     // Returns the kernel's log since its start, newest last, reduced to lines about GPUs, their bus and suspend. The
-    // source is /dev/kmsg, else the log files. nullopt: no source may be read.
+    // source is /dev/kmsg, else the log files. Returns nullopt if no source may be read.
     std::optional<std::string> kernel_log();
-    // How a device file may be used: nullopt when it is absent, or a folder.
+    // Permissions of a device file.
     struct Node {
         std::string mode;  // "0660 root:video"
         bool granted;      // readable and writable for this process
     };
+    // Returns the permissions of a device file; nullopt if the file is missing, or a folder.
     std::optional<Node> node(const std::string &path);
     // Returns the errno of the last text(), 0 for success.
     int problem() const { return problem_; }
-    // Returns the text after a marker in a file, the first text with the word; "" if the first 64 MiB have none.
+    // Returns the text after a marker in a file, at most `length` bytes. Of several texts, returns the first text
+    // with `word`; "" if the first 64 MiB have none.
     std::string text_behind(const std::string &path, const std::string &marker, size_t length,
                             const std::string &word = "");
 
     // Replaces the recorded text of a path: by a shorter text, or by a fact without a file.
     void note(const std::string &path, const std::string &text) { texts_[path] = text; }
 
-    // Everything read so far, for a recording: texts of files, and existing paths.
+    // Return everything read so far, for a recording: texts of files, targets of links, and existing paths.
     const std::map<std::string, std::string> &texts() const { return texts_; }
     const std::map<std::string, std::string> &links() const { return links_; }
     const std::set<std::string> &present() const { return present_; }
 
-    // Whether this is not the machine's own root.
+    // Returns whether YOKE_SYSROOT names another root than the machine's own.
     static bool is_foreign();
 
 private:

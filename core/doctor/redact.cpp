@@ -25,8 +25,8 @@ size_t hex_digits(std::string_view text)
     return count;
 }
 
-// The length of a UUID at the start, 0 if there is none: groups of 8, 4, 4, 4 and 12 digits. systemd joins those of a
-// pod by '_', since '-' stands for a folder there.
+// Returns the length of a UUID at the start, 0 if there is none: groups of 8, 4, 4, 4 and 12 digits. systemd joins
+// the groups of a pod's UUID by '_', since '-' stands for a folder there.
 size_t uuid_length(std::string_view text)
 {
     size_t at = 0;
@@ -84,7 +84,8 @@ bool is_segment(std::string_view text, size_t at, size_t length)
            (end == text.size() || text[end] == '/' || ends_path(text[end]));
 }
 
-// A place for a name and nothing else: "process 7 (NAME, NAME) has", "Nov 22 01:02:03 NAME kernel: ".
+// Returns whether the place is for a name and nothing else: "process 7 (NAME, NAME) has", "Nov 22 01:02:03 NAME
+// kernel: ".
 bool is_place_of_name(std::string_view text, size_t at, size_t length)
 {
     const std::string_view before = text.substr(0, at), after = text.substr(at + length);
@@ -169,7 +170,8 @@ const std::string &Redactor::numbered(const std::string &kind, const std::string
     return placeholder;
 }
 
-// Matches "GPU-8932f937-…", "MIG-…", a bare UUID, and a UUID's beginning as in CUDA_VISIBLE_DEVICES.
+// Matches "GPU-8932f937-…", "MIG-…", a bare UUID, and a UUID's beginning as in CUDA_VISIBLE_DEVICES. Sets the
+// placeholder and returns the matched length; returns 0 if nothing matches.
 size_t Redactor::match_uuid(std::string_view rest, std::string &placeholder)
 {
     for (const std::string kind : {"GPU", "MIG", ""}) {
@@ -282,7 +284,7 @@ Redactor redactor_of(const Machine &machine, RecordedRoot &root)
     return Redactor(machine, root.line("/proc/sys/kernel/hostname"), users);
 }
 
-// "NAME:x:1000:1000:::" of each line.
+// Redacts lines of /etc/passwd, "NAME:x:1000:1000:::": the user's name always, and known names in the rest.
 static std::string redacted_users(Redactor &redactor, const std::string &text)
 {
     std::string out;

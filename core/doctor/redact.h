@@ -48,11 +48,11 @@ private:
     std::vector<std::string> names_, processes_;  // the longest first
 };
 
-// Returns a redactor for the machine, with its name, and the users named by the environment.
 class RecordedRoot;
+// Returns a redactor for the machine, with its name, and the users named by the environment.
 Redactor redactor_of(const Machine &machine, RecordedRoot &root);
 
-// Redacts a file of a recording. Names stay where the checks and the inventory read them as words.
+// Returns the redacted text of a recorded file. Names stay where the checks and the inventory read them as words.
 std::string redacted_file(Redactor &redactor, const std::string &path, const std::string &text);
 
 }  // namespace yoke::doctor

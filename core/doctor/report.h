@@ -35,10 +35,11 @@ Report examine(const Facts &facts);
 
 void redact(Report &report, Redactor &redactor);
 
-// "ok", "warn", "fail", "skip"
+// Returns "ok", "warn", "fail" or "skip".
 const char *status_word(int status);
 
-// Writes scenario.json, root/, environment and report.json into `folder`. Raises IO, naming the path.
+// Writes scenario.json, root/, environment and report.json into `folder`, which is new or empty. Raises YOKE_E_IO,
+// naming the path; YOKE_E_UNSUPPORTED in a build without nlohmann-json.
 void record(const std::string &folder, const Options &options);
 
 }  // namespace yoke::doctor

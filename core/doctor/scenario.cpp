@@ -26,7 +26,7 @@ void put_flag(ordered_json &to, const char *key, int32_t value)
 {
     if (value >= 0) to[key] = value == 1;
 }
-// Measures, in the units of scenarios: whole megahertz, watts, degrees, percent.
+// Sets a key to a rounded measure, if known, in the units of scenarios: whole megahertz, watts, degrees, percent.
 void put_measure(ordered_json &to, const char *key, double value, double scale)
 {
     if (!std::isnan(value)) to[key] = std::llround(value * scale);
@@ -122,7 +122,7 @@ void put_state(ordered_json &gpu, const yoke_card_info &info)
     if (info.asleep >= 0) gpu["runtime_status"] = info.asleep ? "suspended" : "active";
 }
 
-// "1g.10gb" of "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+// Returns the profile of an instance by its name: "1g.10gb" of "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
 std::string profile_of(const std::string &name)
 {
     const size_t mark = name.rfind("MIG ");
@@ -187,7 +187,8 @@ void put_bridges(ordered_json &scenario, const std::vector<std::string> &way)
     }
 }
 
-// Pairs with a direct NVLink or one through a switch, by the cards' places among the scenario's.
+// Returns the pairs with NVLinks, direct or through a switch: the places of both cards among the scenario's cards,
+// and the number of links.
 ordered_json nvlinks_of(const Machine &machine, const std::vector<int> &gpus)
 {
     ordered_json pairs = ordered_json::array();

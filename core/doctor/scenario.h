@@ -7,7 +7,7 @@
 
 namespace yoke::doctor {
 
-// Returns everything known to the inventory; unknown facts are left out.
+// Returns the machine's facts as a scenario: everything known to the inventory. Unknown facts are left out.
 nlohmann::ordered_json scenario_of(const Facts &facts);
 
 }  // namespace yoke::doctor

@@ -229,7 +229,8 @@ void collect_container(Tree &tree)
     if (!kept.empty()) tree.texts[path] = kept;
 }
 
-// "name:x:1000:1000:::" of a line of /etc/passwd, which may also hold a password, a person's name and rooms.
+// Returns "name:x:1000:1000:::" of a line of /etc/passwd, which may also hold a password, a person's name and rooms.
+// Returns "" for a line with fewer fields.
 std::string without_person(const std::string &line)
 {
     size_t end[4] = {};

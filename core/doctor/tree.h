@@ -14,7 +14,8 @@ struct Tree {
     std::set<std::string> folders;
 };
 
-// Bounded: at most 4096 files of together 16 MiB.
+// Returns the files read by the checks, and the files that an inventory reads. Collects at most 4096 files of
+// together 16 MiB for the inventory.
 Tree tree_of(const Facts &facts, const RecordedRoot &root);
 
 }  // namespace yoke::doctor
