@@ -130,7 +130,8 @@ Served served(const Build &build, int capability)
     return best;
 }
 
-// Code for other GPUs of the same major capability does not run on a Jetson's.
+// Returns whether the capability is of a Jetson's GPU. Code for other GPUs of the same major capability does not run
+// there.
 static bool is_of_jetson(int capability)
 {
     constexpr int kJetsons[] = {53, 62, 72, 87, 110};

@@ -22,14 +22,16 @@ struct Build {
     int major() const { return cuda / 1000; }
 };
 
-// Text before the mark in the module (kernels/cuda/host/build_mark.cpp), and the build from the text after: "cuda
-// 13000 archs 80,90".
+// Text before the mark in the module (kernels/cuda/host/build_mark.cpp).
 inline constexpr const char *kBuildMark = "yoke-cuda-module: ";
+// Returns the build from the text after kBuildMark, "cuda 13000 archs 80,90". For any other text, returns a build
+// that is not present.
 Build build_of_mark(const std::string &mark);
 
 // How a build serves a compute capability (80): with machine code, or with code compiled by a driver new enough for
 // this.
 enum class Served { kNo, kBinary, kCompiled };
+// Returns how a build serves a capability: with machine code if the build has some, else with compiled code.
 Served served(const Build &build, int capability);
 
 // Returns how a build serves a card. Machine code for a plug-in card does not run on a GPU within a processor. Such a
@@ -48,16 +50,18 @@ int newest_cuda_of(const std::string &driver);
 // Returns commands, for Yoke's source folder, to make a build that serves a compute capability too.
 std::string rebuild_for(const Build &build, int capability);
 
-// Compares the leading numbers of two versions, "580.82.07" and "13.580.82.07" unchanged: -1, 0, 1.
+// Compares two versions number by number, and returns -1, 0 or 1. Leading numbers are not left out: "13.580.82.07" is
+// below "580.82.07".
 int compare_versions(const std::string &a, const std::string &b);
 
-// "13.0" -> 13000, 0 for other texts.
+// Returns 13000 for "13.0"; 0 for a text without a number.
 int cuda_version_of(const std::string &text);
 
-// Returns why this build cannot use any card of a machine, or "". Returns "" also if the reason is unknown: a
-// recorded machine may not tell its build.
+// Returns why this build cannot use any card of a machine, or an empty rejection. The rejection is also empty if the
+// reason is unknown: a recorded machine may not tell its build.
 Rejection reject_driver(const Root &root, const Machine &machine);
-// Ask about a single card, if the driver is served.
+// Return whether the build has code for a single card, and why the build cannot use the card (else an empty
+// rejection). The caller asks only if the build serves the driver.
 bool serves(const Root &root, const yoke_card_info &info);
 Rejection reject_card(const Root &root, const Machine &machine, const yoke_card_info &info);
 

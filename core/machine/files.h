@@ -23,7 +23,7 @@ public:
 
     bool is_open() const noexcept { return fd_ >= 0; }
 
-    // The text of a file, at most `limit` bytes, without the blanks and NULs at its end.
+    // Returns the text of a file, at most `limit` bytes, without the blanks and NULs at both ends.
     std::string text(const std::string &name, size_t limit = 4096) const;
 
     // Returns the number at the start of a file, decimal or 0x...; `missing` without a number.
@@ -60,7 +60,7 @@ std::string base_name(const std::string &path);
 // Returns the rest of the first line with `key` and a colon in front ("MemTotal: 5 kB" -> "5 kB"), or "".
 std::string field_of(std::string_view text, std::string_view key);
 
-// Cuts blanks, line ends and NULs at both ends.
+// Returns a text without the blanks, line ends and NULs at both ends.
 std::string trimmed(std::string_view text);
 
 // Returns a text of the host in printable form: '?' for each control character and each byte of invalid UTF-8.

@@ -9,7 +9,7 @@ class Intel final : public Vendor {
 public:
     constexpr Intel() : Vendor(0x8086, "intel", "Intel") {}
 
-    // The graphics of a processor are on the processor's own bus.
+    // Marks the graphics of a processor, by their address: they are on the processor's own bus.
     void place_card(yoke_card_info &info) const override
     {
         if (std::string_view(info.pci).starts_with("0000:00:")) info.kind = YOKE_CARD_INTEGRATED;

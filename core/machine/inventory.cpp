@@ -9,7 +9,7 @@ namespace yoke {
 
 namespace {
 
-// Cases do not count.
+// Returns whether two texts are equal, in upper or lower case.
 bool is_equal(std::string_view a, std::string_view b)
 {
     return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;

@@ -83,7 +83,7 @@ std::string_view bare_uuid(std::string_view uuid);
 // Returns whether two UUIDs mean the same card, in any spelling.
 bool is_same_uuid(std::string_view a, std::string_view b);
 
-// "/sys/bus" under YOKE_SYSROOT.
+// Returns a path such as "/sys/bus" under the root of YOKE_SYSROOT; without the variable, the path itself.
 std::string under_sysroot(std::string_view path);
 
 }  // namespace yoke

@@ -48,7 +48,8 @@ Rejection for_driver(const Machine &machine, const yoke_card_info &info)
         "the NVIDIA driver is loaded but does not hold the card: it may be too new or too old for this driver, or have failed; see dmesg | grep -i nvrm"};
 }
 
-// Checks the files that a process opens for a card.
+// Checks the files that a process opens for a card. Rejects the card if this user may not open a file, or if a file
+// is missing in a container.
 Rejection for_files(const Root &root, const Machine &machine, const yoke_card_info &info)
 {
     const std::string control = root.path("/dev/nvidiactl");
@@ -154,7 +155,8 @@ void mark_visible(Machine &machine)
     machine.visible_problem = visible.problem.empty() ? visible.dropped : visible.problem;
 }
 
-// A listening MPS daemon serves every card of its machine on a client's request.
+// Marks all cards held by the driver as cards of MPS, if an MPS daemon runs. A listening daemon serves every card of
+// its machine on a client's request.
 void mark_mps(const Root &root, Machine &machine)
 {
     const char *given = getenv("CUDA_MPS_PIPE_DIRECTORY");

@@ -14,24 +14,26 @@ inline bool is_nvidia(const yoke_card_info &info) noexcept
     return std::string_view(info.vendor) == kNvidia;
 }
 
-// Return whether NVIDIA's kernel driver holds a card, or may hold a card whose driver is unknown.
+// Returns whether NVIDIA's kernel driver holds a card.
 inline bool is_held_by_nvidia(const yoke_card_info &info) noexcept
 {
     return std::string_view(info.driver) == kNvidia;
 }
-// A Jetson's first driver was nvgpu; some releases let it hold the card on the PCI bus, too.
+// Returns whether NVIDIA's kernel driver holds a card, or may hold a card whose driver is unknown or nvgpu. A
+// Jetson's first driver was nvgpu; some releases let it hold the card on the PCI bus, too.
 inline bool may_be_held_by_nvidia(const yoke_card_info &info) noexcept
 {
     return !info.driver[0] || is_held_by_nvidia(info) || std::string_view(info.driver) == "nvgpu";
 }
 
-// Whether a card is a GPU within a processor that shows on no PCI bus: a Jetson's up to Orin.
+// Returns whether a card is a GPU within a processor that shows on no PCI bus: a Jetson's up to Orin.
 inline bool is_off_bus(const yoke_card_info &info) noexcept
 {
     return info.kind == YOKE_CARD_INTEGRATED && !info.pci[0];
 }
 
-// Marks a card as NVIDIA's. The driver shows the card, but no bus does.
+// Marks a card missing on the bus as NVIDIA's, since the driver shows the card; by default, as held by the driver
+// too.
 inline void put_nvidia(yoke_card_info &info, bool is_held = true)
 {
     put(info.vendor, kNvidia);

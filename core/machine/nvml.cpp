@@ -94,7 +94,8 @@ std::string file_of(const Api &api, const std::string &fallback)
     return file.empty() ? fallback : file;
 }
 
-// Opening a fifo waits for a writer, perhaps for ever, and a device may do anything: neither is a library.
+// Returns whether a path names no regular file. Opening a fifo waits for a writer, perhaps for ever, and a device may
+// do anything: neither is a library.
 bool is_no_file(const std::string &path)
 {
     struct stat status {};
@@ -247,7 +248,7 @@ double deadline()
     return number_of(config_or_default("YOKE_NVML_TIMEOUT"));
 }
 
-// The failure of a worker that did not come back within so many seconds; kept for ever.
+// Returns the failure of a worker that did not come back within so many seconds, with its call; kept for ever.
 const NvmlFailure *hang_of(const Session &session, double seconds)
 {
     auto hang = std::make_unique<NvmlFailure>();
@@ -258,7 +259,8 @@ const NvmlFailure *hang_of(const Session &session, double seconds)
     return hang.release();
 }
 
-// Waits for the worker. Returns nullptr if the worker has finished, else the hanging call.
+// Waits for the worker, and returns nullptr once the worker has finished. If a call takes longer than `limit`, or all
+// calls longer than kDeadlinesOfAll limits, abandons the session and returns the hanging call.
 const NvmlFailure *watch(Session &session, double limit)
 {
     std::unique_lock lock(session.mutex);

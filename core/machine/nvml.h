@@ -13,8 +13,6 @@
 
 namespace yoke {
 
-// A driver that resets a card may take seconds. If a single answer takes longer than this, it never comes.
-
 // Fills in NVML's facts about the machine's cards, with Machine::nvml and Machine::cuda_driver. Adds MIG instances
 // after their cards, cards known only to NVML, and the links between cards. Never raises for an error of the library.
 // With `links` false (a look at one card), asks for no pairs.

@@ -12,7 +12,8 @@ namespace yoke::nvml {
 
 namespace {
 
-// Multiprocessors are not told, cores are.
+// Returns the cores of a multiprocessor by compute capability. NVML reports the cores of a card, but not its
+// multiprocessors.
 int32_t cores_of_multiprocessor(int32_t major, int32_t minor)
 {
     switch (major) {

@@ -8,7 +8,7 @@
 namespace yoke {
 
 namespace nvml {
-// A code in words: "no permission (code 4)".
+// Returns a code of NVML in words: "no permission (code 4)".
 std::string describe(int code);
 }  // namespace nvml
 

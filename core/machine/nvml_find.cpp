@@ -19,7 +19,7 @@ bool is_candidate(const Card &card)
            card.info.asleep != 1 && may_be_held_by_nvidia(card.info);
 }
 
-// Notes the meaning of a refused handle for the card.
+// Notes on the card why NVML refused its handle: the card is lost, or cannot be used for a reason.
 void note_refusal(Card &card, int code)
 {
     yoke_card_info &info = card.info;
@@ -41,7 +41,8 @@ void note_refusal(Card &card, int code)
                              describe(code).c_str())});
 }
 
-// Returns how many of the library's cards are accounted for; -1 if the library does not support addresses.
+// Gets handles for the cards on the bus by PCI address, except sleeping cards. Returns how many of the library's
+// cards are accounted for; -1 if the library does not support addresses.
 int find_by_address(Session &session)
 {
     int found = 0;

@@ -11,7 +11,8 @@ namespace yoke::nvml {
 
 namespace {
 
-// Lists processes. Processes come and go between the question for the count and the question for the list.
+// Lists processes to `found`, and returns NVML's code. Processes come and go between the question for the count and
+// the question for the list, so up to five tries are made.
 template <class Entry>
 int list_processes(Asker &asker, const Symbol<Handle, unsigned *, Entry *> &symbol,
                    std::vector<Entry> &found)
@@ -33,7 +34,7 @@ struct ProcessCalls {
     const Symbol<Handle, unsigned *, ProcessV1 *> &v1;
 };
 
-// In the first drivers of branch 535, _v3 wrote entries of 32 bytes; their _v2 did not.
+// Returns whether _v3 writes entries of 32 bytes, as in the first drivers of branch 535; their _v2 does not.
 bool has_wide_entries(const Machine &machine)
 {
     int major = 0, minor = 0;

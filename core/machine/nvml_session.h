@@ -57,7 +57,8 @@ struct Session {
     std::string call_card;
     Clock::time_point call_start;
 
-    // Makes a call with the lock released. What the driver does not have is kNoFunction.
+    // Makes a call with the lock released, and returns its code; kNoFunction if the driver does not have the
+    // function. Raises Abandoned if the watcher has meanwhile given up the session.
     template <class... Arguments, class... Given>
     int call(const Symbol<Arguments...> &symbol, Given... given)
     {
@@ -89,7 +90,7 @@ public:
     {
     }
 
-    // True if the card answered.
+    // Returns whether the card answered.
     template <class... Arguments, class... Given>
     bool ask(const Symbol<Arguments...> &symbol, Given... given)
     {
@@ -132,7 +133,8 @@ size_t ask_instances(Session &session, size_t card);
 // Asks for the processes that compute and draw on a card (nvml_mig.cpp).
 void ask_processes(Asker &asker);
 
-// Total, free, used and reserved memory; multiprocessors (nvml_card.cpp): of cards and of instances.
+// Ask for total, free, used and reserved memory, and for the multiprocessors, of a card or an instance
+// (nvml_card.cpp).
 void ask_memory(Asker &asker);
 void ask_multiprocessors(Asker &asker);
 

@@ -11,7 +11,7 @@ namespace yoke {
 
 namespace {
 
-// Returns the name of the container engine, the outermost first.
+// Returns the name of the container engine, of several the outermost; "" outside of containers.
 const char *engine_of(const Root &root)
 {
     if (root.has("/.dockerenv")) return "docker";
@@ -164,7 +164,7 @@ void read_processes(const Root &root, Machine &machine)
     }
 }
 
-// Returns "container-3", the placeholder of an id in a redacted recording.
+// Returns "container-3", the placeholder of an id in a redacted recording; "" if there is no placeholder.
 static std::string placeholder_of(std::string_view cgroups)
 {
     constexpr std::string_view kMark = "container-";

@@ -13,7 +13,7 @@ namespace yoke {
 
 namespace {
 
-// Numbers the cards. An instance follows its card.
+// Numbers the cards. An instance follows its card, and gets the card's number as parent.
 void number_cards(Machine &machine)
 {
     int32_t whole = -1;

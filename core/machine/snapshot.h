@@ -15,7 +15,7 @@
 
 namespace yoke {
 
-// A snapshot of the machine, now.
+// Takes a snapshot of the machine now, and returns it.
 Machine take_inventory();
 
 // Returns a snapshot of a single card, by its address in sysfs: without links, networks and other cards.

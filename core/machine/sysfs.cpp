@@ -20,7 +20,7 @@ bool is_card(int64_t device_class)
     return base == 0x03 || base == 0x12;
 }
 
-// Returns whether a monitor is on a connector of the card.
+// Returns 1 if a monitor is on a connector of the card, 0 if all known connectors are free, -1 if unknown.
 int32_t read_display(const Folder &device)
 {
     const Folder drm(device, "drm");
@@ -90,7 +90,8 @@ struct Enclosure {
     std::vector<std::string> path;  // PCI addresses on the way: the host's controller and above
 };
 
-// Returns "20.0 Gb/s" times the width; without these, the rate of the generation's cable.
+// Returns the cable's rate in bits per second: "20.0 Gb/s" times the width, else the rate of the generation's cable;
+// NaN if unknown.
 double read_rate(const Folder &device)
 {
     const double speed = number_of(device.text("rx_speed", 64));
@@ -128,7 +129,8 @@ size_t shared_bridges(const Card &card, const Enclosure &enclosure)
         }));
 }
 
-// Two boxes at one controller cannot be told apart from here, so both are named.
+// Sets a card's enclosure and its least rate, from the boxes with `shared` bridges in common with the card. Two boxes
+// at one controller cannot be told apart from here, so both are named.
 void name_enclosure(Card &card, const std::vector<Enclosure> &enclosures, size_t shared)
 {
     std::vector<std::string> names;

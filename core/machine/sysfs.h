@@ -18,7 +18,7 @@ std::vector<Card> read_pci_cards(const Root &root, const std::string &only = "")
 // /sys/bus/pci/devices.
 std::vector<std::string> bridges_of(const std::string &link, const std::string &address);
 
-// "0000:65:00.0", from any way in which an address is written (NVML gives eight digits for the domain); "" for no
+// Returns a PCI address as "0000:65:00.0", from any spelling (NVML gives eight digits for the domain); "" for no
 // address.
 std::string pci_address(std::string_view text);
 
@@ -31,7 +31,7 @@ void read_enclosures(const Root &root, std::vector<Card> &cards);
 // Returns the PCI Express generation with the speed "16.0 GT/s PCIe"; -1 for none.
 int32_t pcie_generation(std::string_view speed);
 
-// "10de" as the header writes a vendor.
+// Returns a vendor's name as the header writes it, "nvidia" for 0x10de; four hex digits for an unknown vendor.
 std::string vendor_name(int64_t id);
 
 }  // namespace yoke

@@ -13,7 +13,7 @@ int32_t path_between(const std::vector<std::string> &bridges_a, const std::strin
                      int32_t node_a, const std::vector<std::string> &bridges_b,
                      const std::string &b, int32_t node_b);
 
-// "PIX" for YOKE_PATH_SWITCH.
+// Returns the label of a path: "PIX" for YOKE_PATH_SWITCH.
 const char *path_label(int32_t path);
 
 // Writes the label from the other fields of a link.

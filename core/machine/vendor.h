@@ -14,7 +14,7 @@ namespace yoke {
 
 class Vendor {
 public:
-    // Number on the PCI bus, name as in yoke_card_info::vendor, and spelling for people.
+    // Takes the number on the PCI bus, the name as in yoke_card_info::vendor, and the spelling for people.
     constexpr Vendor(int64_t id, const char *name, const char *brand)
         : id_(id), name_(name), brand_(brand)
     {
@@ -24,7 +24,7 @@ public:
     const char *name() const noexcept { return name_; }
     const char *brand() const noexcept { return brand_; }
 
-    // The loaded kernel module.
+    // Reads the facts of the loaded kernel module, such as its version.
     virtual void read_driver(const Root &, Machine &) const {}
     // Fill in a card of the vendor on the bus: by its address alone, then, unless the card sleeps, from its folder.
     virtual void place_card(yoke_card_info &) const {}
@@ -52,7 +52,7 @@ private:
     const char *name_, *brand_;
 };
 
-// Each vendor is in the file of this name.
+// Return a vendor each, from the file of this name.
 const Vendor &nvidia_vendor() noexcept;
 const Vendor &amd_vendor() noexcept;
 const Vendor &intel_vendor() noexcept;
@@ -60,15 +60,17 @@ const Vendor &intel_vendor() noexcept;
 // Returns the vendors with a file of their own.
 std::array<const Vendor *, 3> vendors() noexcept;
 
-// By a name or a number on the PCI bus; nullptr for one without a file.
+// Return the vendor with this name, or with this number on the PCI bus; nullptr for a vendor without a file.
 const Vendor *find_vendor(std::string_view name) noexcept;
 const Vendor *find_vendor(int64_t id) noexcept;
 
-// Whether a backend of some build serves the vendor's cards, and whether the vendor's own driver holds this one.
+// Return whether a backend of some build serves the card's vendor, and whether the vendor's own driver holds the
+// card.
 bool is_of_served_vendor(const yoke_card_info &info) noexcept;
 bool is_held_by_own_driver(const yoke_card_info &info) noexcept;
 
-// Fills in the reasons of all cards without a reason. A sleeping card or a missing management library is no reason.
+// Sets why each card cannot be used, or no reason for a usable card. A sleeping card or a missing management library
+// is no reason.
 void reject_cards(const Root &root, Machine &machine);
 
 }  // namespace yoke

@@ -39,7 +39,7 @@ struct Speed {
     int32_t level;
     double rate;
 };
-// Returns the model's figures if no management library reports on the card.
+// Returns the card's speed; by the model's figures if no management library reports on the card.
 Speed speed_of(const yoke_card_info &info)
 {
     const double clock = std::isnan(info.sm_clock_max) ? 1 : info.sm_clock_max;
@@ -209,7 +209,7 @@ public:
     }
 
 private:
-    // Each card that the list may have been meant to name, a word for each.
+    // Returns a word for each card that the list may have been meant to name.
     std::vector<std::string> meant_words() const
     {
         std::vector<std::string> words;

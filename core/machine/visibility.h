@@ -38,7 +38,8 @@ CudaVariables cuda_variables();
 // Warns once of each variable that changed after CUDA had read it.
 void warn_of_late_cuda_variables();
 
-// `visible` and `order` are the variables' values; nullopt: not set.
+// Returns the cards that CUDA would show, in its order. `visible` and `order` are the variables' values; nullopt: not
+// set.
 Visible visible_cards(const Machine &machine, const std::optional<std::string> &visible,
                       const std::optional<std::string> &order);
 
