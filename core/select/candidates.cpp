@@ -41,7 +41,7 @@ bool is_refuted(const Card &card, const Device &device)
     return device.memory.load() || (info.kind == YOKE_CARD_INTEGRATED && !*info.pci) || by_bus;
 }
 
-// Fills in unknown facts of a card from its backend.
+// Fills in unknown facts of a card from its backend, and ends the card's rejection if the opened device refutes it.
 void complete(Card &card, Device &device)
 {
     yoke_card_info &info = card.info;
@@ -104,7 +104,7 @@ void add_card(Candidates &all, Device &device)
     all.devices.push_back(nullptr);
 }
 
-// Why CUDA would give a card no number.
+// Returns why CUDA would give a card no number.
 Rejection hidden(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
@@ -163,7 +163,8 @@ void offer_beside_instances(Candidates &all, bool several)
     }
 }
 
-// Cards without a number.
+// Rejects the cards without a number among CUDA's devices. If an instance is visible and the caller only looks,
+// offers the cards beside it.
 void reject_hidden(Candidates &all, const Spec &spec, bool open)
 {
     bool shows_instance = false;
@@ -240,7 +241,7 @@ void look_up_leases(Candidates &all, const Spec &spec)
     }
 }
 
-// Whether a card of a kind can be used, as far as it was looked at.
+// Returns whether a card of a kind can be used, as far as known.
 bool serves(const Candidates &all, const std::string &kind)
 {
     for (size_t i = 0; i < all.devices.size(); ++i) {

@@ -23,7 +23,7 @@ const yoke_card_info &info_of(const Machine &machine, int card)
     return machine.card(card).info;
 }
 
-// Returns why a card cannot serve here, whatever the spec.
+// Returns why a card cannot serve here, whatever the spec; an empty rejection if the card can serve.
 Rejection unusable(const Card &card, const CardState &state)
 {
     const yoke_card_info &info = card.info;
@@ -44,7 +44,7 @@ Rejection unusable(const Card &card, const CardState &state)
     return {Reason::kNoNumber, "it has no number among CUDA's devices"};
 }
 
-// Checks whether the spec means this card at all.
+// Adds a rejection if the spec means another card: by number, UUID or address, by kind, or by a part of the name.
 void check_identity(const Card &card, const CardState &state, const Spec &spec,
                     Rejections &rejections)
 {
@@ -145,7 +145,7 @@ bool takes_cpu_first(const Situation &situation, const Spec &spec)
            spec.needs_gpu_for().empty();
 }
 
-// Gives each rank of the machine a device of its own, in turn where there are fewer devices.
+// Chooses this rank's device. Each rank of the machine gets a device of its own, in turn if there are fewer devices.
 void take_own(int32_t local_rank, const std::vector<Contender> &fitting, Choice &choice)
 {
     choice.for_ranks = fitting.size();
@@ -155,8 +155,9 @@ void take_own(int32_t local_rank, const std::vector<Contender> &fitting, Choice 
         if (verdict.card == own.card) verdict.reason += format("; for local rank %d", local_rank);
 }
 
-// Takes the best set of fitting devices. Takes the CPU if the CPU is the first choice. If the spec is only a kind's
-// name, takes the kind's first device, as open_device does.
+// Chooses from the fitting devices. Takes the CPU if the CPU is the first choice, and for a rank, the rank's own
+// device. If the spec is only a kind's name, takes the kind's first device, as open_device does. Else takes the best
+// set.
 void take_best(const Machine &machine, const Situation &situation, const Spec &spec, int count,
                bool for_ranks, const std::vector<Contender> &fitting, const Verdict &cpu,
                Choice &choice)
@@ -209,7 +210,7 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
     return verdict;
 }
 
-// Returns whether enough devices fit already, or may fit later, after temporary obstacles.
+// Returns whether waiting may help: some obstacles may pass, and enough devices would fit then.
 bool may_change(const Choice &choice, const Verdict &cpu, size_t count)
 {
     size_t fitting = 0, passing = 0;

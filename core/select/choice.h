@@ -57,10 +57,10 @@ struct Choice {
 // spec of one device.
 Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count);
 
-// Returns "cuda", or "" if no backend serves the card.
+// Returns the kind serving the card, "cuda"; "" if no backend serves the card.
 std::string kind_of(const Card &card, const CardState &state);
 
-// "0–3,5" of numbers in any order.
+// Returns numbers in any order as ranges, "0–3,5".
 std::string ranges_text(std::vector<int> numbers);
 
 namespace detail {
@@ -79,7 +79,8 @@ struct Contender {
 // Returns the bytes per second between card and host, from the link at its best; 0 if unknown.
 double link_rate(const yoke_card_info &info);
 
-// Sorts better devices first.
+// Returns whether `a` is the better device: without another process's lease, then with faster link, more free memory
+// and less load.
 bool is_before(const Contender &a, const Contender &b);
 
 // Returns whether `a` comes first for ranks. Each rank looks at another time, so facts changed by the ranks' work do
@@ -98,7 +99,7 @@ std::vector<Contender> best_set(const Machine &machine, const Spec &spec,
 
 std::string lower_case(std::string_view text);
 
-// Returns 7 for "cuda:7"; -1 where a name ends in no number.
+// Returns the number at the end of a device's name, 7 for "cuda:7"; -1 for a name without a number.
 int number_of_device(const std::string &device);
 
 // Returns whether the spec means the card by number, UUID or address; true if the spec has none of these.
@@ -107,7 +108,7 @@ bool is_named(const Card &card, const CardState &state, const Spec &spec);
 // Raises YOKE_E_VALUE if the spec names one device, but fits several, or `count` is above 1.
 void check_one(const Machine &machine, const Situation &situation, const Spec &spec, int count);
 
-// "NVIDIA H200 (cuda:1)", "NVIDIA H200 (GPU-8932…)" where the spec goes by UUIDs.
+// Returns a card's name for messages: "NVIDIA H200 (cuda:1)", or "NVIDIA H200 (GPU-8932…)" if the spec goes by UUIDs.
 std::string name_of(const Machine &machine, const Situation &situation, const Spec &spec, int card);
 
 // Returns why no `count` fitting devices make a set, with the largest possible set.

@@ -30,10 +30,10 @@ struct Rejections {
 void check_constraints(const Card &card, const CardState &state, const Spec &spec,
                        Rejections &rejections);
 
-// Returns "process 77 holds its lease".
+// Returns "process 77 holds its lease", or "another process holds its lease" for an unknown holder.
 std::string lease_text(int32_t holder);
 
-// "9.0".
+// Returns the compute capability in words, "9.0".
 std::string capability(const yoke_card_info &info);
 
 }  // namespace yoke::detail

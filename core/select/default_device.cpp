@@ -26,7 +26,7 @@ struct StandIn {
 };
 StandIn &now = immortal<StandIn>();
 
-// Returns the device chosen under the same conditions, or nullptr.
+// Returns the replacement chosen under the same conditions, or nullptr.
 Device *stand_in_for(const char *spec, uint64_t changes)
 {
     const std::lock_guard lock(now.mutex);

@@ -117,7 +117,7 @@ bool is_removed(int file)
     return fstat(file, &found) == 0 && found.st_nlink == 0;
 }
 
-// Locks the file if free.
+// Locks the file, and returns whether this was possible at once. Raises YOKE_E_IO if such files cannot be locked.
 bool lock_now(int file, const std::string &path)
 {
     if (flock(file, LOCK_EX | LOCK_NB) == 0) return true;
@@ -161,7 +161,9 @@ int32_t holder_of(int file)
                : pid_in_file(file);
 }
 
-// Holds the lock from the open of the file on. So a fork finds either no lock, or a lock known to the child.
+// Takes the lease, or counts one more if this process holds the lease. Returns false if another process has the lock,
+// or the file was removed. Holds the lock of the state from the open on, so a fork finds either no lease, or a lease
+// known to the child.
 bool take_now(const std::string &name, const std::string &path)
 {
     const std::lock_guard lock(state.mutex);
@@ -194,7 +196,7 @@ bool take_lease(std::string_view card)
     return false;
 }
 
-// Counts the lease down, or ends it at once.
+// Takes one take_lease() of the card back, or all at once. With the last, unlocks and closes the file.
 static void give_up(std::string_view card, bool at_once) noexcept
 {
     int file = -1;

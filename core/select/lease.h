@@ -35,7 +35,8 @@ bool holds_lease(std::string_view card) noexcept;
 int32_t lease_holder(std::string_view card);
 
 namespace detail {
-// The name of a card's file: a UUID without "GPU-" or "MIG-", in lower case.
+// Returns the name of a card's file: a UUID without "GPU-" or "MIG-", in lower case. Raises YOKE_E_VALUE for an empty
+// or too long name.
 std::string lease_name(std::string_view card);
 
 // Returns the pid with the lock of a file, by the text of /proc/locks; 0 if not listed.

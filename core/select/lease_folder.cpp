@@ -74,7 +74,7 @@ struct Mount {
     std::string root, point, type;
 };
 
-// "36 35 98:0 /part /place rw,noatime master:1 - ext3 /dev/root rw"
+// Reads a line of mountinfo, "36 35 98:0 /part /place rw,noatime master:1 - ext3 /dev/root rw".
 Mount mount_of(const std::string &line)
 {
     Mount mount;

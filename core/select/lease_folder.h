@@ -15,8 +15,8 @@ void warn_of_private_leases(std::string_view container);
 
 namespace detail {
 
-// Where leases lie unless YOKE_LEASE_DIR says otherwise: /run/lock/yoke if all may write there or may make it, else
-// /tmp/yoke-leases. Makes nothing. `root` stands before both.
+// Returns the folder of leases unless YOKE_LEASE_DIR says otherwise: /run/lock/yoke if all may write there or may
+// make it, else /tmp/yoke-leases. Makes nothing. `root` stands before both.
 std::string usual_lease_folder(const std::string &root = "");
 
 // Returns whether a folder's mount belongs to this container alone, by the text of /proc/self/mountinfo: the
@@ -34,7 +34,8 @@ private:
     int pauses_ = 0;
 };
 
-// Returns the folder. With `make`, makes a missing folder; without, returns "".
+// Returns the folder. With `make`, makes a missing folder; without, returns "". Raises YOKE_E_IO if the folder cannot
+// be used.
 std::string find_lease_folder(bool make);
 
 }  // namespace detail

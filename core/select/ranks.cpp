@@ -11,8 +11,9 @@ namespace yoke {
 
 namespace {
 
-// Returns nullopt, with a warning, if a variable of the launcher is unreadable: comm.init raises this error. A
-// process that never calls comm.init has no other ranks.
+// Returns this process's number among the machine's ranks, or nullopt outside of a job. If a variable of the launcher
+// is unreadable, warns and returns nullopt: comm.init raises this error, and a process that never calls comm.init has
+// no other ranks.
 std::optional<int32_t> local_rank_of(const Spec &spec)
 try {
     return lent.local_rank();

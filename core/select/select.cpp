@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using detail::is_new;
 
-// The doctor's check for this machine's GPUs in words, "" where there is no NVIDIA GPU to be expected anything of.
+// Returns a hint at the doctor's check for messages; "" if there is no check, as on a machine without a GPU.
 std::string doctor_text(const std::string &check)
 {
     return check.empty() ? "" : "; the doctor's check '" + check + "' looks into it: yoke doctor";
@@ -81,7 +81,7 @@ std::string doctor_text(const Candidates &all)
     return has_usable_gpu(all) ? "" : doctor_text(doctor_check(all.machine));
 }
 
-// A GPU was welcome and none fits: said once for each spec, unless the spec wants silence.
+// Warns, once for each spec, of a CPU chosen because no GPU fits, unless the spec has fallback=silent.
 void tell_fallback(const Spec &spec, const Candidates &all, const std::string &why)
 {
     if (spec.fallback == Spec::Fallback::kSilent || !is_new("spec " + spec.text)) return;
@@ -250,7 +250,7 @@ Device *best_of_kind(const Spec &spec, const std::string &kind, Skipped &skipped
     }
 }
 
-// Opens the best device of the first kind that works.
+// Opens the best device of the first kind that works. Raises YOKE_E_UNAVAILABLE with the reasons if no kind works.
 Device &open_auto(const Spec &spec)
 {
     std::string reasons;

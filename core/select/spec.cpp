@@ -37,7 +37,8 @@ struct Item {
     fail(YOKE_E_VALUE, "device spec '%s' %s", spec.text.c_str(), why.c_str());
 }
 
-// Returns the kind for a name from other programs. By letters, "gpu" is nearest to "cpu", the only wrong answer.
+// Returns the word probably meant: the kind called so in other programs, else the nearest word. By letters, "gpu" is
+// nearest to "cpu", the only wrong answer.
 const char *meant_kind(const std::string &word, const std::vector<const char *> &words)
 {
     if (const char *kind = kind_called(lower(word)))

@@ -44,16 +44,16 @@ struct Spec {
 
     bool is_constrained = false;  // kAuto with constraints after the colon
 
-    // Whether the CPU may stand in where no GPU fits.
+    // Returns whether the CPU may serve if no GPU fits.
     bool allows_cpu() const;
     // Returns a constraint that no CPU can meet, "min_cc"; "" if there is none.
     std::string needs_gpu_for() const;
 };
 
-// Raises YOKE_E_VALUE.
+// Returns the spec read from a text. Raises YOKE_E_VALUE for any other text.
 Spec parse_spec(std::string_view text);
 
-// Parses a spec of one device: n=2 is refused.
+// Returns the spec of one device read from a text. Raises YOKE_E_VALUE also for n=2 or more.
 Spec parse_spec_of_one(std::string_view text);
 
 // Returns a PCI address in the core's form: lower case, a domain of four digits. The beginning of an address stays a
