@@ -15,7 +15,7 @@
 namespace yoke_python {
 namespace {
 
-// Each getter gets a live handle; a closed tensor raises before.
+// Returns the result of a getter, called with a live handle. Raises for a closed tensor.
 template <PyObject *(*kGet)(yoke_tensor *)>
 PyObject *get(PyObject *self, void *name)
 {
@@ -102,7 +102,8 @@ PyObject *byte_strides(yoke_tensor *tensor)
     return int_tuple(bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
-// Version 3: the consumer orders itself behind `stream`, where 1 is the legacy default stream.
+// Returns the dict of version 3: the consumer orders itself behind `stream`, where 1 is the legacy default stream.
+// Raises if the tensor is not on CUDA, has no such dtype, or requires grad.
 PyObject *cuda_array_interface(yoke_tensor *tensor)
 {
     yoke_device *device = yoke_tensor_device(tensor);

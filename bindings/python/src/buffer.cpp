@@ -19,7 +19,7 @@ struct Export {
     Py_ssize_t strides[YOKE_MAX_NDIM];  // in bytes
 };
 
-// Why the memory cannot be shown, or null.
+// Returns why the memory cannot be shown, or null.
 const char *obstacle(yoke_tensor *tensor)
 {
     if (std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0)

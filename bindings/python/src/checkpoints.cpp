@@ -43,7 +43,7 @@ private:
     yoke_checkpoint_manager *handle_ = nullptr;
 };
 
-// Function of a script, which does without a function by None.
+// Returns the number of a step. Raises unless the number is an int from 0.
 int64_t need_step(const py::object &step, const char *call)
 {
     const int64_t number = need_count(step, call, "step");

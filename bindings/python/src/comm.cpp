@@ -24,7 +24,7 @@ int32_t need_rank(const py::object &value, const char *call, const char *argumen
     return static_cast<int32_t>(number);
 }
 
-// Returns a number of seconds above 0, because 0 means a default in C.
+// Returns a number of seconds. Raises unless the number is above 0, because 0 means a default in C.
 double need_seconds(const py::object &value, const char *call, const char *argument)
 {
     const double seconds = need_float(value, call, argument);
@@ -122,7 +122,8 @@ yoke_tensor *tensor_for(Takes takes, const py::object &value, const char *call,
     return need_tensor(value, call, argument);
 }
 
-// Whether the call may wait until all ranks have a communicator on their devices.
+// Returns whether the call may wait until all ranks have a communicator on their devices: whether the tensor is on a
+// card.
 bool may_connect(yoke_tensor *tensor)
 {
     return tensor && strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0;

@@ -51,7 +51,7 @@ std::pair<int64_t, int64_t> memory_of(yoke_device *device)
     return {free_bytes, total_bytes};
 }
 
-// Options with which the device was opened: to read an attribute must cost no context.
+// Returns the memory of the device's card, by the inventory: to read an attribute must cost no context.
 int64_t total_memory_of(yoke_device *device)
 {
     yoke_card_info card{};
@@ -109,7 +109,8 @@ py::list devices(const py::object &kind)
     return found;
 }
 
-// Returns the device of set_device: 0 means an accelerator, but to_device reads 0 as a device of the current kind.
+// Returns the device of set_device: a bare index counts accelerators, but to_device would count devices of the
+// current kind.
 yoke_device *accelerator_or_device(const py::object &value)
 {
     sync_modes();

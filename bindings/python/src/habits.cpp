@@ -17,7 +17,7 @@ PyObject *as_dtype(PyObject *self, PyObject *)
     return move_tensor(self, nullptr, kDtype, false);
 }
 
-// The current CUDA device, or the first.
+// Finds the current CUDA device, else the first. Returns false with the Python error set.
 bool default_cuda(const Place &place, yoke_device **out)
 {
     if (!to_device_or_current(Py_None, place, out)) return false;
@@ -28,7 +28,8 @@ bool default_cuda(const Place &place, yoke_device **out)
     return ok;
 }
 
-// cuda(1) is "cuda:1", whatever the current device is.
+// Reads the device of cuda(): cuda(1) is "cuda:1", whatever the current device is; cuda() is the current CUDA device,
+// else the first. Returns false with the Python error set, also for a device of another kind.
 bool cuda_device(PyObject *value, const Place &place, yoke_device **out)
 {
     if (value == Py_None) return default_cuda(place, out);

@@ -68,7 +68,8 @@ bool Key::read_tensor(PyObject *value, yoke_index *item)
     return true;
 }
 
-// Nested sequences and arrays of integers or truth values, brought to where `self` is.
+// Reads nested sequences and arrays of integers or truth values as a tensor on the device of `self`. Returns false
+// with the Python error set for any other object.
 bool Key::read_array(PyObject *self, PyObject *value, yoke_index *item)
 {
     if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)) {
@@ -133,7 +134,8 @@ bool Key::read(PyObject *self, PyObject *value)
     return true;
 }
 
-// Runs `call(tensor)` on a tensor that is held meanwhile, without the GIL where much is to do.
+// Runs `call(tensor)` on a tensor, held meanwhile; without the GIL if many bytes move or the call may wait. Returns
+// false with the Python error set.
 template <class Call>
 bool run(PyObject *self, int64_t bytes, Call call)
 {

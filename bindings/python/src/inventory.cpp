@@ -78,7 +78,7 @@ Inventory take()
     return {handle, yoke_inventory_release};
 }
 
-// Returns a card's fields; None stands for what is not known.
+// Returns a card's fields; None stands for unknown values.
 py::dict card_dict(const yoke_card_info &card)
 {
     py::dict all;

@@ -45,7 +45,8 @@ py::list variables()
     return all;
 }
 
-// Returns exit code, text and trace of the first failed rank, as in yoke_run_result. Each rank reads `input`.
+// Starts ranks of the command, each with `input`, and waits for their end. Returns exit code, text and trace of the
+// first failed rank, as in yoke_run_result.
 py::tuple run_ranks(const py::list &command, const py::object &ranks, const py::bytes &input)
 {
     std::vector<const char *> words;  // held by the list

@@ -6,7 +6,7 @@
 
 namespace yoke_python {
 
-// The parts of the type Tensor.
+// Add a part of the type Tensor each.
 void add_methods(TensorParts &parts);
 void add_attributes(TensorParts &parts);
 void add_habits(TensorParts &parts);
@@ -15,12 +15,12 @@ void add_index(TensorParts &parts);
 void add_buffer(TensorParts &parts);
 void add_dlpack(TensorParts &parts);
 
-// Functions yoke.device, plain so that a pickled Device can name it, and yoke.from_dlpack.
+// Implement yoke.device, plain so that a pickled Device can name it, and yoke.from_dlpack.
 PyObject *device_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
                           PyObject *keywords);
 PyObject *from_dlpack(PyObject *module, PyObject *source);
 
-// The parts of the module.
+// Add a part of the module each.
 void bind_devices(py::module_ &module);
 void bind_library(py::module_ &module);
 void bind_memory(py::module_ &module);

@@ -32,7 +32,8 @@ void shutdown(const py::object &timeout)
     check(status);
 }
 
-// A seed of 64 bits; negative ones count from the top, as in NumPy's and PyTorch's C interfaces.
+// Returns a seed of 64 bits; negative seeds count from the top, as in NumPy's and PyTorch's C interfaces. Raises
+// ValueError for a seed of more bits.
 uint64_t need_seed(const py::object &seed, const char *call)
 {
     const py::object number = taken(PyNumber_Index(seed.ptr()));

@@ -29,7 +29,7 @@ bool names_dtype(PyObject *value, yoke_dtype *out)
            yoke_dtype_from_name(text, out) == YOKE_OK;
 }
 
-// Reads the device and dtype that `values` name, in this order.
+// Reads the device and dtype named by `values`, in this order. Returns false with the Python error set.
 bool read_place(const char *call, PyObject **values, yoke_device **device, yoke_dtype *dtype)
 {
     // to(yoke.float16) and to("float16") mean the dtype: a device is never one.
@@ -143,6 +143,7 @@ PyObject *requires_grad(PyObject *self, PyObject *const *args, Py_ssize_t count,
 }
 
 // Notifies other ranks that wait for this rank's backward: the pending error keeps the backward from starting.
+// Returns null, with the error still set.
 PyObject *tell_refused(yoke_tensor *tensor)
 {
     PyObject *kind = nullptr, *error = nullptr, *trace = nullptr;
@@ -216,7 +217,7 @@ PyObject *close(PyObject *self, PyObject *)
     Py_RETURN_NONE;
 }
 
-// x.numpy() and numpy.asarray(x) are yoke._numpy's: NumPy is imported where it is asked for.
+// Returns the array of x.numpy() and numpy.asarray(x), made by yoke._numpy, so NumPy is imported only on demand.
 PyObject *call_numpy(PyObject *self, PyObject *dtype, PyObject *copy)
 {
     PyObject *module = PyImport_ImportModule("yoke._numpy");
@@ -242,7 +243,7 @@ PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObjec
     return call_numpy(self, values[0], values[1]);
 }
 
-// NumPy's operators and functions, of which a tensor is an argument.
+// Runs NumPy's operators and functions with a tensor as an argument, by yoke._numpy.
 PyObject *array_ufunc(PyObject *, PyObject *args, PyObject *keywords)
 {
     PyObject *module = PyImport_ImportModule("yoke._numpy");

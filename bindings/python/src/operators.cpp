@@ -38,7 +38,8 @@ PyObject *positive(PyObject *x)
     return new_reference(x);
 }
 
-// pow(x, y, modulus) of Python's integers has no counterpart.
+// Refuses pow(x, y, modulus) of Python's integers, which has no counterpart: returns true with TypeError set. Returns
+// false without a modulus.
 bool refuse_modulus(PyObject *modulus)
 {
     if (modulus == Py_None) return false;
@@ -58,8 +59,8 @@ PyObject *power_in_place(PyObject *x, PyObject *y, PyObject *modulus)
 
 // ---- Logic -----------------------------------------------------------------------------------------------
 
-// A bool, or a tensor of bools. Else an error is set: Python's &, | and ^ of integers work bit by bit, for which there
-// are no ops.
+// Returns whether the value is a bool, or a tensor of bools. Else an error is set: Python's &, | and ^ of integers
+// work bit by bit, for which there are no ops.
 bool need_bools(PyObject *value, const char *sign, const char *function)
 {
     if (is_bool(value)) return true;
@@ -126,7 +127,7 @@ PyObject *compare(PyObject *x, PyObject *y, int operation)
     }
 }
 
-// y in x: whether any element equals y.
+// Returns the result of `y in x`: 1 if any element equals y, else 0; -1 with an error set.
 int contains(PyObject *x, PyObject *y)
 {
     PyObject *equal = invoke_operator(kOp_eq, x, y);

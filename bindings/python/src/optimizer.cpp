@@ -12,7 +12,7 @@
 namespace yoke_python {
 namespace {
 
-// The value of one option; `call` is the kind of optimizer.
+// Returns the value of an option; `call` is the kind of optimizer.
 double number_option(const py::dict &options, const char *call, const char *name)
 {
     return need_float(options[name], call, name);
@@ -148,7 +148,8 @@ void Optimizer::load_state(const py::object &state)
 
 using ScalerState = yoke_grad_scaler_options;
 
-// (scale, growth_factor, backoff_factor, growth_interval, growth_tracker); `scale` is what the caller calls the first.
+// Reads a tuple (scale, growth_factor, backoff_factor, growth_interval, growth_tracker). `scale` is the caller's name
+// of the first value.
 ScalerState scaler_state(const py::tuple &values, const char *call, const char *scale)
 {
     ScalerState state{};

@@ -19,8 +19,8 @@ namespace {
 
 // ---- Gradients --------------------------------------------------------------------------------------------------
 
-// A function (tensor, index, is_last) of the script's, called in the thread that runs backward. It gives a Work, or
-// None where the tensor has the mean already.
+// Function (tensor, index, is_last) of the script, called in the thread that runs backward. It returns a Work, or
+// None if the tensor has the mean already.
 class ScriptHook {
 public:
     explicit ScriptHook(py::object function) : function_(std::move(function)) {}
@@ -88,7 +88,7 @@ public:
     {
         yoke_python::check(yoke_reducer_set_weight(handle_, need_float(n, "set_weight", "n")));
     }
-    // The number of a forward that begins now.
+    // Returns the number of a forward that begins now.
     uint64_t check() const
     {
         uint64_t forward = 0;
@@ -104,8 +104,8 @@ public:
             yoke_reducer_tie(handle_, forward, given.data(), given.size(), tied.data()));
         return wrap_all(tied);
     }
-    // Both calls may wait for another thread. The other thread needs the interpreter to free objects, so they release
-    // the lock.
+    // Returns the reducer's state. This call and the next may wait for another thread, which needs the interpreter to
+    // free objects. So they release the lock.
     py::object state() const
     {
         return object_state(

@@ -34,7 +34,7 @@ yoke_card_info measured(yoke_device *device)
     return card;
 }
 
-// Returns None for an unknown value.
+// Returns a measure as a float; None for an unknown value.
 py::object measure(double value)
 {
     return std::isnan(value) ? py::none() : py::object(py::float_(value));
@@ -113,7 +113,7 @@ struct Explanation {
     ~Explanation() { yoke_explanation_release(handle); }
 };
 
-// "cuda:1"; for a card without a number its name and UUID.
+// Returns a candidate's name: "cuda:1", or for a card without a number its name and UUID.
 py::object candidate_name(const Explanation &explanation, const yoke_candidate &one)
 {
     if (*one.device || one.card < 0) return text_of(one.device);

@@ -11,7 +11,7 @@ namespace yoke_python {
 
 namespace {
 
-// Asks a script's `names`; called without the GIL.
+// Function `names` of a script, and its error.
 struct Wanted {
     py::object function;
     std::unique_ptr<py::error_already_set> error;
@@ -84,7 +84,7 @@ void check_schedule(const py::object &state, int64_t groups)
     check(yoke_schedule_check(state_of(state, "load_state_dict", "state_dict").get(), groups));
 }
 
-// Bytes as a number, or as text with their unit.
+// Returns a number of bytes, or a text with its unit, as text. Raises TypeError for any other value.
 std::string max_shard_text(const py::object &value)
 {
     const bool is_number = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());

@@ -70,7 +70,7 @@ inline void check(yoke_status status)
     require(!status && (!log_waits() || drain_log()));
 }
 
-// A new reference from a C function, or its error.
+// Returns the new reference of a C function as an object; throws the Python error set for null.
 inline py::object taken(PyObject *object)
 {
     require(object != nullptr);
@@ -93,8 +93,8 @@ void read_call(const char *call, std::initializer_list<const char *> names, cons
 
 namespace pybind11::detail {
 
-// Refuses instances without an object, because pybind11 would invent memory for them and pass it on uninitialized. A
-// call on an object of Yoke also puts the modes of the running context in force.
+// Converter that refuses instances without an object, because pybind11 would invent memory for them and pass it on
+// uninitialized. A call on an object of Yoke also puts the modes of the running context in force.
 template <class T>
 class type_caster<T, enable_if_t<std::is_base_of_v<yoke_python::Bound, T>>>
     : public type_caster_base<T> {

@@ -22,11 +22,12 @@ inline void sync_modes()
         sync_modes_now();
 }
 
-// A scope in which other Python threads run, if `wanted`.
+// Scope in which other Python threads run, if `wanted`.
 class ReleaseGil {
 public:
     explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
-    // While the interpreter ends, CPython takes a daemon thread away here, by unwinding its stack.
+    // Takes the GIL back. While the interpreter ends, CPython takes a daemon thread away here, by unwinding its
+    // stack.
     ~ReleaseGil() noexcept(false)
     {
         if (state_) PyEval_RestoreThread(state_);
@@ -55,6 +56,7 @@ private:
     static inline constinit thread_local int calls_ = 0;
 };
 
+// Runs a call marked as Relieved, and returns its status.
 template <class Call>
 yoke_status with_relief(Call call)
 {

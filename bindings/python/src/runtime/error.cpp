@@ -78,7 +78,7 @@ PyObject *make_class(yoke_status code)
     return made;
 }
 
-// The name that scripts know: the C functions' common prefix goes.
+// Returns the name of a call in scripts, without the C functions' common prefix.
 const char *script_name(const char *call)
 {
     return std::strncmp(call, "yoke_", 5) == 0 ? call + 5 : call;
@@ -159,7 +159,7 @@ bool has(PyObject *object, const char *name)
     return PyObject_HasAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), name);
 }
 
-// How an array of another library becomes a tensor, for the end of a message.
+// Returns how an array of another library becomes a tensor, for the end of a message; "" for other objects.
 const char *way_to_tensor(PyObject *given)
 {
     if (std::strcmp(Py_TYPE(given)->tp_name, "numpy.ndarray") == 0)

@@ -14,18 +14,18 @@
 
 namespace yoke_python {
 
-// Makes the classes and adds them to the module. False with a Python error set on failure.
+// Makes the classes and adds them to the module. Returns false with a Python error set on failure.
 bool init_errors(PyObject *module);
 
-// Raises what yoke_last_error() says, with its causes as __cause__. `call` names the failed call where
-// the C function's own name would not: an op. Returns null.
+// Raises the library's last error, with its causes as __cause__. `call` names the failed call where the C function's
+// own name would not: an op. Returns null.
 PyObject *raise_last_error(const char *call = nullptr);
 
 // Raises an error of the binding's own: `call` is the Python name, "softmax". Format as in
 // PyUnicode_FromFormat. Returns null.
 PyObject *raise_error(yoke_status status, const char *call, const char *format, ...);
 
-// Py_NewRef of Python 3.10.
+// Adds a reference to the object and returns the object, as Py_NewRef of Python 3.10.
 inline PyObject *new_reference(PyObject *object)
 {
     Py_INCREF(object);
@@ -38,7 +38,7 @@ struct Place {
     const char *argument;
 };
 
-// "softmax(): argument 'axis' must be an integer, not str". Returns null.
+// Raises TypeError "softmax(): argument 'axis' must be an integer, not str". Returns null.
 PyObject *raise_type(const Place &place, const char *wanted, PyObject *given);
 
 }  // namespace yoke_python

@@ -15,7 +15,7 @@ thread_local Waiting *innermost = nullptr;
 
 constexpr const char *kNoText = "an error whose text cannot be made";
 
-// Not so are Ctrl-C and the end of the script.
+// Returns whether an error is an Exception, unlike Ctrl-C and the end of the script.
 bool is_exception(PyObject *raised)
 {
     return PyObject_TypeCheck(raised, reinterpret_cast<PyTypeObject *>(PyExc_Exception));
@@ -36,7 +36,7 @@ int note_main_thread(void *)
     return 0;
 }
 
-// In a forked child the only thread is the main thread.
+// Notes the main thread anew: in a forked child the only thread is the main thread.
 void note_after_fork()
 {
     note_main_thread(nullptr);
@@ -48,7 +48,7 @@ bool is_other_thread()
     return known && known != PyThread_get_thread_ident();
 }
 
-// Owner of the exception.
+// Raises the exception in a pending call of Python, and releases the exception.
 int raise_pending(void *raised)
 {
     auto *const value = static_cast<PyObject *>(raised);
@@ -96,7 +96,7 @@ void Waiting::raise_as_cause()
     throw py::error_already_set();
 }
 
-// The first, unless a later one has to leave the call.
+// Keeps the first error for the innermost wait, unless a later error has to leave the call.
 void Waiting::remember(const py::error_already_set &error) noexcept
 {
     PyObject *const value = error.value().ptr();

@@ -8,8 +8,8 @@
 
 namespace yoke_python {
 
-// While it lives, the library may ask the calling thread's interpreter whether a handler raises. The lock is held where
-// it is made, and where it ends; handlers run in Python's main thread alone, so no other is asked.
+// Scope in which the library may ask the calling thread's interpreter whether a handler raises. The lock is held
+// where the scope begins and ends. Handlers run in Python's main thread alone, so no other thread is asked.
 class Waiting {
 public:
     Waiting();
@@ -24,7 +24,8 @@ public:
     // error other than an Exception, such as Ctrl-C, leaves the call unchanged. Returns "ValueError: its text".
     static std::string keep(const std::exception &error) noexcept;
 
-    // For the library, in its thread and without the lock: whether a handler has raised.
+    // Runs due handlers, and returns whether a handler has raised. The library calls this in its waiting thread,
+    // without the lock.
     static int32_t hear(void *user);
 
 private:
@@ -38,7 +39,8 @@ private:
     PyObject *kept_ = nullptr;
 };
 
-// A call that may wait.
+// Runs a call that may wait, without the lock; handlers of signals run meanwhile. Throws the error of a handler, else
+// the error of the call.
 template <class Call>
 void wait_in(Call &&call)
 {
@@ -51,7 +53,7 @@ void wait_in(Call &&call)
     waiting.check(status);
 }
 
-// Does so in a hand-written function: returns false with the Python error set.
+// Runs a call as wait_in() does, for a hand-written function: returns false with the Python error set.
 template <class Call>
 bool waited_in(Call &&call) noexcept
 try {
@@ -66,7 +68,7 @@ try {
 // the main thread's next Python step.
 void raise_later(const py::error_already_set &error) noexcept;
 
-// Has the library ask. False with a Python error set on failure.
+// Makes the library call Waiting::hear during long waits. Returns false with a Python error set on failure.
 bool init_interrupts();
 
 }  // namespace yoke_python

@@ -20,7 +20,7 @@ inline bool log_waits()
     return log_pending.load(std::memory_order_relaxed);
 }
 
-// Hands over what waits. False with a Python error set where a warning was turned into an error.
+// Hands over the waiting lines. Returns false with a Python error set if a warning was turned into an error.
 bool drain_log();
 
 bool init_log();

@@ -14,15 +14,16 @@ PyCFunction keywords(Function *function)
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-// A function as the field of a PyType_Slot.
+// Returns a function as the field of a PyType_Slot.
 template <class Function>
 void *slot(Function *function)
 {
     return reinterpret_cast<void *>(function);
 }
 
-// Puts the arguments of a vectorcall into `values`, which hold the defaults before: null where there
-// is none. The last `keyword_only` of the `count` parameters are given by name alone.
+// Puts the arguments of a vectorcall into `values`, which hold the defaults before: null for no default. The last
+// `keyword_only` of the `count` parameters are given by name alone. Returns false, with TypeError set, for a missing,
+// unknown or surplus argument.
 bool read_parameters(const char *call, const char *const *names, int count, int keyword_only,
                      PyObject *const *args, Py_ssize_t given, PyObject *keywords,
                      PyObject **values);

@@ -13,7 +13,8 @@ void tell_amid(py::error_already_set &error, const char *from) noexcept
         error.discard_as_unraisable(from);
 }
 
-// gc.collect runs after gc.disable() too, which PyGC_Collect does not.
+// Collects garbage by gc.collect, which runs after gc.disable() too, unlike PyGC_Collect. Returns 1, or 0 if no
+// collection ran.
 static int32_t collect_garbage(void *, yoke_device *, int64_t) noexcept
 {
     return run_amid("a garbage collection for memory", [] {

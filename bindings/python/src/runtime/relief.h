@@ -25,7 +25,8 @@ private:
 // own error.
 void tell_amid(py::error_already_set &error, const char *from) noexcept;
 
-// Runs `code`, which returns whether memory may have come free, unless the code could close an argument.
+// Runs `code` and returns its result: whether memory may have come free. Returns 0 without a run if the code could
+// close an argument, and after an error.
 template <class Code>
 int32_t run_amid(const char *name, Code code) noexcept
 {
@@ -40,7 +41,7 @@ int32_t run_amid(const char *name, Code code) noexcept
     return 0;
 }
 
-// Registers the garbage collector, once for the process. False with a Python error set on failure.
+// Registers the garbage collector, once for the process. Returns false with a Python error set on failure.
 bool init_relief();
 
 }  // namespace yoke_python

@@ -29,7 +29,7 @@ int32_t tell(void *, const char **file, int32_t *line, const char **function)
     return noted.file != nullptr;
 }
 
-// Borrowed from the code, which the frame keeps.
+// Returns a text in UTF-8, borrowed from the code, which the frame keeps; null for a name with lone surrogates.
 const char *utf8_of(PyObject *text) noexcept
 {
     const char *const bytes = PyUnicode_AsUTF8(text);

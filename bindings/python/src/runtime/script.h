@@ -15,7 +15,8 @@ public:
     ScriptLine &operator=(const ScriptLine &) = delete;
 };
 
-// `file` is one of the package's. False with a Python error set on failure.
+// Registers the function that reports the script's line. `file` is a file of the package, whose frames are passed
+// over. Returns false with a Python error set on failure.
 bool init_script(PyObject *file);
 
 }  // namespace yoke_python

@@ -7,7 +7,7 @@
 namespace yoke_python {
 namespace {
 
-// Failure of a call, and how the call is written.
+// Raises TypeError with a call's problem, and with how the call is written. Returns false.
 bool raise_call(const OpSpec &spec, PyObject *problem)
 {
     PyObject *signature = problem ? signature_of(spec) : nullptr;
@@ -95,7 +95,7 @@ bool Arguments::place(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return true;
 }
 
-// The ints in place of a list: randn(2, 3).
+// Finds ints in place of a list, as in randn(2, 3).
 void Arguments::find_spread(PyObject *const *args, Py_ssize_t count, Py_ssize_t own)
 {
     const Py_ssize_t first = spec_.spread - own;

@@ -18,13 +18,14 @@ public:
     Arguments(const Arguments &) = delete;
     Arguments &operator=(const Arguments &) = delete;
 
-    // Sorts positional and keyword arguments into their places and converts them. Call it only once.
+    // Sorts positional and keyword arguments into their places and converts them. Returns false with a Python error
+    // set. Call it only once.
     bool read(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
 
     const OpSpec &spec() const { return spec_; }
     const yoke_arg *values() const { return values_; }
     PyObject *object(int i) const { return objects_[i]; }
-    // Whether a call with these may take long, or wait for a device and so for other ranks.
+    // Returns whether a call with these arguments may take long, or wait for a device and so for other ranks.
     bool may_wait() const { return may_wait_; }
     bool requires_grad() const { return requires_grad_ != 0; }
 

@@ -9,7 +9,7 @@ namespace yoke_python {
 
 namespace {
 
-// Modes that are in force in this thread, to be put back.
+// Keeper of the checkpoint scope in force in this thread, put back at the end.
 class InForceBefore {
 public:
     InForceBefore() : before_(yoke_checkpoint_retain(yoke_checkpoint_current())) {}

@@ -21,7 +21,7 @@ public:
     MemoryBudget(const MemoryBudget &) = delete;
     MemoryBudget &operator=(const MemoryBudget &) = delete;
 
-    // The fields of yoke.BudgetReport.
+    // Returns the fields of yoke.BudgetReport.
     py::tuple figures() const;
     yoke_memory_budget *handle() const { return handle_; }
 
@@ -31,9 +31,9 @@ private:
 
 class CheckpointScope : public Bound {
 public:
-    // `policy` is "full", "matmul", "ops" with their names, "function" with a function that is called for an op and
-    // answers whether its results stay, or "budget" with a MemoryBudget. The new scope is nested in the running
-    // context's scope.
+    // Opens a scope, nested in the running context's scope. `policy` is "full", "matmul", "ops" with their names, or
+    // "budget" with a MemoryBudget. Or it is "function", with a function called for an op that answers whether the
+    // op's results stay.
     CheckpointScope(const py::object &policy, const py::list &ops, const py::object &decide,
                     const py::object &budget, bool offload);
     ~CheckpointScope() { give_up(); }
@@ -51,7 +51,7 @@ public:
     }
     // Returns whether this thread owns the scope; other threads record nothing in it.
     bool is_of_this_thread() const { return pthread_equal(thread_, pthread_self()) != 0; }
-    // Null once it was given up.
+    // Returns the handle; null once the scope was given up.
     yoke_checkpoint *handle() const { return handle_; }
 
     // Policy's function, and its error.

@@ -7,7 +7,7 @@
 
 namespace yoke_python {
 
-// Each returns false with a Python error set where the value does not serve.
+// Convert a value to *out. Return false with a Python error set if the value does not serve.
 bool to_int64(PyObject *value, const Place &place, int64_t *out);
 bool to_double(PyObject *value, const Place &place, double *out);
 bool to_bool(PyObject *value, const Place &place, int32_t *out);
@@ -23,20 +23,20 @@ bool is_bool(PyObject *value);
 // array.
 bool is_number(PyObject *value);
 
-// Whether a value is one int, and neither a tensor nor a list.
+// Returns whether a value is a single int, and neither a tensor nor a list.
 bool is_lone_int(PyObject *value);
 
-// An int or a sequence of ints, appended to `out`.
+// Appends an int, or each int of a sequence, to `out`. Returns false with a Python error set for any other value.
 bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out);
 
-// An index of the current kind, a spec or a Device; None is null, the current device. The handle is
-// borrowed: devices live as long as the library.
+// Reads an index of the current kind, a spec or a Device; None becomes null, the current device. The handle is
+// borrowed: devices live as long as the library. Returns false with a Python error set.
 bool to_device(PyObject *value, const Place &place, yoke_device **out);
 
 // Reads a device where null will not do: None becomes the current device.
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
 
-// A tuple of ints.
+// Returns a tuple of ints: a new reference, or null with a Python error set.
 PyObject *int_tuple(const int64_t *values, int64_t count);
 
 }  // namespace yoke_python

@@ -14,7 +14,7 @@ struct Device : Bound {
 // error set.
 PyObject *device_object(yoke_device *device);
 
-// Returns false, with no error set, where the object is no Device.
+// Puts the handle of a Device into *out. Returns false, with no error set, if the object is no Device.
 bool device_handle(PyObject *object, yoke_device **out);
 
 }  // namespace yoke_python

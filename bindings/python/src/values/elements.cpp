@@ -39,7 +39,7 @@ const DtypeFacts &facts_of(yoke_dtype dtype)
     return kDtypes[dtype > 0 && dtype < YOKE_DTYPE_COUNT ? dtype : YOKE_NONE];
 }
 
-// A float of 8 or 16 bits.
+// Returns the value of a float of 8 or 16 bits.
 double from_narrow(unsigned bits, const DtypeFacts &facts)
 {
     const int fraction_bits = facts.fraction, bias = (1 << (facts.exponent - 1)) - 1;
@@ -55,7 +55,7 @@ double from_narrow(unsigned bits, const DtypeFacts &facts)
     return bits >> (facts.bits - 1) & 1 ? -value : value;
 }
 
-// The bits of an element, with zeros above.
+// Returns the bits of an element, with zeros above.
 uint64_t bits_at(const void *at, int bits)
 {
     uint64_t value = 0;

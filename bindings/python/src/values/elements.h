@@ -10,7 +10,8 @@
 
 namespace yoke_python {
 
-// The Python number at `at`: float, int or bool, as the dtype is. A new reference.
+// Returns the Python number at `at`, a float, int or bool by the dtype: a new reference, or null with a Python error
+// set.
 PyObject *read_element(yoke_dtype dtype, const void *at);
 
 bool is_floating(yoke_dtype dtype);

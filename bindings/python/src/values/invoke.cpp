@@ -16,7 +16,8 @@
 namespace yoke_python {
 namespace {
 
-// Ends a call behind the C function, whatever the path: errors, log lines, the result.
+// Ends a call after the C function, whatever the path: raises its error, passes on log lines, returns the result or
+// null.
 PyObject *finish_one(const OpSpec &spec, yoke_status status, yoke_tensor *out)
 {
     if (status) [[unlikely]]
@@ -27,7 +28,8 @@ PyObject *finish_one(const OpSpec &spec, yoke_status status, yoke_tensor *out)
     return result;
 }
 
-// An argument that needs no Python code to read: a live tensor, or a number of exactly Python's types.
+// Reads an argument without running Python code: a live tensor, or a number of exactly Python's types. Returns false,
+// with no error set, for any other argument.
 bool read_simple(PyObject *object, bool scalars, yoke_arg *arg)
 {
     arg->count = 0;
@@ -106,7 +108,8 @@ PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
     return tuple_of(outs, spec.result_count);
 }
 
-// An op whose results are a list: twice, where there are more than fit at first.
+// Calls an op with a list of results, and returns a tuple, or null with an error set. If there are more results than
+// fit at first, calls the op again.
 PyObject *invoke_list(const Arguments &arguments)
 {
     const OpSpec &spec = arguments.spec();
@@ -203,7 +206,7 @@ PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
 
 namespace {
 
-// Small function for each op, because a C function gets only its arguments.
+// Calls the op kOp. Each op has such a function, because a C function gets only its arguments.
 template <OpPlace kOp>
 PyObject *call_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {

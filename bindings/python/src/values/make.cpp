@@ -14,7 +14,7 @@
 namespace yoke_python {
 namespace {
 
-// `tensor`, which is taken, with another dtype; null on error.
+// Converts `tensor` to another device or dtype, and releases it. Returns null with an error set on failure.
 yoke_tensor *converted(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype)
 {
     yoke_tensor *out = nullptr;

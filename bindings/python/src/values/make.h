@@ -14,12 +14,12 @@ struct MakeOptions {
     int32_t requires_grad = 0;
 };
 
-// From a number, nested sequences of numbers, a buffer (NumPy arrays, bytes, array.array) or a tensor.
-// Integers give int64, floats float32, truth values bool; a buffer keeps its dtype. Ragged sequences
-// are a ValueError that names the position, like a number that the dtype cannot hold.
+// Makes a tensor from a number, nested sequences of numbers, a buffer (NumPy arrays, bytes, array.array) or a tensor.
+// Integers give int64, floats float32, truth values bool; a buffer keeps its dtype. Ragged sequences raise ValueError
+// with the position, as does a number that the dtype cannot hold.
 PyObject *make_tensor(PyObject *data, const MakeOptions &options);
 
-// The METH_FASTCALL function yoke.tensor.
+// Implements yoke.tensor, a METH_FASTCALL function.
 PyObject *tensor_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
                           PyObject *keywords);
 

@@ -21,14 +21,14 @@ struct Truth {
 
 enum class Kind { kNothing, kBool, kInt, kFloat };
 
-// Where in the nest one is, for messages.
+// Place in the nest, for messages.
 struct Path {
     const char *call;
     int64_t at[YOKE_MAX_NDIM];
     int depth = 0;
 };
 
-// "data[2][0]"; the caller owns it.
+// Returns the path in words, "data[2][0]"; the caller owns the text.
 PyObject *describe(const Path &path)
 {
     PyObject *text = PyUnicode_FromString("data");
@@ -58,7 +58,7 @@ bool is_nest(PyObject *value)
            !is_number(value);
 }
 
-// A number of one element in any guise; a new reference, null with an error set.
+// Returns a number unchanged, and a tensor of a single element as a number: a new reference, null with an error set.
 PyObject *number_at(PyObject *value, const Path &path)
 {
     if (is_tensor(value)) {
@@ -78,9 +78,9 @@ class ListReader {
 public:
     explicit ListReader(const char *call) { path_.call = call; }
 
-    // The first pass: shape and kind.
+    // Makes the first pass: finds shape and kind. Returns false with an error set.
     bool measure(PyObject *data);
-    // The second pass: the elements as T, row-major.
+    // Makes the second pass: writes the elements as T, row-major. Returns false with an error set.
     template <class T>
     bool write(PyObject *data, std::vector<T> *out);
 
@@ -143,7 +143,7 @@ bool ListReader::measure_number(PyObject *data)
     return true;
 }
 
-// `first`: the path of first items, which sets the shape.
+// Measures a nest and the nests in it. `first`: the path of first items, which sets the shape.
 bool ListReader::measure_nest(PyObject *data, bool first)
 {
     if (!is_nest(data)) return measure_number(data);
@@ -257,7 +257,7 @@ yoke_tensor *build(ListReader &reader, PyObject *data, yoke_dtype dtype, const M
     return out;
 }
 
-// float64 has every Python float, so a half is rounded from it once.
+// Builds a tensor of halves through float64: float64 has every Python float, so a half is rounded from it once.
 yoke_tensor *build_half(ListReader &reader, PyObject *data, yoke_dtype dtype,
                         const MakeOptions &options, yoke_device *device)
 {

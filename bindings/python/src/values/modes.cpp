@@ -23,7 +23,7 @@ namespace {
 // region.
 class AutocastRegion : public Bound {
 public:
-    // Nested in the one in force.
+    // Makes a region, nested in the region in force.
     AutocastRegion(const py::object &dtype, const py::object &enabled, const py::object &cache)
         : thread_(pthread_self())
     {
@@ -126,7 +126,8 @@ public:
     // Leaves at the end of a thread, because regions hold casts.
     ~InForce() { leave(); }
 
-    // The first failure; the rest is put in force all the same.
+    // Ends the modes in force and puts `modes` (null: none) in force. Returns the first failure; the rest is put in
+    // force all the same.
     yoke_status change(const Modes *modes)
     {
         yoke_status status = leave();
@@ -152,7 +153,8 @@ private:
         return status;
     }
 
-    // Keeps the thread's own device, or its absence, so that the thread later follows the process's default again.
+    // Makes the device current. Keeps the thread's own device, or its absence, so that the thread later follows the
+    // process's default again.
     yoke_status enter_device(yoke_device *device)
     {
         device_ = yoke_device_swap(nullptr);
@@ -169,7 +171,7 @@ private:
         return YOKE_OK;
     }
 
-    // Does nothing in a thread other than the scope's own, and for a closed scope.
+    // Puts a checkpoint scope in force. Does nothing in a thread other than the scope's own, and for a closed scope.
     void enter_checkpoint(const CheckpointScope &scope)
     {
         if (!scope.handle() || !scope.is_of_this_thread()) return;

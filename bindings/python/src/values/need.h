@@ -45,7 +45,7 @@ inline bool need_bool(py::handle value, const char *call, const char *argument)
     return truth != 0;
 }
 
-// Text, or null for None.
+// Returns a text, or null for None. Throws TypeError for any other value.
 inline const char *need_text(py::handle value, const char *call, const char *argument)
 {
     const char *text = nullptr;
@@ -61,10 +61,11 @@ inline const char *need_kind(const py::object &kind, const char *call)
     return text;
 }
 
-// The path of a str, bytes or os.PathLike, as bytes of the file system. ValueError for one with a NUL.
+// Returns the path of a str, bytes or os.PathLike, as bytes of the file system. Throws ValueError for a path with a
+// NUL.
 py::bytes need_path(py::handle value, const char *call, const char *argument);
 
-// A sequence of tensors, held for as long as this lives.
+// Sequence of tensors, held for as long as this object lives.
 class TensorSequence {
 public:
     TensorSequence(py::handle value, const char *call, const char *argument);

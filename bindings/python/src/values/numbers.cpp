@@ -10,7 +10,7 @@
 namespace yoke_python {
 namespace {
 
-// The element of a one-element tensor, in 8 bytes of host memory.
+// Reads the element of a one-element tensor into 8 bytes of host memory. Returns false with an error set.
 bool read_one(PyObject *self, const char *call, yoke_dtype *dtype, char (&bytes)[8])
 {
     yoke_tensor *tensor = tensor_argument(self, {call, "self"});

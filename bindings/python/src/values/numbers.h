@@ -8,7 +8,7 @@ namespace yoke_python {
 // Returns the one element of a tensor: a new reference, or null with a Python error set.
 PyObject *tensor_item(PyObject *self);
 
-// Adds the methods and slots of the type Tensor.
+// Adds the methods and slots for numbers to the type Tensor.
 void add_numbers(TensorParts &parts);
 
 }  // namespace yoke_python

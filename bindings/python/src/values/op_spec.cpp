@@ -68,7 +68,7 @@ bool takes_tensor(const ArgSpec &arg)
     return arg.kind == ArgKind::kTensor || arg.kind == ArgKind::kOperand;
 }
 
-// Whether `count` tensors, alone, are a call of the op.
+// Returns whether `count` tensors, alone, are a call of the op.
 bool takes_tensors(const OpSpec &spec, int count)
 {
     if (spec.places < count || spec.result_count != 1) return false;
@@ -92,8 +92,8 @@ bool takes_number(const ArgSpec &arg)
     return kTakesNumber[static_cast<size_t>(arg.kind)];
 }
 
-// The list of ints that is the last required argument, as in randn(2, 3). Not where a number may follow it: split(x, 2,
-// 1) is of size 2 along axis 1.
+// Returns the place of a list of ints that may be spread: the last required argument, as in randn(2, 3). Returns -1
+// if there is no such list, or if a number may follow it: split(x, 2, 1) is of size 2 along axis 1.
 int spread_of(const OpSpec &spec)
 {
     int last = spec.arg_count - 1;

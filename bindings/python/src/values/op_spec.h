@@ -44,7 +44,7 @@ struct OpSpec {
 
 extern OpSpec op_specs[kOpCount];
 
-// The signature, "sum(x, axis=None, keepdim=False, dtype=None)", for an error: a new reference, or null.
+// Returns the signature for an error, "sum(x, axis=None, keepdim=False, dtype=None)": a new reference, or null.
 PyObject *signature_of(const OpSpec &spec);
 
 }  // namespace yoke_python

@@ -6,7 +6,7 @@ namespace {
 // The class of NumPy's arrays and scalars, of tensors of other libraries, of tables and pictures has one of these.
 constexpr const char *kArrayMethods[] = {"__array__", "__dlpack__", "__array_interface__"};
 
-// Borrowed from the class of `value`; null, without an error, where that has no such attribute.
+// Returns an attribute of the class of `value`, borrowed; null, without an error, if the class has no such attribute.
 PyObject *of_class(PyObject *value, const char *name)
 {
     PyObject *key = PyUnicode_InternFromString(name);
@@ -16,8 +16,8 @@ PyObject *of_class(PyObject *value, const char *name)
     return found;
 }
 
-// If a class has __array_ufunc__ = None, its own operators handle arrays: NumPy leaves them to the class, and so does
-// Yoke.
+// Returns whether a value is an array for Yoke. If a class has __array_ufunc__ = None, its own operators handle
+// arrays: NumPy leaves them to the class, and so does Yoke.
 bool is_array(PyObject *value)
 {
     if (value == Py_None || of_class(value, "__array_ufunc__") == Py_None) return false;

@@ -2,7 +2,8 @@
 
 namespace yoke_python {
 
-// Returns the handle of an object of the class T, which `kind` describes.
+// Returns the handle of an object of the class T, which `kind` describes. Returns null with TypeError or ClosedError
+// set for any other object, or a closed object.
 template <class T>
 static auto handle_argument(PyObject *object, const Place &place, const char *kind)
     -> decltype(T::handle)

@@ -9,7 +9,7 @@
 
 namespace yoke_python {
 
-// An object of Python with one reference to a handle; null after close().
+// Object of Python with a reference to a handle; null after close().
 template <class Handle, Handle *(*kRetain)(Handle *), void (*kRelease)(Handle *)>
 struct Owner : Bound {
     Handle *handle = nullptr;

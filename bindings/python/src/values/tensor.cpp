@@ -50,7 +50,7 @@ int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-// Tensor(x): a new handle to x. A subclass such as nn.Parameter takes a tensor over in this way.
+// Implements Tensor(x): returns a new handle to x. A subclass such as nn.Parameter takes a tensor over in this way.
 PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *source = nullptr;

@@ -44,7 +44,7 @@ struct TensorParts {
     }
 };
 
-// Makes the type and adds it to the module. False with a Python error set on failure.
+// Makes the type and adds it to the module. Returns false with a Python error set on failure.
 bool init_tensor(PyObject *module, const TensorParts &parts);
 
 // Returns a Python object that owns `handle`; takes the reference even on failure.
@@ -54,16 +54,16 @@ inline bool is_tensor(PyObject *object)
 {
     return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_type);
 }
-// Unchecked: the object is a tensor.
+// Returns the handle of a tensor, null if closed. Does not check whether the object is a tensor.
 inline yoke_tensor *handle_of(PyObject *object)
 {
     return reinterpret_cast<TensorObject *>(object)->handle;
 }
 
-// ClosedError for a tensor that was closed. Returns null.
+// Raises ClosedError for a tensor that was closed. Returns null.
 PyObject *raise_closed(const Place &place);
 
-// The handle of an argument; null with a TypeError or ClosedError set.
+// Returns the handle of an argument; null with a TypeError or ClosedError set.
 yoke_tensor *tensor_argument(PyObject *object, const Place &place);
 
 // Hold on tensors for the length of a call, because other Python code may run and close them.

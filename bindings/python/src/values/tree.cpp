@@ -33,7 +33,7 @@ private:
                     status == YOKE_E_TYPE ? "a " : "", Py_TYPE(value.ptr())->tp_name, what);
         throw py::error_already_set();
     }
-    // "state['net'][0]": puts a key behind the path for as long as it lives.
+    // Scope in which a key stands behind the path: "state['net'][0]".
     class Below {
     public:
         Below(TreeReader &reader, py::handle key) : path_(reader.path_), length_(path_.size())
@@ -132,7 +132,7 @@ void TreeReader::read_text(yoke_state *node, py::handle value)
     check(yoke_state_set_string(node, "", text, length));
 }
 
-// Null for what is no plain value.
+// Returns the node of a plain value; null for any other value.
 StateRef TreeReader::read_plain(py::handle value)
 {
     PyObject *object = value.ptr();
@@ -208,7 +208,7 @@ StateRef TreeReader::read_dict(py::handle value)
     return node;
 }
 
-// Makes values of a tree.
+// Maker of Python's values from a tree.
 class Maker {
 public:
     py::object make(yoke_state *node);

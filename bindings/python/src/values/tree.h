@@ -14,13 +14,15 @@ struct ReleaseState {
 };
 using StateRef = std::unique_ptr<yoke_state, ReleaseState>;
 
-// The tree of a value: None, bools, ints, floats, strings, tensors, lists, tuples, dicts, and what has a state_dict()
-// for what that gives. TypeError and ValueError name the place in `value`: "save(): state['net'][0] is a set; …".
+// Returns the tree of a value: None, bools, ints, floats, strings, tensors, lists, tuples, dicts, and the
+// state_dict() of any other object. Throws TypeError and ValueError with the place in `value`: "save():
+// state['net'][0] is a set; …".
 StateRef state_of(py::handle value, const char *call, const char *argument);
 // Returns the value of a tree; a tensor at two places is a single object.
 py::object value_of(yoke_state *state);
 
-// An object's state_dict() and load_state_dict(), by the functions of its kind.
+// Returns an object's state_dict(), by the function of its kind. load_object_state() does the same for
+// load_state_dict().
 template <class Handle>
 py::object object_state(Handle *object, yoke_status (*ask)(Handle *, yoke_state **))
 {
