@@ -6,8 +6,8 @@
 #include "bindings/lua/src/values/shape.h"
 #include "bindings/lua/src/values/tensor.h"
 
-/* The arguments of a gradient call as two places: `first` (a weight) and retain_graph, by place or in a
- * table of keywords at `index`, where the weight is called `name`. Leaves them at index and index + 1. */
+/* Reads the arguments of a gradient call: a weight called `name` and retain_graph, by place or in a table of keywords
+ * at `index`. Leaves both at index and index + 1. */
 static void gradient_options(lua_State *L, Binding *b, const char *call, int index,
                              const char *name)
 {
@@ -28,7 +28,7 @@ static void gradient_options(lua_State *L, Binding *b, const char *call, int ind
     lua_settop(L, index + 1);
 }
 
-/* (self, …): the gradient or nil, retain_graph. */
+/* Reads the arguments of backward, (self, …), and returns the gradient or nil, and retain_graph. */
 static int read_backward(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -41,8 +41,8 @@ static int read_backward(lua_State *L)
     return 2;
 }
 
-/* Notifies other ranks that wait for this rank's backward: the error on top of the stack keeps the backward from
- * starting. */
+/* Notifies other ranks that wait for this rank's backward, and raises the error on top of the stack, which keeps the
+ * backward from starting. */
 static int tell_refused(lua_State *L, Binding *b)
 {
     yoke_tensor **box = yl_test_tensor(L, b, 1);
@@ -82,7 +82,7 @@ static int backward(lua_State *L)
     return 0;
 }
 
-/* The number of tensors at `index`: a tensor stands for a list of one. */
+/* Returns the number of tensors at `index`; a tensor stands for a list of one. Raises for any other value. */
 static int64_t list_length(lua_State *L, Binding *b, Target target, int index)
 {
     if (yl_test_tensor(L, b, index)) return 1;
@@ -125,7 +125,8 @@ static void fill(lua_State *L, Binding *b, yoke_tensor *const *tensors, int64_t 
     }
 }
 
-/* yoke.grad(outputs, inputs, grad_outputs, retain_graph): a list of gradients, one for each input. */
+/* Implements yoke.grad(outputs, inputs, grad_outputs, retain_graph): returns a list of gradients, one for each input.
+ * */
 static int grad(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -173,7 +174,8 @@ static void push_saved(lua_State *L, Binding *b, int64_t i)
     lua_setfield(L, -2, "shape");
 }
 
-/* yoke.saved_tensors(x): tensors kept by the tape for the gradient of the op that made x. */
+/* Implements yoke.saved_tensors(x): returns a table for each tensor kept by the tape for the gradient of the op that
+ * made x. */
 static int saved_tensors(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -188,7 +190,7 @@ static int saved_tensors(lua_State *L)
     return 1;
 }
 
-/* x:requires_grad_(required = true) -> x */
+/* Implements x:requires_grad_(required = true): asks for a gradient of x, or no longer, and returns x. */
 static int requires_grad_(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -209,7 +211,7 @@ static int detach(lua_State *L)
     return 1;
 }
 
-/* x:zero_grad(set_to_none = true) */
+/* Implements x:zero_grad(set_to_none = true): removes the gradient of x, or sets it to 0. */
 static int zero_grad(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -15,7 +15,7 @@ static void release_budget(void *budget)
 
 static const YlClass kBudget = {"yoke.MemoryBudget", "a MemoryBudget", NULL, release_budget, 0};
 
-/* yoke.MemoryBudget(amount) */
+/* Implements yoke.MemoryBudget(amount): makes a budget from a number or a text with a unit. */
 static int make_budget(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -34,7 +34,7 @@ static int make_budget(lua_State *L)
     return 1;
 }
 
-/* budget:report() */
+/* Implements budget:report(): returns a table of the budget's figures. */
 static int report_budget(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -86,7 +86,8 @@ static void read_ops(lua_State *L, Binding *b, const char *call, yoke_checkpoint
     options->op_count = count;
 }
 
-/* Reads the options at 1, or none, for the scope on the top. Memory behind their pointers stays on the stack. */
+/* Returns the options in the table at 1, or defaults without a table, for the scope on the top. Memory behind their
+ * pointers stays on the stack. */
 static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char *call,
                                             Scope *scope)
 {
@@ -143,7 +144,7 @@ static void push_checkpoint(lua_State *L, Binding *b, const char *call)
     lua_settop(L, place);
 }
 
-/* yoke.checkpoint_scope([options]) */
+/* Implements yoke.checkpoint_scope([options]): returns an open scope. */
 static int checkpoint_scope(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -161,7 +162,7 @@ static int is_callable(lua_State *L, int index)
     return 1;
 }
 
-/* yoke.checkpoint([options,] fn, ...) */
+/* Implements yoke.checkpoint([options,] fn, ...): runs the function in a scope and returns its results. */
 static int checkpoint(lua_State *L)
 {
     Binding *b = yl_binding(L);

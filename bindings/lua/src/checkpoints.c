@@ -21,7 +21,7 @@ static int is_told(yoke_status status)
     return status == YOKE_E_IO || status == YOKE_E_CHECKPOINT || status == YOKE_E_STATE;
 }
 
-/* checkpoint_manager(folder, keep) */
+/* Implements checkpoint_manager(folder, keep): opens a manager. */
 static int open_manager(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -40,7 +40,7 @@ static int64_t need_step(lua_State *L, Binding *b, const char *call)
     return step;
 }
 
-/* manager:save(step, node, metadata, blocking): the work, or nil and why it is not saved. */
+/* Implements manager:save(step, node, metadata, blocking): returns the work, or nil and why the state is not saved. */
 static int save(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -60,7 +60,8 @@ static int save(lua_State *L)
     return 1;
 }
 
-/* manager:latest(): a step or nil; nil and an error where the system refuses. */
+/* Implements manager:latest(): returns the newest step, or nil if there is no step; nil and an error if the system
+ * refuses. */
 static int latest(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -86,7 +87,8 @@ static int steps(lua_State *L)
     return 1;
 }
 
-/* manager:load(step, device, verify): a node, or nil and why it cannot be loaded. */
+/* Implements manager:load(step, device, verify): returns a node, or nil and why the state cannot be loaded. nil as
+ * step means the newest. */
 static int load(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -108,7 +110,7 @@ static int load(lua_State *L)
     return 1;
 }
 
-/* _misfits(node, into): a node, the list of the misfits. */
+/* Implements _misfits(node, into): returns a node with the list of the misfits. */
 static int misfits(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -118,7 +120,7 @@ static int misfits(lua_State *L)
     return 1;
 }
 
-/* _copy_into(node, into) */
+/* Implements _copy_into(node, into): copies the values of a tree into the tensors of another. */
 static int copy_into(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -19,7 +19,7 @@ static void release_group(void *group)
 
 const YlClass yl_group_class = {"yoke.core.Group", "a group", "a closed group", release_group, 0};
 
-/* comm_coalesce("begin" | "end" | "drop"): true, or nil and an error. */
+/* Implements comm_coalesce("begin" | "end" | "drop"): returns true, or nil and an error. */
 static int coalesce(lua_State *L)
 {
     static const char *const names[] = {"begin", "end", "drop", NULL};
@@ -34,7 +34,7 @@ static int coalesce(lua_State *L)
     return yl_told(L, yl_binding(L), status);
 }
 
-/* group:about(): rank, size, local rank, connections between the ranks. */
+/* Implements group:about(): returns rank, size, local rank, and the connections between the ranks in words. */
 static int about(lua_State *L)
 {
     yoke_group *group = yl_need_self(L, &yl_group_class, "about");
@@ -132,8 +132,8 @@ static const struct {
               {"recv", recv},
               {"barrier", barrier}};
 
-/* group:run(name, is_async, t, out, reduction, peer, reduce_dtype): true or the work; nil and an error where the group
- * has failed. yoke/comm.lua has looked at the names and numbers. */
+/* Implements group:run(name, is_async, t, out, reduction, peer, reduce_dtype): returns true or the work; nil and an
+ * error if the group has failed. yoke/comm.lua has checked the names and numbers. */
 static int run(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -180,7 +180,7 @@ static int monitored_barrier(lua_State *L)
     return yl_told(L, b, status);
 }
 
-/* group:split(color, key): a group, false for a negative color, or nil and an error. */
+/* Implements group:split(color, key): returns a group, false for a negative color, or nil and an error. */
 static int split(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -196,7 +196,7 @@ static int split(lua_State *L)
     return yl_told(L, b, status);
 }
 
-/* group:shrink(timeout): a group, or nil and an error. */
+/* Implements group:shrink(timeout): returns a group, or nil and an error. */
 static int shrink(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -210,7 +210,7 @@ static int shrink(lua_State *L)
     return yl_told(L, b, status);
 }
 
-/* group:empty(sizes, dtype, device): a tensor, or nil and an error. */
+/* Implements group:empty(sizes, dtype, device): returns a tensor, or nil and an error. */
 static int empty(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -247,7 +247,7 @@ static int abort_group(lua_State *L)
     return 0;
 }
 
-/* group:note_refused(call, why): reports an error raised before the call to the library. */
+/* Implements group:note_refused(call, why): reports an error raised before the call to the library. */
 static int note_refused(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -265,7 +265,7 @@ static int join_begin(lua_State *L)
     return 0;
 }
 
-/* group:join_end(state or nil): a state, false where none was given, or nil and an error. */
+/* Implements group:join_end(state or nil): returns a state, false if no state was given, or nil and an error. */
 static int join_end(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -282,7 +282,7 @@ static int join_end(lua_State *L)
 
 /* ---- State of a group ---------------------------------------------------------------------------------------- */
 
-/* group:dump(path): true, or nil and an error. */
+/* Implements group:dump(path): writes the group's dump, and returns true, or nil and an error. */
 static int dump(lua_State *L)
 {
     Binding *b = yl_binding(L);

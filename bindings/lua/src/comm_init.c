@@ -8,8 +8,8 @@
 #include "bindings/lua/src/values/group.h"
 #include "bindings/lua/src/values/handles.h"
 
-/* comm_init(backend, init_method, rank, world_size, timeout, init_timeout, set, get, device): a group, or nil and
- * an error. */
+/* Implements comm_init(backend, init_method, rank, world_size, timeout, init_timeout, set, get, device): returns a
+ * group, or nil and an error. */
 static int init(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -39,7 +39,7 @@ static int init(lua_State *L)
     return yl_told(L, b, status);
 }
 
-/* comm_init_devices(devices, timeout): a list of groups, or nil and an error. */
+/* Implements comm_init_devices(devices, timeout): returns a list of groups, or nil and an error. */
 static int init_devices(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -72,7 +72,7 @@ static int init_devices(lua_State *L)
     return yl_told(L, b, status);
 }
 
-/* comm_group(): the default group, or nil. */
+/* Implements comm_group(): returns the default group, or nil. */
 static int default_group(lua_State *L)
 {
     const yoke_status status = yoke_comm_group(yl_push_handle(L, &yl_group_class));

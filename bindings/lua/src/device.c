@@ -4,7 +4,8 @@
 #include "bindings/lua/src/values/arg_type.h"
 #include "bindings/lua/src/values/handles.h"
 
-/* Opens the device at a place of the current kind. C has -1 for a place out of range, which no device has. */
+/* Opens the device at a place of the current kind, and returns the status. For a place out of range, C gets -1, which
+ * no device has. */
 static yoke_status device_at(lua_Integer place, yoke_device **device)
 {
     yoke_device *current = NULL;
@@ -15,7 +16,7 @@ static yoke_status device_at(lua_Integer place, yoke_device **device)
     return yoke_device_get(kind, place > INT32_MAX || place < 0 ? -1 : (int32_t)place, device);
 }
 
-/* yoke.device(spec): the device, or nil and why not. */
+/* Implements yoke.device(spec): returns the device, or nil and why not. */
 static int device_open(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -37,7 +38,7 @@ static int device_open(lua_State *L)
     return 1;
 }
 
-/* An optional kind at 1. */
+/* Returns the kind at 1, or NULL if there is none. */
 static const char *kind_arg(lua_State *L, Binding *b, const char *call)
 {
     return lua_isnoneornil(L, 1) ? NULL : yl_string_arg(L, b, 1, call, "kind");

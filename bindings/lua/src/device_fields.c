@@ -27,7 +27,7 @@ static void push_lease(lua_State *L, yoke_device *device)
     *box = device; /* devices live as long as the library */
 }
 
-/* device:take_lease(): the lease, or nil and why not. */
+/* Implements device:take_lease(): returns the lease, or nil and why not. */
 static int device_take_lease(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -37,7 +37,7 @@ static int device_take_lease(lua_State *L)
     return 1;
 }
 
-/* lease:release(), and the end of a lease declared <close>. */
+/* Implements lease:release(), and the end of a lease declared <close>. */
 static int lease_release(lua_State *L)
 {
     yl_check(L, yl_binding(L), yoke_device_release_lease(yl_need_self(L, &kLease, "release")));
@@ -46,7 +46,7 @@ static int lease_release(lua_State *L)
 
 /* ---- Methods ----------------------------------------------------------------------------------------- */
 
-/* device:sample() */
+/* Implements device:sample(): returns a table with the measurements known now. */
 static int device_sample(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -76,7 +76,7 @@ static int device_synchronize(lua_State *L)
     return 0;
 }
 
-/* device:supports(dtype, feature) */
+/* Implements device:supports(dtype, feature = "compute"): returns whether the device supports both together. */
 static int device_supports(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -125,7 +125,7 @@ static int push_identity(lua_State *L, Binding *b, yoke_device *device, const ch
     return 1;
 }
 
-/* Pushes a fact of its card from the inventory. */
+/* Pushes a fact of its card from the inventory; returns 0 if `name` is no such fact. */
 static int push_property(lua_State *L, Binding *b, yoke_device *device, const char *name)
 {
     yoke_card_info card = {.struct_size = sizeof card};
@@ -146,7 +146,7 @@ static int push_property(lua_State *L, Binding *b, yoke_device *device, const ch
     return 1;
 }
 
-/* Pushes a current measurement or the lease. */
+/* Pushes a current measurement or the lease; returns 0 if `name` is neither. */
 static int push_condition(lua_State *L, Binding *b, yoke_device *device, const char *name)
 {
     if (!strcmp(name, "lease")) {
@@ -163,7 +163,8 @@ static int push_condition(lua_State *L, Binding *b, yoke_device *device, const c
     return 1;
 }
 
-/* device.name and device:name(). Upvalues: the Binding, the table of methods. */
+/* Implements device.name and device:name(): pushes a method or a field. Raises for other names. Upvalues: the
+ * Binding, the table of methods. */
 static int device_index(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -17,7 +17,7 @@ static void release_report(void *report)
 
 static const YlClass kReport = {"yoke.report", "a report", NULL, release_report, 0};
 
-/* Reads the options in the table at `index`, which may be absent. Raises for other options. */
+/* Reads the options in the table at `index`, which may be absent, and returns the flags. Raises for other options. */
 static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *call, double *deadline)
 {
     uint32_t flags = 0;
@@ -57,7 +57,7 @@ static void push_check(lua_State *L, const yoke_check *check)
     yl_set_text(L, "url", check->url);
 }
 
-/* yoke.doctor{probe=, redact=, deadline=} -> {checks = {…}, exit_code = 0} */
+/* Implements yoke.doctor{probe=, redact=, deadline=}: returns {checks = {…}, exit_code = 0}. */
 static int doctor(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -80,7 +80,7 @@ static int doctor(lua_State *L)
     return 1;
 }
 
-/* yoke.doctor_record(folder, {probe=, redact=, deadline=}): true, or nil and why not. */
+/* Implements yoke.doctor_record(folder, {probe=, redact=, deadline=}): returns true, or nil and why not. */
 static int doctor_record(lua_State *L)
 {
     Binding *b = yl_binding(L);

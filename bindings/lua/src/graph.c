@@ -9,7 +9,7 @@ static void release_graph(void *graph)
 
 static const YlClass kGraph = {"yoke.Graph", "a Graph", "a closed Graph", release_graph, 0};
 
-/* yoke.Graph([device]) */
+/* Implements yoke.Graph([device]): makes a graph without work. */
 static int make_graph(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -21,7 +21,8 @@ static int make_graph(lua_State *L)
     return 1;
 }
 
-/* graph:capture(fn, ...) returns the results of fn. fn cannot yield: else work of another coroutine is captured. */
+/* Implements graph:capture(fn, ...): captures the work of fn, and returns the results of fn. fn cannot yield: else
+ * work of another coroutine is captured. */
 static int graph_capture(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -54,7 +54,7 @@ static void perform(lua_State *L, Binding *b, Access *access)
     yl_check(L, b, status);
 }
 
-/* Raises for the first index behind the last element, where counting from 1 ends: a loop of the script's, or ipairs(x),
+/* Raises for an index behind the last element, where counting from 1 ends: a loop of the script's, or ipairs(x),
  * which began at the second element, or at none. */
 static void refuse_end(lua_State *L, Binding *b, int64_t position, int64_t length)
 {
@@ -80,7 +80,7 @@ static void push_item(lua_State *L, Binding *b, int tensor, int64_t position)
     YL_CALL(L, b, source, yoke_tensor_index(source, &item, 1, box));
 }
 
-/* Reads an end or the step of a slice: entry `place` of the table at `index`. Returns the flag if the entry is
+/* Reads an end or the step of a slice: entry `place` of the table at `index`. Returns 0, or the flag if the entry is
  * missing. */
 static int32_t slice_part(lua_State *L, Target target, int index, int place, int32_t flag,
                           int64_t *value)
@@ -186,7 +186,7 @@ static void assign_part(lua_State *L, Binding *b)
     perform(L, b, &access);
 }
 
-/* x:index(item, …). */
+/* Implements x:index(item, …): returns the part of x given by the items. */
 static int index_by_items(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -207,7 +207,7 @@ static int no_such_field(lua_State *L, Binding *b, const char *call)
                     yl_show(L, 2));
 }
 
-/* x.name, x:name() and x[i], x[tensor], x[{…}]. Upvalues: the Binding, the table of methods. */
+/* Implements x.name, x:name() and x[i], x[tensor], x[{…}]. Upvalues: the Binding, the table of methods. */
 static int tensor_index(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -228,8 +228,8 @@ static int tensor_index(lua_State *L)
     return 1;
 }
 
-/* x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil, and
- * x.requires_grad = boolean. */
+/* Implements x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil, and
+ * x.requires_grad = boolean. Raises for other names. */
 static int tensor_newindex(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -133,7 +133,7 @@ static int topology_text(lua_State *L)
     return 1;
 }
 
-/* yoke.inventory(): {cards =, networks =, facts =, topology =} */
+/* Implements yoke.inventory(): returns {cards =, networks =, facts =, topology =}. */
 static int take_inventory(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -156,7 +156,7 @@ static int take_inventory(lua_State *L)
     return 1;
 }
 
-/* yoke.topology(): {links = {{…}}, text =}; print(yoke.topology()) shows the matrix. */
+/* Implements yoke.topology(): returns {links = {{…}}, text =}; print(yoke.topology()) shows the matrix. */
 static int topology(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -194,7 +194,7 @@ static void push_entry(lua_State *L, const yoke_catalog_card *entry)
     yl_set_known_integer(L, "link_width", entry->link_width);
 }
 
-/* yoke.catalog(): models known to Yoke, with their makers' figures. */
+/* Implements yoke.catalog(): returns the models known to Yoke, with their makers' figures. */
 static int catalog(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -209,7 +209,7 @@ static int catalog(lua_State *L)
     return 1;
 }
 
-/* yoke.catalog_find(name, memory): the model that a driver's name and total memory belong to, or nil. */
+/* Implements yoke.catalog_find(name, memory): returns the model of a driver's name and total memory, or nil. */
 static int catalog_find(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* _comm_env(): for each variable a table with the fields of yoke_comm_variable. */
+/* Implements _comm_env(): returns, for each variable, a table with the fields of yoke_comm_variable. */
 static int variables(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -34,7 +34,7 @@ static int variables(lua_State *L)
     return 1;
 }
 
-/* _comm_hang(paths): a node of a state, or nil and an error. */
+/* Implements _comm_hang(paths): returns a node of a state, or nil and an error. */
 static int hang(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -53,8 +53,8 @@ static int hang(lua_State *L)
     return 1;
 }
 
-/* _run(command, n, input), where each rank reads `input`: exit code, text and trace of the first failed rank, as in
- * yoke_run_result. */
+/* Implements _run(command, n, input), where each rank reads `input`: returns exit code, text and trace of the first
+ * failed rank, as in yoke_run_result. */
 static int run_ranks(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -87,7 +87,7 @@ static int run_ranks(lua_State *L)
     return 3;
 }
 
-/* _program(): file of the running program, from Linux. */
+/* Implements _program(): returns the file of the running program, from Linux. */
 static int program(lua_State *L)
 {
     char path[4096];

@@ -33,7 +33,7 @@ static int config_get(lua_State *L)
     return 1;
 }
 
-/* yoke.shutdown(timeout = 10) */
+/* Implements yoke.shutdown(timeout = 10): ends the library's work within the seconds, or raises. */
 static int shutdown(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -50,7 +50,7 @@ static int manual_seed(lua_State *L)
     return 0;
 }
 
-/* core.get_rng_state() -> seed, offset */
+/* Implements core.get_rng_state(): returns seed and offset. */
 static int get_rng_state(lua_State *L)
 {
     uint64_t seed = 0, offset = 0;
@@ -60,7 +60,7 @@ static int get_rng_state(lua_State *L)
     return 2;
 }
 
-/* core.set_rng_state(seed, offset) */
+/* Implements core.set_rng_state(seed, offset). */
 static int set_rng_state(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -70,7 +70,7 @@ static int set_rng_state(lua_State *L)
     return 0;
 }
 
-/* core.clock(): seconds of a clock that only goes forward. */
+/* Implements core.clock(): returns the seconds of a clock that only goes forward. */
 static int monotonic_clock(lua_State *L)
 {
     struct timespec now;
@@ -137,7 +137,7 @@ static int cudnn_setting(lua_State *L, Binding *b)
     return setting;
 }
 
-/* core.cudnn_set(name, value) */
+/* Implements core.cudnn_set(name, value): a limit is an integer, any other setting a boolean. */
 static int cudnn_set(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -150,7 +150,7 @@ static int cudnn_set(lua_State *L)
     return 0;
 }
 
-/* core.cudnn_get(name) */
+/* Implements core.cudnn_get(name): returns an integer for a limit, a boolean for any other setting. */
 static int cudnn_get(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -164,7 +164,7 @@ static int cudnn_get(lua_State *L)
     return 1;
 }
 
-/* nil if cuDNN cannot serve */
+/* Returns cuDNN's version to the script; nil if cuDNN cannot serve. */
 static int cudnn_version(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -177,7 +177,7 @@ static int cudnn_version(lua_State *L)
     return 1;
 }
 
-/* nil if cuDNN can serve */
+/* Returns to the script why cuDNN cannot serve; nil if cuDNN can serve. */
 static int cudnn_why_unavailable(lua_State *L)
 {
     const char *why = yoke_cudnn_why_unavailable();
@@ -185,7 +185,7 @@ static int cudnn_why_unavailable(lua_State *L)
     return 1;
 }
 
-/* The tensor of an IDX file, or nil and why it cannot be read. */
+/* Returns the tensor of an IDX file to the script, or nil and why the file cannot be read. */
 static int read_idx(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -203,7 +203,7 @@ static int read_idx(lua_State *L)
     return 1;
 }
 
-/* yoke.ops(): {name = {signature =, doc =, family =}} of every op there is. */
+/* Implements yoke.ops(): returns {name = {signature =, doc =, family =}} of every op. */
 static int ops(lua_State *L)
 {
     const int32_t count = yoke_op_count();
@@ -219,7 +219,7 @@ static int ops(lua_State *L)
     return 1;
 }
 
-/* yoke.float32 and the others are the names of dtypes. */
+/* Sets yoke.float32 and the other names of dtypes: a dtype in Lua is its name. */
 static void set_dtypes(lua_State *L)
 {
     for (yoke_dtype dtype = 1; dtype < YOKE_DTYPE_COUNT; ++dtype) {

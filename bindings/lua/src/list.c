@@ -64,7 +64,7 @@ static int ragged(lua_State *L, Nest *nest, int axis, int64_t length)
                     axis, (lua_Integer)nest->shape[axis], (lua_Integer)length);
 }
 
-/* The shape along the first items of the value on top of the stack. */
+/* Finds the shape along the first items of the value on top of the stack. Raises if the tables are nested too deep. */
 static void measure(lua_State *L, Nest *nest)
 {
     const int top = lua_gettop(L);
@@ -81,7 +81,8 @@ static void measure(lua_State *L, Nest *nest)
     lua_settop(L, top);
 }
 
-/* Checks the value on top of the stack, at depth `axis`, and finds the kind of its leaves. */
+/* Checks the value on top of the stack, at depth `axis`, and finds the kind of its leaves. Raises for ragged tables,
+ * other leaves, and numbers beyond the dtype. */
 static void look(lua_State *L, Nest *nest, int axis)
 {
     const int type = lua_type(L, -1);
@@ -146,7 +147,7 @@ static void write_leaves(lua_State *L, Nest *nest, int axis)
     }
 }
 
-/* The dtype in which a buffer holds leaves. */
+/* Returns the dtype in which a buffer holds leaves. */
 static yoke_dtype held_dtype(int kind)
 {
     if (kind == kBoolLeaf) return YOKE_BOOL;
@@ -165,7 +166,7 @@ static void cast_in_place(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtyp
     yoke_tensor_release(done);
 }
 
-/* Fills the userdata on top of the stack with the value at `index`. */
+/* Makes a tensor of the number or the nested tables at `index`, in `box`, the userdata on top of the stack. */
 static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, yoke_dtype dtype,
                         yoke_device *device)
 {
@@ -192,7 +193,7 @@ static void from_nested(lua_State *L, Binding *b, yoke_tensor **box, int index, 
     if (dtype != held) cast_in_place(L, b, box, dtype);
 }
 
-/* Copies another tensor without its history, by default with the same dtype and place. */
+/* Copies the tensor at 1 without its history into `box`, by default with the same dtype and place. */
 static void from_tensor(lua_State *L, Binding *b, yoke_tensor **box, yoke_dtype dtype,
                         yoke_device *device)
 {
@@ -223,7 +224,7 @@ static void spread_options(lua_State *L, Binding *b)
     lua_settop(L, 4);
 }
 
-/* yoke.tensor(data, dtype, device, requires_grad), the last three also by name. */
+/* Implements yoke.tensor(data, dtype, device, requires_grad), the last three also by name. */
 static int make_tensor(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -351,7 +352,7 @@ static const char *bytes_arg(lua_State *L, Binding *b, int index, const char *ca
     return lua_tolstring(L, index, bytes);
 }
 
-/* x:copy_from_string(bytes) overwrites x with row-major elements. */
+/* Implements x:copy_from_string(bytes): overwrites x with row-major elements, and returns x. */
 static int copy_from_string(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -363,7 +364,7 @@ static int copy_from_string(lua_State *L)
     return 1;
 }
 
-/* yoke.frombuffer(bytes, shape, dtype, device): a new tensor of row-major elements in a string. */
+/* Implements yoke.frombuffer(bytes, shape, dtype, device): returns a new tensor of row-major elements in a string. */
 static int frombuffer(lua_State *L)
 {
     static const char call[] = "frombuffer";

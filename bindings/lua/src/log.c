@@ -86,7 +86,7 @@ static void append(Queue *queue, int32_t level, const char *text)
     ++queue->count;
 }
 
-/* From any thread. */
+/* Puts a log line into each state's queue, from any thread. Without a queue, prints the line to standard error. */
 static void receive(void *user, int32_t level, const char *text)
 {
     (void)user;
@@ -97,7 +97,7 @@ static void receive(void *user, int32_t level, const char *text)
     if (!heard) fprintf(stderr, "yoke: %s: %s\n", level_name(level), text);
 }
 
-/* The place that points to the state's queue, or the end of the list. The lock is held. */
+/* Returns the place that points to the state's queue, or the end of the list. The caller holds the lock. */
 static Queue **find_queue(const Binding *b)
 {
     Queue **place = &hub.queues;
@@ -129,8 +129,8 @@ static void unsubscribe(const Binding *b)
     free(queue);
 }
 
-/* Pushes the level and the text of the oldest message; 0 if there is none. It is copied into a buffer
- * of the caller's first, because pushing may raise and the lock is no Lua object. */
+/* Pushes the level and the text of the oldest message, or the count of lost messages; returns 0 if there is none. The
+ * text goes to a buffer on the C stack first, because a push may raise while the lock is held. */
 static int push_oldest(lua_State *L, const Binding *b)
 {
     char text[2048];
@@ -161,7 +161,7 @@ static int push_oldest(lua_State *L, const Binding *b)
     return 1;
 }
 
-/* yoke.set_log_callback(fn): fn(level, message) runs in yoke.poll(); nil goes back to standard error. */
+/* Implements yoke.set_log_callback(fn): fn(level, message) runs in yoke.poll(); nil goes back to standard error. */
 static int set_log_callback(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -178,7 +178,7 @@ static int set_log_callback(lua_State *L)
     return 0;
 }
 
-/* Calls the callback for each message. If a call raises, the rest stays queued. */
+/* Calls the callback for each message, and returns their number. If a call raises, the rest stays queued. */
 static int hand_over(lua_State *L, Binding *b)
 {
     int count = 0;
@@ -200,7 +200,7 @@ static void leave_hub(void)
     if (id) yoke_log_remove_callback(id);
 }
 
-/* Raises without memory for the callback. */
+/* Adds the hub's callback to the log of the process. Raises without memory for the callback. */
 static void start_hearing(lua_State *L, Binding *b)
 {
     int64_t id = 0;

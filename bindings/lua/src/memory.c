@@ -85,7 +85,7 @@ static int empty_cache(lua_State *L)
     return 0;
 }
 
-/* Bytes free on the device and in all. */
+/* Returns to the script the bytes free on the device and in all. */
 static int mem_get_info(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -4,7 +4,7 @@
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/values/convert.h"
 
-/* The field `name` of the options at 1, nil without options; the caller pops it. */
+/* Pushes the field `name` of the options at 1, nil without options; the caller pops it. */
 static void push_option(lua_State *L, const char *name)
 {
     if (lua_istable(L, 1))
@@ -21,8 +21,8 @@ static int32_t flag_option(lua_State *L, Binding *b, const char *name)
     return flag;
 }
 
-/* Whether the value at `index` is a device, or begins as a device's spec does for which scripts for other libraries
- * ask. */
+/* Returns whether the value at `index` is a device, or begins as a device's spec for which scripts for other
+ * libraries ask. */
 static int is_device(lua_State *L, int index)
 {
     static const char *const kinds[] = {"cuda", "cpu", "gpu", "sim", "auto", "mps", "xpu", "hip"};
@@ -35,7 +35,7 @@ static int is_device(lua_State *L, int index)
     return 0;
 }
 
-/* Raises where the first argument or the option 'device' of `call`, at `index`, is a device. */
+/* Raises if the first argument of `call`, at `index`, is a device, or has the option 'device'. */
 static void refuse_device(lua_State *L, Binding *b, int index, const char *call)
 {
     luaL_checkstack(L, 1, "no room for an option");
@@ -53,7 +53,7 @@ static void refuse_device(lua_State *L, Binding *b, int index, const char *call)
     lua_pop(L, 1);
 }
 
-/* _refuse_device(call, value), for yoke/scaler.lua. */
+/* Implements _refuse_device(call, value), for yoke/scaler.lua. */
 static int refuse_device_of(lua_State *L)
 {
     const char *call = luaL_checkstring(L, 1);
@@ -76,7 +76,7 @@ static void check_option_names(lua_State *L, Binding *b)
     }
 }
 
-/* The dtype among the options at 1, or in their place. */
+/* Returns the dtype among the options at 1, or in their place. */
 static yoke_dtype dtype_option(lua_State *L, Binding *b)
 {
     const Target target = {b, "autocast", "dtype"};
@@ -89,7 +89,8 @@ static yoke_dtype dtype_option(lua_State *L, Binding *b)
     return dtype;
 }
 
-/* yoke.autocast([options] [, fn, ...]), options being {dtype =, enabled =, cache_enabled =} or a dtype. */
+/* Implements yoke.autocast([options] [, fn, ...]), options being {dtype =, enabled =, cache_enabled =} or a dtype.
+ * Runs fn in the scope and returns its results; without fn, returns the scope. */
 static int autocast(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -112,7 +113,7 @@ static int autocast(lua_State *L)
     return has_body ? yl_run_in_scope(L) : 1;
 }
 
-/* yoke.stream(s [, fn, ...]) */
+/* Implements yoke.stream(s [, fn, ...]): runs fn with the stream as current stream; without fn, returns a scope. */
 static int stream(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -146,7 +147,8 @@ static int is_autocast_enabled(lua_State *L)
     return 1;
 }
 
-/* With a function, runs it in a scope. */
+/* Opens a scope with the grad mode, and returns it. With a function at 1, runs the function in the scope and returns
+ * its results. */
 static int open_or_run(lua_State *L, const char *call, int32_t enabled)
 {
     Binding *b = yl_binding(L);

@@ -1,4 +1,4 @@
-/* `require "yoke.core"`: makes the state's Binding and opens each room. */
+/* `require "yoke.core"`: makes the state's Binding and opens each leaf. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/error.h"
 #include "bindings/lua/src/runtime/poll.h"
@@ -8,7 +8,8 @@
 
 static const char kBindingName[] = "yoke.Binding";
 
-/* The Binding is the first object of the module to get a finalizer, so it is finalized last. */
+/* Closes the state's log and scopes. The Binding is the first object of the module to get a finalizer, so it is
+ * finalized last. */
 static int binding_gc(lua_State *L)
 {
     Binding *b = luaL_checkudata(L, 1, kBindingName);
@@ -20,7 +21,7 @@ static int binding_gc(lua_State *L)
     return 0;
 }
 
-/* Pushes nothing; the registry keeps the Binding. */
+/* Makes the state's Binding, and pushes nothing; the registry keeps the Binding. */
 static Binding *make_binding(lua_State *L)
 {
     TensorState *state = lua_newuserdatauv(L, sizeof *state, 0);
@@ -34,7 +35,7 @@ static Binding *make_binding(lua_State *L)
     return &state->binding;
 }
 
-/* Leaves in the order of their opening: methods of tensors need the class, operators the ops. */
+/* Opens the leaves in this order: methods of tensors need the class, operators the ops. */
 static void open_leaves(lua_State *L, Binding *b)
 {
     static void (*const leaves[])(lua_State *, Binding *) = {

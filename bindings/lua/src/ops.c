@@ -54,7 +54,7 @@ static int op_call(lua_State *L)
     return result_count;
 }
 
-/* Room for a list of results above the `given` arguments: a userdata, which is returned, and a table of empty
+/* Pushes space for a list of results above the `given` arguments: a userdata, which is returned, and a table of empty
  * tensors. */
 static yoke_tensor **push_list(lua_State *L, Binding *b, int given, int64_t count)
 {
@@ -119,15 +119,15 @@ static int op_call_list(lua_State *L)
     return 1;
 }
 
-/* Lua hands a unary operator its operand twice. */
+/* Calls a unary operator's op with one operand, since Lua hands the operand over twice. */
 static int op_unary(lua_State *L)
 {
     lua_settop(L, 1);
     return op_call(L);
 }
 
-/* Returns the list of ints that is the last required argument, unless a number may follow: split(x, 2, 1) is size 2
- * along axis 1. */
+/* Returns the place of the list of ints that is the last required argument, unless a number may follow: split(x, 2,
+ * 1) is size 2 along axis 1. Returns -1 if there is no such list. */
 static int16_t spread_of(const OpBinding *op)
 {
     int last = op->op->arg_count - 1;
@@ -189,7 +189,7 @@ static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_C
     lua_setfield(L, -2, event);
 }
 
-/* The operators that are ops of another name. */
+/* Sets an op as the operator that stands for it in the metatable on the top, if there is such an operator. */
 static void set_operators(lua_State *L, OpBinding *op)
 {
     static const char *const binary[][2] = {

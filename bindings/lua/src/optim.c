@@ -16,7 +16,7 @@ typedef struct Options {
 static const Options kNoOptions = {{sizeof(yoke_sgd_options), 0, 0, 0, 0, 0, 0},
                                    {sizeof(yoke_adam_options), 0, 0, 0, 0, 0, 0}};
 
-/* The open optimizer at 1 with its kind. */
+/* Returns the open optimizer at 1 with its kind; raises for any other value. */
 static OptimizerBox *need_box(lua_State *L, const char *call)
 {
     yl_need_self(L, &yl_optimizer_class, call);
@@ -88,7 +88,7 @@ static int64_t group_arg(lua_State *L, Binding *b, const char *call, int index)
     return lua_isnoneornil(L, index) ? 0 : yl_int_arg(L, b, index, call, "group");
 }
 
-/* core.optimizer(kind, options) -> an optimizer without parameters; kind is SGD, Adam or AdamW */
+/* Implements core.optimizer(kind, options): returns an optimizer without parameters; kind is SGD, Adam or AdamW. */
 static int make_optimizer(lua_State *L)
 {
     static const char *const kinds[] = {"SGD", "Adam", "AdamW", NULL};
@@ -106,7 +106,7 @@ static int make_optimizer(lua_State *L)
     return 1;
 }
 
-/* optimizer:add_group(list of tensors, options) */
+/* Implements optimizer:add_group(list of tensors, options). */
 static int add_group(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -134,7 +134,7 @@ static void options_now(lua_State *L, Binding *b, const OptimizerBox *box, int64
                          : yoke_adam_get_options(box->optimizer, group, &options->adam));
 }
 
-/* optimizer:options(group) -> {lr =, momentum =, ...} */
+/* Implements optimizer:options(group): returns {lr =, momentum =, ...}. */
 static int get_options(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -161,7 +161,7 @@ static int get_options(lua_State *L)
     return 1;
 }
 
-/* optimizer:set_options(group, {lr = ...}): options missing in the table stay. */
+/* Implements optimizer:set_options(group, {lr = ...}): options missing in the table stay. */
 static int set_options(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -191,7 +191,7 @@ static int step(lua_State *L)
     return 0;
 }
 
-/* optimizer:zero_grad(set_to_none = true), also as a table: {set_to_none =} */
+/* Implements optimizer:zero_grad(set_to_none = true), also as a table: {set_to_none =}. */
 static int zero_grad(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -223,7 +223,7 @@ static int get_lr(lua_State *L)
     return 1;
 }
 
-/* optimizer:set_lr(lr, group): of all groups if none is named */
+/* Implements optimizer:set_lr(lr, group): sets the rate of a group, or of all groups if none is named. */
 static int set_lr(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -260,7 +260,7 @@ static int param(lua_State *L)
     return 1;
 }
 
-/* optimizer:state() -> what load_state takes, of the live tensors */
+/* Implements optimizer:state(): returns the state, with the live tensors, for load_state. */
 static int state(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -39,8 +39,8 @@ static const char *const *texts(lua_State *L, int index)
     return all;
 }
 
-/* _reducer(group, params, names, buffers, buffer_names, bucket_mb, compression, reduce_dtype): the lists are
- * yoke/parallel.lua's. */
+/* Implements _reducer(group, params, names, buffers, buffer_names, bucket_mb, compression, reduce_dtype): returns a
+ * reducer. The lists are yoke/parallel.lua's. */
 static int make_reducer(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -67,7 +67,7 @@ static int make_reducer(lua_State *L)
     return 1;
 }
 
-/* reducer:sync(): returns the setting; reducer:sync(is_on): sets it. */
+/* Implements reducer:sync([is_on]): sets the setting if given, and returns it. */
 static int sync(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -86,7 +86,7 @@ static int set_weight(lua_State *L)
     return 0;
 }
 
-/* reducer:check(): the number of a forward that begins now. */
+/* Implements reducer:check(): returns the number of a forward that begins now. */
 static int check(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -96,7 +96,7 @@ static int check(lua_State *L)
     return 1;
 }
 
-/* reducer:tie(list, forward): for each tensor its replacement, or false. */
+/* Implements reducer:tie(list, forward): returns for each tensor its replacement, or false. */
 static int tie(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -139,7 +139,7 @@ static int load_state(lua_State *L)
     return 0;
 }
 
-/* reducer:regroup(group, state or nil): a state, or false where none was given. */
+/* Implements reducer:regroup(group, state or nil): returns a state, or false if no state was given. */
 static int regroup(lua_State *L)
 {
     static const char call[] = "regroup";
@@ -168,7 +168,8 @@ static int32_t rank_arg(lua_State *L, Binding *b, int index, const char *name)
     return (int32_t)number;
 }
 
-/* _sampler(n, rank, world_size, shuffle, seed, drop_last, pad, shares): the list, or nil, is yoke/sampler.lua's. */
+/* Implements _sampler(n, rank, world_size, shuffle, seed, drop_last, pad, shares): returns a sampler. The list
+ * `shares`, or nil, is yoke/sampler.lua's. */
 static int make_sampler(lua_State *L)
 {
     static const char call[] = "DistributedSampler";
@@ -210,7 +211,7 @@ static int begin(lua_State *L)
     return 0;
 }
 
-/* sampler:next(): an index, or nil at the end of the pass. */
+/* Implements sampler:next(): returns an index, or nil at the end of the pass. */
 static int next(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -227,7 +228,7 @@ static int length(lua_State *L)
     return 1;
 }
 
-/* sampler:state(): epoch, consumed. */
+/* Implements sampler:state(): returns epoch and consumed. */
 static int sampler_state(lua_State *L)
 {
     Binding *b = yl_binding(L);

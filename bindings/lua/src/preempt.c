@@ -23,7 +23,7 @@ typedef struct Preemption {
     int is_removed; /* removed by its own, still running function */
 } Preemption;
 
-/* In a forked child the watch is unknown, so its end has no effect. */
+/* Ends the registration's watch, if there is one. In a forked child the watch is unknown, so its end has no effect. */
 static void end_watch(Preemption *self)
 {
     const int64_t id = self->id;
@@ -57,7 +57,7 @@ static void end_registration(lua_State *L, int index, Preemption *self)
     end_watch(self);
 }
 
-/* handle:remove() and __close */
+/* Implements handle:remove() and __close: ends the registration, or, while its function runs, after the function. */
 static int remove_registration(lua_State *L)
 {
     Preemption *self = luaL_checkudata(L, 1, kClass);
@@ -68,7 +68,7 @@ static int remove_registration(lua_State *L)
     return 0;
 }
 
-/* handle:hold(): delays a signal: its function does not run, and its former effect waits. */
+/* Implements handle:hold(): delays a signal. Its function does not run, and its former effect waits. */
 static int hold(lua_State *L)
 {
     Preemption *self = luaL_checkudata(L, 1, kClass);
@@ -76,7 +76,7 @@ static int hold(lua_State *L)
     return 0;
 }
 
-/* handle:release(): the next poll runs waiting functions. */
+/* Implements handle:release(): the next poll runs waiting functions. */
 static int release(lua_State *L)
 {
     Preemption *self = luaL_checkudata(L, 1, kClass);
@@ -84,7 +84,8 @@ static int release(lua_State *L)
     return 0;
 }
 
-/* The state closes. A function that ends the program, by os.exit(code, true), has chosen how. */
+/* Ends a registration when the state closes. A function that ends the program, by os.exit(code, true), has chosen
+ * how, so its signal is cleared. */
 static int close_registration(lua_State *L)
 {
     Preemption *self = luaL_checkudata(L, 1, kClass);
@@ -116,7 +117,8 @@ static int push_told(lua_State *L)
     return 0;
 }
 
-/* Runs the function of the registration on the top, and answers the signal, which may end the process. */
+/* Runs the function of the registration on the top, and answers the signal, which may end the process. After an
+ * error, clears the signal, ends the registration and raises the error. */
 static void run_registration(lua_State *L)
 {
     const int index = lua_gettop(L);
@@ -146,7 +148,8 @@ static int run_told(lua_State *L, Binding *b)
 
 /* ---- Registration ------------------------------------------------------------------------------------------ */
 
-/* The names at `index`, a string or a list of strings; `count` says how many. Pushes where they stand. */
+/* Returns the names at `index`, a string or a list of strings, in memory that it pushes; *count receives their
+ * number. Raises for an empty list, and for other values. */
 static const char **push_signals(lua_State *L, Binding *b, int index, int64_t *count)
 {
     const Target target = {b, "on_preempt", "signals"};
@@ -179,7 +182,7 @@ static void keep(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* yoke.on_preempt(fn, {signals = {"TERM"}}) -> a handle with remove(), hold() and release() */
+/* Implements yoke.on_preempt(fn, {signals = {"TERM"}}): returns a handle with remove(), hold() and release(). */
 static int on_preempt(lua_State *L)
 {
     static const char *const kNames[] = {"signals"};

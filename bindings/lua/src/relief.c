@@ -48,7 +48,7 @@ static int call_function(lua_State *L)
     return 0;
 }
 
-/* The message handler: what was raised, an error object too, as text. */
+/* Returns a raised value, such as an error object, as text. Message handler of ask_function. */
 static int to_text(lua_State *L)
 {
     luaL_tolstring(L, 1, NULL);
@@ -73,7 +73,8 @@ static lua_State *main_of(lua_State *L)
     return main;
 }
 
-/* Calls the function only for memory requests of its own state, because another state may run in another thread. */
+/* Calls the function and returns its answer, only for memory requests of its own state, because another state may run
+ * in another thread. After an error, logs a warning and returns 0. */
 static int32_t ask_function(void *user, yoke_device *device, int64_t bytes)
 {
     lua_State *const L = yl_relieved();
@@ -92,7 +93,7 @@ static int32_t ask_function(void *user, yoke_device *device, int64_t bytes)
     return question.answer;
 }
 
-/* handle:remove(), __close and __gc */
+/* Implements handle:remove(), __close and __gc: removes the function, once. */
 static int remove_registration(lua_State *L)
 {
     Registration *self = luaL_checkudata(L, 1, kClass);
@@ -104,7 +105,7 @@ static int remove_registration(lua_State *L)
     return 0;
 }
 
-/* yoke.on_out_of_memory(fn) -> a handle with remove() */
+/* Implements yoke.on_out_of_memory(fn): returns a handle with remove(). */
 static int on_out_of_memory(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -20,7 +20,7 @@ static const YlClass kExplanation = {"yoke.explanation", "an explanation", NULL,
 
 #define MOST_DEVICES 256
 
-/* _select(spec[, n]): a list of devices, or nil and why not. */
+/* Implements _select(spec[, n]): returns a list of devices, or nil and why not. */
 static int select_devices(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -45,7 +45,7 @@ static int select_devices(lua_State *L)
     return 1;
 }
 
-/* _pause(seconds): a sleep of at most a second, which a signal cuts short. */
+/* Implements _pause(seconds): sleeps for at most a second; a signal ends the sleep early. */
 static int pause_a_while(lua_State *L)
 {
     const lua_Number asked = luaL_checknumber(L, 1);
@@ -75,7 +75,7 @@ static void push_candidate(lua_State *L, Binding *b, yoke_explanation *explanati
     lua_setfield(L, -2, "reason");
 }
 
-/* yoke.explain(spec): every device with its verdict. */
+/* Implements yoke.explain(spec): returns every device with its verdict. */
 static int explain(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -27,7 +27,7 @@ static void set_number(lua_State *L, Binding *b, yoke_state *node)
         yl_check(L, b, yoke_state_set_float(node, "", lua_tonumber(L, 1)));
 }
 
-/* state(value, call, path): a node of a plain value or a tensor; nothing for any other value. */
+/* Implements state(value, call, path): returns a node of a plain value or a tensor; nothing for any other value. */
 static int state_of_value(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -61,7 +61,7 @@ static int state_of_value(lua_State *L)
     return 1;
 }
 
-/* state_list(is_tuple), state_dict() */
+/* Implements state_list(is_tuple): returns a node of an empty list. */
 static int state_list(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -77,7 +77,7 @@ static int state_dict(lua_State *L)
     return 1;
 }
 
-/* node:append(child): false if the tree would be too deep. */
+/* Implements node:append(child): returns false if the tree would be too deep, else true. */
 static int append(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -88,7 +88,8 @@ static int append(lua_State *L)
     return 1;
 }
 
-/* node:put(key, child): false if the tree would be too deep, or the key is a string without valid UTF-8. */
+/* Implements node:put(key, child): returns false if the tree would be too deep, or the key is a string without valid
+ * UTF-8; else true. */
 static int put(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -114,7 +115,8 @@ static void push_tensor(lua_State *L, Binding *b, yoke_state *node)
     yl_count(L, b, *box, NULL);
 }
 
-/* node:value() -> "none", "list", "tuple", "dict"; "tensor", a tensor and its address; or "plain" and the value. */
+/* Implements node:value(): returns "none", "list", "tuple", "dict"; "tensor", a tensor and its address; or "plain"
+ * and the value. */
 static int value(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -156,14 +158,14 @@ static int value(lua_State *L)
     }
 }
 
-/* #node */
+/* Implements #node: returns the number of entries. */
 static int count(lua_State *L)
 {
     lua_pushinteger(L, yoke_state_count(yl_need_self(L, &yl_state_class, "count")));
     return 1;
 }
 
-/* node:entry(i) -> key, child; i counts from 0. */
+/* Implements node:entry(i): returns key and child; i counts from 0. */
 static int entry(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -189,7 +191,8 @@ static const char *max_shard_arg(lua_State *L, Binding *b, int index)
     return luaL_tolstring(L, index, NULL);
 }
 
-/* save(path, node, metadata, non_blocking, max_shard): the work, or nil and why it cannot be saved. */
+/* Implements save(path, node, metadata, non_blocking, max_shard): returns the work, or nil and why the state cannot
+ * be saved. */
 static int save(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -208,7 +211,7 @@ static int save(lua_State *L)
     return 1;
 }
 
-/* The names that are wanted, in order, for C to look in while Lua is not asked. */
+/* Names of the wanted tensors, in order, for C to search without a call of Lua. */
 typedef struct Names {
     size_t count;
     const char *items[];
@@ -225,7 +228,7 @@ static int32_t is_wanted(void *user, const char *name)
     return bsearch(&name, names->items, names->count, sizeof *names->items, compare_names) != NULL;
 }
 
-/* Pushes the names of the list at `index`; the list holds the strings. */
+/* Returns the sorted names of the list at `index` in memory that it pushes; the list holds the strings. */
 static Names *push_names(lua_State *L, int index)
 {
     const size_t length = lua_rawlen(L, index);
@@ -239,7 +242,8 @@ static Names *push_names(lua_State *L, int index)
     return names;
 }
 
-/* load(path, device, copy, dtype, prefix, names): a node, or nil and why it cannot be loaded. */
+/* Implements load(path, device, copy, dtype, prefix, names): returns a node, or nil and why the file cannot be
+ * loaded. */
 static int load(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -276,7 +280,7 @@ static int load_info(lua_State *L)
     return 1;
 }
 
-/* check_schedule(node, groups) */
+/* Implements check_schedule(node, groups): raises if the node is no state of a schedule for so many groups. */
 static int check_schedule(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -287,7 +291,8 @@ static int check_schedule(lua_State *L)
 
 /* ---- Work ---------------------------------------------------------------------------------------------------- */
 
-/* Waits and runs due callbacks meanwhile; below 0: without limit. A callback may close the work. */
+/* Waits for the work at 1, runs due callbacks meanwhile, and returns the status. A timeout below 0 means no limit. A
+ * callback may close the work. */
 static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
 {
     const double slice = 0.1; /* seconds between two checks for due callbacks */
@@ -304,7 +309,8 @@ static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
     }
 }
 
-/* work:wait([timeout]): true, or nil and the work's error, or nil and a timeout if the work goes on. */
+/* Implements work:wait([timeout]): returns true, or nil and the work's error, or nil and a timeout if the work goes
+ * on. */
 static int wait_for_work(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -327,7 +333,7 @@ static int work_done(lua_State *L)
     return 1;
 }
 
-/* work:progress() -> bytes, of */
+/* Implements work:progress(): returns the bytes done, and the bytes in all. */
 static int work_progress(lua_State *L)
 {
     Binding *b = yl_binding(L);

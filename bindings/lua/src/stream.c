@@ -27,7 +27,7 @@ static yoke_event *self_event(lua_State *L, const char *call)
 
 /* ---- Streams ----------------------------------------------------------------------------------------- */
 
-/* yoke.Stream(device, priority) or yoke.Stream{device =, priority =}. */
+/* Implements yoke.Stream(device, priority) and yoke.Stream{device =, priority =}. */
 static int make_stream(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -54,7 +54,7 @@ static int make_stream(lua_State *L)
     return 1;
 }
 
-/* yoke.wrap_stream(native, device): native is an integer or a light userdata. */
+/* Implements yoke.wrap_stream(native, device): returns a stream; native is an integer or a light userdata. */
 static int wrap_stream(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -105,7 +105,7 @@ static int stream_wait_event(lua_State *L)
     return 0;
 }
 
-/* s:wait_stream(other): waits for the earlier work of the other stream. */
+/* Implements s:wait_stream(other): makes s wait for the earlier work of the other stream. */
 static int stream_wait_stream(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -118,7 +118,7 @@ static int stream_wait_stream(lua_State *L)
     return 0;
 }
 
-/* s:record_event(event) or s:record_event() with a new event; returns the event. */
+/* Implements s:record_event([event]): records the event, or a new event, and returns the event. */
 static int stream_record_event(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -152,7 +152,8 @@ static int stream_tostring(lua_State *L)
     return 1;
 }
 
-/* s.handle, s.device and methods. Upvalues: the Binding, the table of methods. */
+/* Implements s.handle, s.device and the methods. Raises for other names. Upvalues: the Binding, the table of methods.
+ * */
 static int stream_index(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -172,7 +173,7 @@ static int stream_index(lua_State *L)
 
 /* ---- Events ------------------------------------------------------------------------------------------ */
 
-/* yoke.Event(timing) or yoke.Event{timing =}. */
+/* Implements yoke.Event(timing) and yoke.Event{timing =}. */
 static int make_event(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -200,7 +201,7 @@ static int event_record(lua_State *L)
     return 0;
 }
 
-/* e:wait(stream): the stream, by default the current stream, goes on after the event. */
+/* Implements e:wait(stream): makes the stream, by default the current stream, go on only after the event. */
 static int event_wait(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -231,7 +232,7 @@ static int event_synchronize(lua_State *L)
     return 0;
 }
 
-/* Milliseconds. */
+/* Returns to the script the milliseconds from this event to another. */
 static int event_elapsed_time(lua_State *L)
 {
     Binding *b = yl_binding(L);

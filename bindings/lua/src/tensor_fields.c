@@ -71,7 +71,7 @@ static void push_is_leaf(lua_State *L, Binding *b, yoke_tensor *tensor)
     lua_pushboolean(L, yoke_tensor_is_leaf(tensor) == 1);
 }
 
-/* A new userdata each time, nil where there is no gradient. */
+/* Pushes the gradient as a new userdata each time, nil if there is no gradient. */
 static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
     (void)tensor; /* read again after the allocation, which may have closed the tensor */
@@ -80,7 +80,7 @@ static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
     if (!*box) lua_pushnil(L);
 }
 
-/* x.T: a view with the axes in reverse order. */
+/* Pushes x.T: a view with the axes in reverse order. */
 static void push_reversed(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
     int64_t axes[YOKE_MAX_NDIM];
@@ -91,7 +91,7 @@ static void push_reversed(lua_State *L, Binding *b, yoke_tensor *tensor)
     YL_CALL(L, b, tensor, yoke_permute(tensor, axes, ndim, box));
 }
 
-/* x.mT: a view with the last two axes exchanged. */
+/* Pushes x.mT: a view with the last two axes exchanged. Raises for fewer than two axes. */
 static void push_transposed(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
     yoke_tensor **box = yl_new_tensor(L, b);
@@ -164,7 +164,7 @@ static int to(lua_State *L, yoke_device *device, yoke_dtype dtype, int32_t non_b
     return 1;
 }
 
-/* The keyword `name` of the table at 2, pushed. */
+/* Pushes the keyword `name` of the table at 2, and returns its place. */
 static int keyword(lua_State *L, const char *name)
 {
     lua_pushstring(L, name);
@@ -196,7 +196,7 @@ static void read_place(lua_State *L, const char *call, int count, const char *si
     *kind = yl_need_dtype(L, dtype, 3);
 }
 
-/* x:to(device, dtype), x:to(dtype), x:to{device=, dtype=, non_blocking=}. */
+/* Implements x:to(device, dtype), x:to(dtype), x:to{device=, dtype=, non_blocking=}: returns the moved tensor. */
 static int tensor_to(lua_State *L)
 {
     yoke_device *where;
@@ -208,7 +208,7 @@ static int tensor_to(lua_State *L)
               is_given ? yl_bool_arg(L, yl_binding(L), place, "to", "non_blocking") : 0);
 }
 
-/* x:to_(device, dtype), x:to_(dtype), x:to_{device=, dtype=}. */
+/* Implements x:to_(device, dtype), x:to_(dtype), x:to_{device=, dtype=}: moves x itself and returns x. */
 static int tensor_to_in_place(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -246,7 +246,7 @@ static int tensor_is_closed(lua_State *L)
     return 1;
 }
 
-/* #x is the length of axis 0. */
+/* Implements #x: returns the length of axis 0. Raises for a tensor without axes. */
 static int tensor_length(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -258,7 +258,8 @@ static int tensor_length(lua_State *L)
     return 1;
 }
 
-/* Lua calls this for two userdata that differ. */
+/* Implements ==, which Lua calls for two different userdata. Raises for two tensors, and returns false for any other
+ * pair. */
 static int tensor_equal(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -277,8 +278,8 @@ static int tensor_order(lua_State *L)
         "<, <=, > and >= make one boolean in Lua and do not compare tensors; compare elements with yoke.lt(a, b) and its like, single values with a:item() < b:item()");
 }
 
-/* Replaced by the formatter in yoke/format.lua, which needs the rest of the module. The formatter falls back to this
- * function for a closed tensor. */
+/* Implements tostring(x) by the formatter of yoke/format.lua, or, until the formatter is loaded, by the dtype alone.
+ * A closed tensor gives "tensor(closed)". */
 static int tensor_tostring(lua_State *L)
 {
     Binding *b = yl_binding(L);

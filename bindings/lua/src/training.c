@@ -39,7 +39,7 @@ static void read_state(lua_State *L, Binding *b, int index, const char *call, co
     lua_pop(L, 6);
 }
 
-/* core.grad_scaler{scale =, growth_factor =, backoff_factor =, growth_interval =, enabled =} */
+/* Implements core.grad_scaler{scale =, growth_factor =, backoff_factor =, growth_interval =, enabled =}. */
 static int make_scaler(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -87,7 +87,7 @@ static int scaler_step(lua_State *L)
     return 0;
 }
 
-/* scaler:update(), or with a tensor that becomes the scale */
+/* Implements scaler:update([scale]): updates the scale by the rule, or takes a tensor as the scale. */
 static int scaler_update(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -100,7 +100,8 @@ static int scaler_update(lua_State *L)
     return 0;
 }
 
-/* scaler:get_state() -> {scale =, growth_factor =, backoff_factor =, growth_interval =, _growth_tracker =} */
+/* Implements scaler:get_state(): returns {scale =, growth_factor =, backoff_factor =, growth_interval =,
+ * _growth_tracker =}. */
 static int scaler_get_state(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -131,7 +132,7 @@ static int scaler_load_state(lua_State *L)
     return 0;
 }
 
-/* scaler:set_rule(growth_factor, backoff_factor, growth_interval): scale and tracker stay. */
+/* Implements scaler:set_rule(growth_factor, backoff_factor, growth_interval): scale and tracker stay. */
 static int scaler_set_rule(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -153,7 +154,7 @@ static void release_ema(void *ema)
 
 static const YlClass kEma = {"yoke.EMA", "an EMA", "a closed EMA", release_ema, 0};
 
-/* core.ema(list of tensors, decay) */
+/* Implements core.ema(list of tensors, decay): returns an average of the tensors. */
 static int make_ema(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -204,7 +205,7 @@ static int ema_load_state(lua_State *L)
     return 0;
 }
 
-/* ema:average(index) -> the live average of parameter `index`, counted from 0 */
+/* Implements ema:average(index): returns the live average of parameter `index`, counted from 0. */
 static int ema_average(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -214,7 +215,7 @@ static int ema_average(lua_State *L)
     return 1;
 }
 
-/* The argument behind max_norm, or the one option of a table there. */
+/* Returns the argument after max_norm, or the only option of a table there; 2 if missing. */
 static double norm_type_arg(lua_State *L, Binding *b, const char *call)
 {
     if (lua_isnoneornil(L, 3)) return 2;
@@ -230,7 +231,7 @@ static double norm_type_arg(lua_State *L, Binding *b, const char *call)
     return p;
 }
 
-/* clip_grad_norm_(list of tensors, max_norm, {norm_type = 2}) -> the norm before */
+/* Implements clip_grad_norm_(list of tensors, max_norm, {norm_type = 2}): returns the norm before. */
 static int clip_grad_norm(lua_State *L)
 {
     Binding *b = yl_binding(L);

@@ -29,7 +29,7 @@ int64_t yl_int_arg(lua_State *L, Binding *b, int index, const char *call, const 
 double yl_number_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 int yl_bool_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 
-/* The value at `index` as errors say it: a string with each NUL as \0. May push. */
+/* Returns the value at `index` as errors say it: a string with each NUL as \0. May push. */
 const char *yl_show(lua_State *L, int index);
 
 /* Raises for a list, at an absolute index, with keywords as well: zeros({2, 3, dtype = "int32"}). It looks only at
@@ -49,7 +49,7 @@ void yl_check_keywords(lua_State *L, Binding *b, int index, const char *call,
 int yl_raise_place(lua_State *L, Binding *b, const char *call, const char *name,
                    const char *signature);
 
-/* Whether the value at `index` is a table of keyword arguments: it has a string key and no list part. */
+/* Returns whether the value at `index` is a table of keyword arguments: it has a string key and no list part. */
 int yl_is_keywords(lua_State *L, int index);
 
 #endif /* YOKE_LUA_RUNTIME_ARGUMENTS_H */

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Handles are written by calls of every type of object, so they are read as bytes. */
+/* Returns the object of the handle at a place. Calls of every type of object write handles, so they are read as
+ * bytes. */
 static void *object_at(const void *place)
 {
     void *object;
@@ -42,7 +43,8 @@ void *yl_need_self(lua_State *L, const YlClass *class, const char *call)
     return yl_need_handle(L, self, 1, class);
 }
 
-/* __gc, __close and :close(): emptied before the release, which may come back here. Upvalue: the class. */
+/* Implements __gc, __close and :close(): empties the handle before the release, which may come back here. Upvalue:
+ * the class. */
 static int close_handle(lua_State *L)
 {
     const YlClass *class = lua_touserdata(L, lua_upvalueindex(1));

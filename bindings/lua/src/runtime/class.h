@@ -22,11 +22,12 @@ void *yl_push_handle(lua_State *L, const YlClass *class);
 void *yl_need_handle(lua_State *L, Target target, int index, const YlClass *class);
 /* Returns the object of the handle at 1 for the method `call`; raises as yl_need_handle does. */
 void *yl_need_self(lua_State *L, const YlClass *class, const char *call);
-/* Returns the object, or NULL for any other value. */
+/* Returns the object of the handle at `index`; NULL for a closed handle and for any other value. */
 void *yl_test_handle(lua_State *L, int index, const YlClass *class);
 
-/* Makes the class known to the state: __gc; close() and __close where scripts may close; `methods`, and `events`,
- * each or NULL, the latter with the table of methods as second upvalue. One named __index finds methods itself. */
+/* Makes the class known to the state: with __gc, and with close() and __close if scripts may close. Adds `methods`
+ * and `events`, each or NULL. An event has the table of methods as second upvalue; an event named __index finds
+ * methods itself. */
 void yl_open_class(lua_State *L, Binding *b, const YlClass *class, const luaL_Reg *methods,
                    const luaL_Reg *events);
 

@@ -147,7 +147,7 @@ static int error_tostring(lua_State *L)
     return 1;
 }
 
-/* core.raise(code, call, message): how the parts in plain Lua report misuse. */
+/* Implements core.raise(code, call, message), by which the parts in plain Lua report misuse. */
 static int raise(lua_State *L)
 {
     const char *code = luaL_checkstring(L, 1), *call = luaL_checkstring(L, 2);
@@ -160,7 +160,8 @@ static int raise(lua_State *L)
     return lua_error(L);
 }
 
-/* core.meant(text, names): hint after an error about an unknown name: "; did you mean 'axis'?", or advice, or "". */
+/* Implements core.meant(text, names): returns a hint after an error about an unknown name: "; did you mean 'axis'?",
+ * or advice, or "". */
 static int meant(lua_State *L)
 {
     enum { kMost = 32 };

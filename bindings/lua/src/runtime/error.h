@@ -16,7 +16,8 @@ int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const
 /* Raises "there is no argument 'dim'; did you mean 'axis'? sum(x: tensor, …) -> tensor" for an unknown keyword. */
 int yl_raise_keyword(lua_State *L, Binding *b, const char *call, const char *key,
                      const char *const *names, int count, const char *signature);
-/* Pushes "; did you mean 'axis'?", or "" if none of `names` is near to `key`. */
+/* Returns "; did you mean 'axis'?", or advice on a word of other libraries, and pushes the text. Returns "" without a
+ * push if none of `names` is near to `key`. */
 const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count);
 
 /* Raises unless `status` is success. */
@@ -25,7 +26,7 @@ static inline void yl_check(lua_State *L, Binding *b, yoke_status status)
     if (status) yl_raise_last(L, b);
 }
 
-/* The class of error objects, core.raise and core.meant. */
+/* Makes the class of error objects, and adds core.raise and core.meant. */
 void yl_open_error(lua_State *L, Binding *b);
 
 #endif /* YOKE_LUA_RUNTIME_ERROR_H */

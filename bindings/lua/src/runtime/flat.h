@@ -6,7 +6,8 @@
 
 #include "yoke/state.h"
 
-/* Pushes the table and releases the dict. Without memory of Lua's for it the dict is lost with the error. */
+/* Pushes the dict as a table and releases the dict. If Lua has no memory for the table, the dict is lost with the
+ * error. */
 void yl_push_flat(lua_State *L, yoke_state *dict);
 
 #endif /* YOKE_LUA_RUNTIME_FLAT_H */

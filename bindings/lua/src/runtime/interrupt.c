@@ -19,7 +19,7 @@ static int32_t has_new_hook(void *user)
     return 0;
 }
 
-/* A hook set by a host program since then stays. */
+/* Makes the library ask for new debug hooks during waits. A hook set by a host program since then stays. */
 static void set_hook(void)
 {
     yoke_set_interrupt_hook(has_new_hook, NULL, NULL);

@@ -15,7 +15,7 @@ typedef struct YlWait {
     } found[2];
 } YlWait;
 
-/* Enclose a long wait; between them no code raises. If a debug hook is set meanwhile, the wait ends. */
+/* Enclose a long wait; between the two calls no code raises. If a debug hook is set meanwhile, the wait ends. */
 void yl_begin_wait(lua_State *L, YlWait *wait);
 void yl_end_wait(const YlWait *wait);
 

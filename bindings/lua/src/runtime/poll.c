@@ -16,7 +16,7 @@ lua_Integer yl_run_due(lua_State *L, Binding *b)
     return count;
 }
 
-/* yoke.poll() -> number of callbacks that ran. */
+/* Implements yoke.poll(): returns the number of callbacks that ran. */
 static int poll(lua_State *L)
 {
     lua_pushinteger(L, yl_run_due(L, yl_binding(L)));

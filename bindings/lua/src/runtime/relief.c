@@ -17,7 +17,7 @@ static int32_t collect_garbage(void *user, yoke_device *device, int64_t bytes)
     return 1;
 }
 
-/* If there is no memory for the registration, no garbage is collected. */
+/* Registers the garbage collector for relief. If there is no memory for the registration, no garbage is collected. */
 static void add_collector(void)
 {
     int64_t id = 0;

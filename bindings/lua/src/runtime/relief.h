@@ -8,7 +8,8 @@
 
 #include "bindings/lua/src/runtime/state.h"
 
-/* Returns the state marked before, for yl_end_relief. No code raises between the two. */
+/* Marks the state until yl_end_relief, so that relief may run its Lua code. Returns the state marked before, for
+ * yl_end_relief. No code raises between the two. */
 lua_State *yl_begin_relief(lua_State *L);
 void yl_end_relief(lua_State *outer);
 

@@ -89,7 +89,7 @@ void yl_leave_streams(Modes outer)
     yoke_device_swap(outer.device);
 }
 
-/* The user value keeps the coroutine alive until the scope is closed or collected, so that no other coroutine gets
+/* Keeps the coroutine alive by a user value until the scope is closed or collected, so that no other coroutine gets
  * the same address. */
 Scope *yl_push_scope(lua_State *L, Binding *b)
 {
@@ -142,7 +142,8 @@ static int ask(lua_State *L)
     return 1;
 }
 
-/* Runs within yoke_checkpoint_end, so it must not raise. */
+/* Answers what happens to an op's results, by the script's function. Runs within yoke_checkpoint_end, so it must not
+ * raise: after an error it returns -1 and keeps the error on the top. */
 static int32_t decide(void *user, const yoke_checkpoint_op *op)
 {
     Decider *decider = user;
@@ -160,7 +161,8 @@ static int32_t decide(void *user, const yoke_checkpoint_op *op)
     return said;
 }
 
-/* Another scope may be in force: the host program's, or a scope of a coroutine whose call a finalizer interrupts. */
+/* Ends the checkpoint scope in force for the moment, and puts the former scope back. Another scope may be in force:
+ * the host program's, or a scope of a coroutine whose call a finalizer interrupts. */
 static yoke_status end_checkpoint(const Scope *scope, lua_State *L)
 {
     yoke_checkpoint *before = yoke_checkpoint_current();
@@ -205,7 +207,7 @@ static int let_go(lua_State *L, ScopeBox *box)
     return 0;
 }
 
-/* __gc */
+/* Implements __gc of a scope. */
 static int collect_scope(lua_State *L)
 {
     return let_go(L, luaL_checkudata(L, 1, kScopeName));
@@ -225,7 +227,7 @@ static void close_checkpoint(lua_State *L, Binding *b, ScopeBox *box)
     yl_check(L, b, status);
 }
 
-/* __close, also behind :close() */
+/* Implements __close, and :close() after its own check. */
 static int close_scope(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -234,7 +236,7 @@ static int close_scope(lua_State *L)
     return let_go(L, box);
 }
 
-/* :close() */
+/* Implements :close(). Raises for a second close of a checkpoint scope. */
 static int close_scope_once(lua_State *L)
 {
     const ScopeBox *box = luaL_checkudata(L, 1, kScopeName);

@@ -15,7 +15,8 @@ typedef struct Modes {
     yoke_device *device; /* the thread's own, with streams in force; NULL: none */
 } Modes;
 
-/* Puts the running coroutine's grad mode, autocast region, checkpoint scope and streams in force. */
+/* Puts the running coroutine's grad mode, autocast region, checkpoint scope and streams in force. Returns the former
+ * modes, for yl_leave. */
 Modes yl_enter_scopes(lua_State *L, const Binding *b);
 static inline Modes yl_enter(lua_State *L, const Binding *b)
 {
@@ -44,7 +45,7 @@ Scope *yl_push_scope(lua_State *L, Binding *b);
 void yl_scope_grad(Scope *scope, int32_t enabled);
 void yl_scope_autocast(Scope *scope, yoke_autocast *region);
 void yl_scope_checkpoint(Scope *scope, yoke_checkpoint *checkpoint);
-/* The function on the top, which is popped, becomes the policy of the scope in the userdata at `box`. */
+/* Makes the function on the top, which is popped, the policy of the scope in the userdata at `box`. */
 void yl_scope_policy(lua_State *L, Binding *b, Scope *scope, int box,
                      yoke_checkpoint_options *options);
 void yl_scope_stream(Scope *scope, yoke_stream *stream);

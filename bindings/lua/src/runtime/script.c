@@ -21,7 +21,7 @@ static int32_t tell(void *user, const char **file, int32_t *line, const char **f
     return 1;
 }
 
-/* A provider set by a host program since then stays. */
+/* Makes the library ask for the noted line. A provider set by a host program since then stays. */
 static void set_provider(void)
 {
     yoke_set_stack_provider(tell, NULL, NULL);

@@ -10,7 +10,7 @@
 void yl_note_line(lua_State *L, lua_Debug *at);
 void yl_forget_line(void);
 
-/* tell_lines(): marks the calling file as part of the package, and reports lines from now on. */
+/* Implements tell_lines(): marks the calling file as part of the package, and reports lines from now on. */
 int yl_tell_lines(lua_State *L);
 
 #endif /* YOKE_LUA_RUNTIME_SCRIPT_H */

@@ -40,7 +40,7 @@ struct Binding {
     int due_count;
 };
 
-/* The Binding of the running function. */
+/* Returns the Binding of the running function. */
 static inline Binding *yl_binding(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));

@@ -34,7 +34,8 @@ static double monotonic_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* If the store does not wait itself, asks again from time to time. */
+/* Gets a value from the script's store, within `timeout` seconds. If the store does not wait itself, asks again from
+ * time to time. */
 static yoke_status get_from_store(void *user, const char *key, double timeout, void *data,
                                   int64_t capacity, int64_t *bytes)
 {

@@ -14,7 +14,7 @@ yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
 
 /* Convert the value at `index`, which is not nil. Return 0 if no value of this type fits. */
 
-/* A number or a boolean; in an operand's place only a number, as `true + x` is a slip. */
+/* Converts a number or a boolean; in an operand's place only a number, as `true + x` is a slip. */
 static int to_scalar(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
 {
     const int type = lua_type(L, index);
@@ -127,7 +127,7 @@ static int to_ints(lua_State *L, Target target, int index, Lists *lists, yoke_ar
     return 1;
 }
 
-/* Returns the tensor at item `i` of the list at `index`. */
+/* Returns the tensor at item `i` of the list at `index`; raises for any other item. */
 static yoke_tensor *tensor_at(lua_State *L, Target target, int index, int32_t i)
 {
     lua_rawgeti(L, index, i + 1);

@@ -18,14 +18,15 @@ typedef struct Lists {
     size_t room;           /* capacity of the space for tensors */
 } Lists;
 
-/* Converts the value at `index`; nil is NONE. Raises for an invalid value; allocates nothing otherwise. Lists go to
- * `lists`. If a list has outgrown its space since the sizing, raises. */
+/* Returns the value at `index` as an argument; nil is NONE. Raises for an invalid value; allocates nothing otherwise.
+ * Lists go to `lists`. If a list has outgrown its space since the sizing, raises. */
 yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists *lists);
 
-/* The dtype of a name; YOKE_NONE for nil. */
+/* Returns the dtype of a name; YOKE_NONE for nil. Raises for any other value. */
 yoke_dtype yl_need_dtype(lua_State *L, Target target, int index);
 
-/* The list of tensors at `index`; its room is pushed. Handles are borrowed until the next allocation. */
+/* Returns the list of tensors at `index` as an argument, and pushes the space for its handles. Handles are borrowed
+ * until the next allocation. Raises for any other value. */
 yoke_arg yl_tensors_arg(lua_State *L, Target target, int index);
 
 #endif /* YOKE_LUA_VALUES_CONVERT_H */

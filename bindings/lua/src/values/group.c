@@ -25,7 +25,7 @@ int32_t yl_rank_arg(lua_State *L, Binding *b, int index, const char *call, const
     return (int32_t)number;
 }
 
-/* Returns a number of seconds above 0, because 0 means a default in C. */
+/* Returns a number of seconds. Raises unless the number is above 0, because 0 means a default in C. */
 double yl_seconds_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
 {
     const double seconds = yl_number_arg(L, b, index, call, name);

@@ -48,7 +48,8 @@ void yl_push_device(lua_State *L, Binding *b, yoke_device *device)
     lua_remove(L, -2);
 }
 
-/* Borrowed: the device stays valid, see yoke/device.h. */
+/* Returns the device with a number of the current kind, borrowed: the device stays valid, see yoke/device.h. Raises
+ * for a number out of range. */
 static yoke_device *device_at(lua_State *L, Target target, lua_Integer number)
 {
     yoke_device *device = NULL, *current = NULL;

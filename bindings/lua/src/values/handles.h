@@ -10,10 +10,11 @@ extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class, yl_st
 /* Pushes a device. A device is a single userdata in a state, so == compares two devices. */
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device);
 
-/* The device that a Device, a spec or an index in the current kind names; borrowed; NULL for nil. */
+/* Returns the device named by a Device, a spec or an index in the current kind, borrowed; NULL for nil. Raises for
+ * any other value. */
 yoke_device *yl_need_device(lua_State *L, Target target, int index);
 
-/* The open stream at `index`; borrowed. */
+/* Returns the open stream at `index`, borrowed; raises for any other value. */
 yoke_stream *yl_need_stream(lua_State *L, Target target, int index);
 
 /* An optimizer's handle. */

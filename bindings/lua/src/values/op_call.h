@@ -27,8 +27,8 @@ typedef struct Call {
     int32_t requires_grad;
 } Call;
 
-/* Whether the last of `given` arguments is the table of keyword arguments. An empty table is, except in
- * the place of a list. */
+/* Returns whether the last of `given` arguments is the table of keyword arguments. An empty table counts as such a
+ * table, except in the place of a list. */
 static inline int yl_has_keywords(lua_State *L, const OpBinding *op, int given)
 {
     if (given <= op->required || lua_type(L, given) != LUA_TTABLE) return 0;
@@ -43,15 +43,16 @@ static inline yoke_tensor *yl_source_of(const Call *call)
     return call->count && call->args[0].kind == YOKE_ARG_TENSOR ? call->args[0].v.tensor : NULL;
 }
 
-/* Finds room for all lists of tensors in the arguments: the C stack, or a userdata where that is too
- * small. Before any tensor is looked at, as it may run finalizers. */
+/* Finds space for all lists of tensors in the arguments: the C stack, or a userdata if that is too small. Called
+ * before any tensor is read, since an allocation may run finalizers. */
 void yl_find_room(lua_State *L, int given, Call *call);
-/* Raises where there are more arguments than the op takes, spread ints aside. */
+/* Raises if there are more arguments than the op takes, spread ints aside. */
 void yl_check_count(lua_State *L, const OpBinding *op, int positional);
-/* Reads the `given` arguments on the stack, of which the last may be the table of keyword arguments. */
+/* Reads the `given` arguments on the stack into `call`; with `keywords`, the last is the table of keyword arguments. */
 void yl_read_arguments(lua_State *L, const OpBinding *op, int given, int keywords, Call *call);
 
-/* Between these two a call may find relief, which may close the call's arguments. */
+/* Enclose a call that may find relief. References keep the call's tensors alive meanwhile, since relief may close
+ * them. */
 lua_State *yl_begin_call_relief(lua_State *L, const Call *call);
 void yl_end_call_relief(lua_State *outer, const Call *call);
 

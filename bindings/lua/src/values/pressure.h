@@ -6,7 +6,7 @@
 
 void yl_step_collector(lua_State *L, TensorState *state, yoke_tensor *made);
 
-/* Tells the collector of host memory behind tensors, so many of them at a time. */
+/* Number of new tensors after which the collector learns of the host memory behind them. */
 enum { YL_TENSORS_A_TELLING = 128 };
 void yl_tell_collector(lua_State *L, TensorState *state);
 

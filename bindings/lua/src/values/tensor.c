@@ -33,7 +33,7 @@ yoke_tensor *yl_tensor_arg(lua_State *L, Binding *b, int index, const char *call
     return yl_need_tensor(L, target, index);
 }
 
-/* __gc. Scripts can get it from the debug library, so any value may come. */
+/* Implements __gc. Scripts can get it from the debug library, so any value may come. */
 static int tensor_gc(lua_State *L)
 {
     yoke_tensor **box = yl_test_tensor(L, yl_binding(L), 1);
@@ -44,7 +44,7 @@ static int tensor_gc(lua_State *L)
     return 0;
 }
 
-/* __close and :close(): the second time, and before __gc, there is nothing left to do. */
+/* Implements __close and :close(). The second time, and before __gc, there is nothing left to do. */
 static int tensor_close(lua_State *L)
 {
     Binding *b = yl_binding(L);

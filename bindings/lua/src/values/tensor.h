@@ -39,7 +39,7 @@ static inline yoke_tensor **yl_new_tensor_of(lua_State *L, Binding *b, int class
     return &box->tensor;
 }
 
-/* The place of the tensor at `index`, or NULL for any other value. */
+/* Returns the place of the tensor at `index`, or NULL for any other value. */
 static inline yoke_tensor **yl_test_tensor(lua_State *L, const Binding *b, int index)
 {
     /* Cheaper than a look at the metatable; the length says that there is an owner to look at. */
@@ -48,11 +48,11 @@ static inline yoke_tensor **yl_test_tensor(lua_State *L, const Binding *b, int i
     return &box->tensor;
 }
 
-/* The live tensor at `index`; raise, naming the call and the argument, for anything else. */
+/* Return the live tensor at `index`; raise, naming the call and the argument, for any other value. */
 yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index);
 yoke_tensor *yl_tensor_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
 
-/* A field of a tensor, x.shape: light userdata in the table of methods. */
+/* Field of a tensor, x.shape: light userdata in the table of methods. */
 typedef struct YlField {
     const char *name;
     void (*push)(lua_State *L, Binding *b, yoke_tensor *tensor);
@@ -63,7 +63,7 @@ void yl_set_tensor_methods(lua_State *L, Binding *b, const luaL_Reg *methods);
 /* Adds metamethods, whose second upvalue is the table of methods. */
 void yl_set_tensor_events(lua_State *L, Binding *b, const luaL_Reg *events);
 
-/* The class of tensors, with close() alone; leaves add what else a tensor can do. */
+/* Makes the class of tensors, with close() alone; leaves add the other methods. */
 void yl_open_tensor(lua_State *L, Binding *b);
 
 /* Runs `call`, an expression with a yoke_status, in the coroutine's mode. If memory is short, tries once more with
