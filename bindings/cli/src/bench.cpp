@@ -35,7 +35,7 @@ std::string ratio(double share, const char *format)
     return text;
 }
 
-// How many times as fast as the CPU; of a duration, the other way about.
+// Returns how many times as fast as the CPU the device is; for a duration, how many times as short.
 double speedup(const Figure &figure)
 {
     return std::string_view(figure.unit) == "s" ? figure.cpu / figure.value

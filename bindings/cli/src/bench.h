@@ -30,7 +30,8 @@ struct Bench {
 // figure. Figures that the device cannot give are left out.
 Bench measure(yoke_device *device, double seconds);
 
-// The figures as a picture: bars, each with its share of the catalog's figure. Raises if the file cannot be written.
+// Writes the figures as a picture: bars, each with its share of the catalog's figure. Raises if the file cannot be
+// written.
 void write_svg(const Bench &bench, const std::string &path);
 
 }  // namespace yoke::cli

@@ -39,7 +39,7 @@ double combined(double one, double other, int32_t reduction)
     }
 }
 
-// The step from 1 to the next number of a dtype that averages are formed of.
+// Returns the step from 1 to the next number of a dtype with averages.
 double step_of(yoke_dtype dtype)
 {
     switch (dtype) {
@@ -74,7 +74,7 @@ KnownValues::KnownValues(const CollectiveOp &op, const RoundOptions &options, in
 {
 }
 
-// Doubles in the bytes of the dtype, as a cast makes them.
+// Returns doubles in the bytes of the dtype, as a cast makes them.
 std::vector<char> KnownValues::encoded(const std::vector<double> &values) const
 {
     const auto count = static_cast<int64_t>(values.size());
@@ -162,8 +162,8 @@ const char *KnownValues::expected(int64_t i, int64_t count) const
     }
 }
 
-// Returns how many of `now` elements from place `at` on are further from what must come than by the rounding of each
-// rank's part and of each addition.
+// Returns how many of `now` elements from place `at` on are wrong: further from the expected value than the rounding
+// of each rank's part and of each addition explains.
 int64_t KnownValues::count_apart(const std::vector<char> &piece, int64_t at, int64_t now,
                                  int64_t count) const
 {

@@ -59,7 +59,8 @@ std::string shown_bytes(double bytes)
     return text;
 }
 
-// A machine that runs out of memory ends programs without a word.
+// Raises Misuse if the ranks on a device need more than its free memory. A machine that runs out of memory ends
+// programs without a word.
 void need_memory(const std::vector<BenchMember> &members, int64_t most)
 {
     const double each = 2.0 * static_cast<double>(most);
@@ -85,7 +86,8 @@ const CollectiveOp &op_named(const std::string &name)
                                  [&](const CollectiveOp &op) { return name == op.name; });
 }
 
-// The sizes as nccl-tests goes through them.
+// Runs the op with each size, as nccl-tests goes through the sizes, and adds each round to the report. Raises Misuse
+// for sendrecv with a single rank.
 void run_op(yoke_group *group, const CollectiveOp &op, const CollectivesOptions &options,
             CollectivesReport &report)
 {
@@ -180,7 +182,7 @@ void settle_ops(CollectivesOptions &options)
     if (options.ops.empty()) options.ops.emplace_back("all_reduce");
 }
 
-// Chooses where tensors lie: for NCCL on the rank's own card.
+// Chooses where tensors lie: for NCCL on the rank's own card, else in host memory. Raises Misuse for NCCL on the CPU.
 void settle_device(CollectivesOptions &options)
 {
     RoundOptions &rounds = options.rounds;
@@ -213,7 +215,7 @@ int run(CollectivesOptions options)
 
 // ---- Options ----------------------------------------------------------------------------------------------------
 
-// "8", "64K", "1G": powers of 1024.
+// Adds an option that takes a number of bytes, "8", "64K", "1G": powers of 1024.
 CLI::Option *add_bytes(CLI::App *command, const std::string &name, int64_t &place,
                        const std::string &text)
 {

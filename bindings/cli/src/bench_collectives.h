@@ -67,7 +67,7 @@ Tensor part_of(const Tensor &whole, int64_t begin, int64_t count);
 class KnownValues {
 public:
     KnownValues(const CollectiveOp &op, const RoundOptions &options, int32_t rank, int32_t size);
-    // Makes a tensor what this rank gives.
+    // Fills a tensor with this rank's input.
     void fill(const Tensor &whole) const;
     // Returns how many elements of this rank's result are wrong, where a part has `count` elements.
     int64_t count_wrong(const Tensor &result, int64_t count) const;

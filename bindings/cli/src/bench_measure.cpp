@@ -125,7 +125,7 @@ void peer_matrix(Bench &bench, yoke_device *device, double seconds)
         }
 }
 
-// A dtype that the device does not multiply is no figure.
+// Adds the figure of a matrix product. A dtype that the device does not multiply gives no figure.
 void add_matmul(yoke_device *device, yoke_dtype dtype, double seconds, std::vector<Figure> &figures)
 {
     try {
@@ -135,7 +135,7 @@ void add_matmul(yoke_device *device, yoke_dtype dtype, double seconds, std::vect
     }
 }
 
-// In TF32, which the program has to allow.
+// Adds the figure of a matrix product in TF32, which the program has to allow. The CPU has no such figure.
 void add_tf32(yoke_device *device, double seconds, std::vector<Figure> &figures)
 {
     if (is_host(device)) return;

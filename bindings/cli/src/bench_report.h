@@ -36,7 +36,7 @@ public:
                       bool is_printed);
     void begin(const CollectiveOp &op) const;
     void add(const CollectiveOp &op, const Round &round);
-    // The exit code; 1: something was wrong.
+    // Prints the end of the report and returns the exit code; 1: a result was wrong.
     int end() const;
 
 private:

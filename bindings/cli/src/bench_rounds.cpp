@@ -85,7 +85,8 @@ void Rounds::spoil(const Tensor &whole)
     check(yoke_fill_(whole.get(), &strange));
 }
 
-// In place, the tensor with parts is the buffer of both; the other tensor is this rank's part of it.
+// Returns the tensors of a call. In place, the tensor with parts is the buffer of both; the other tensor is this
+// rank's part of it.
 Rounds::Views Rounds::views(bool in_place) const
 {
     Views made;
@@ -152,7 +153,7 @@ double Rounds::mean(double value) const
     return value;
 }
 
-// A call of its own, from fresh tensors.
+// Returns the number of wrong elements on all ranks, after an extra call from fresh tensors.
 int64_t Rounds::count_wrong(bool in_place) const
 {
     const Views held = views(in_place);

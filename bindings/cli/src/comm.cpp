@@ -24,7 +24,8 @@ std::vector<yoke_comm_variable> variables()
     return all;
 }
 
-// Values are untrusted, so no character of a value may move the cursor.
+// Returns "NAME=value" with "?" for each control character. Values are untrusted, so no character of a value may move
+// the cursor.
 std::string shown(const yoke_comm_variable &each)
 {
     std::string text = std::string(each.name) + "=" + each.value;
@@ -45,7 +46,8 @@ void print_text(const std::vector<yoke_comm_variable> &all)
     }
 }
 
-// Returns 1 if a variable would be an error, so that a script can check before a job starts.
+// Prints the variables and their effects. Returns 1 if a variable would be an error, so that a script can check
+// before a job starts.
 int run(bool json)
 {
     const std::vector<yoke_comm_variable> all = variables();

@@ -12,9 +12,9 @@ namespace yoke::cli {
 // Action of the chosen subcommand; main runs it after all arguments were read.
 using Action = std::function<int()>;
 
-// Checks of options. A duration is a number from `least` to `most`; neither "nan" nor "inf" is one.
+// Returns the check of a duration: a number from `least` to `most`, but neither "nan" nor "inf".
 CLI::Validator seconds_between(double least, double most);
-// "" names no file.
+// Returns the check of a file's name: "" names no file.
 CLI::Validator not_empty();
 
 void add_devices(CLI::App &app, Action &action);

@@ -4,6 +4,7 @@
 
 namespace yoke::cli {
 
+// Returns whether this process has the number 1.
 bool is_first_process() noexcept;
 
 // Runs the same command in a child, passes signals on, and waits for every ended process until the child ends.

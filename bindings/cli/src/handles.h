@@ -51,7 +51,7 @@ Handle make(Function function, Args... args)
     return Handle(handle);
 }
 
-// A struct that the library fills: get<yoke_card_info>(yoke_inventory_card, inventory, index).
+// Returns a struct filled by the library: get<yoke_card_info>(yoke_inventory_card, inventory, index).
 template <class Struct, class Function, class... Args>
 Struct get(Function function, Args... args)
 {

@@ -17,7 +17,7 @@ Json catalog_json(const yoke_catalog_card &entry);
 
 Json tree_json(yoke_state *node);  // without tensors
 
-// With an indent and a final newline, to stdout. Text that is not UTF-8 is replaced, never refused.
+// Prints a value to stdout, with an indent and a final newline. Text that is not UTF-8 is replaced, never refused.
 void print_json(const Json &value);
 
 }  // namespace yoke::cli

@@ -62,7 +62,8 @@ std::optional<int32_t> number_of(std::string_view text)
     return number;
 }
 
-// The option's number, or the variable's; both where they say the same.
+// Returns the option's number, else the variable's, else `otherwise`. Raises if option and variable differ, if the
+// variable is no number in the range, and if all are missing.
 int32_t settle(const char *option, const std::optional<int32_t> &given, const char *name,
                std::optional<int32_t> otherwise, int32_t least, int32_t most)
 {

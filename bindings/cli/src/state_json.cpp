@@ -56,7 +56,8 @@ void read_files(const Json &info)
     }
 }
 
-// A tensor with a dtype unknown to Yoke does not load, but the file may be whole.
+// Returns whether Yoke knows the dtypes of all tensors. A tensor with an unknown dtype does not load, but the file
+// may be whole.
 bool loads(const Json &tensors)
 {
     return std::ranges::all_of(tensors, [](const Json &tensor) {
@@ -74,7 +75,7 @@ Json verdict(bool verified, const char *problem)
 
 // ---- Steps of a CheckpointManager -------------------------------------------------------------------------------
 
-// "step-7" is 7; below 0 what is no name of a step.
+// Returns the number of a step by its name, 7 for "step-7"; below 0 for any other name.
 int64_t step_of(const std::string &name)
 {
     constexpr std::string_view kBegin = "step-";
@@ -84,7 +85,7 @@ int64_t step_of(const std::string &name)
     return error == std::errc() && *end == '\0' ? step : -1;
 }
 
-// The numbers N of its folders step-N.
+// Returns the numbers N of a folder's folders step-N, in order.
 std::vector<int64_t> steps_in(const std::string &path)
 {
     std::vector<int64_t> steps;
@@ -103,7 +104,7 @@ bool has_file(const std::filesystem::path &folder, const char *name)
     return std::filesystem::exists(folder / name, unreadable);
 }
 
-// Whether nothing in a folder step-N is a manager's.
+// Returns whether a folder step-N has no file of a manager.
 bool is_foreign(const std::string &folder)
 {
     return !has_file(folder, kManifest) && !has_file(folder, kState);
@@ -161,7 +162,7 @@ std::filesystem::path step_folder(const std::string &path)
     return is_step ? place : std::filesystem::path();
 }
 
-// Raises what is damaged.
+// Reads a state's facts into `info`, and checks the state. Raises Failure for damage.
 void read_state(const std::string &path, bool verify, Json &info)
 {
     info = tree_json(make<Tree>(yoke_load_info, path.c_str()).get());

@@ -7,7 +7,7 @@
 
 namespace yoke::cli {
 
-// Whether a path is a folder of a CheckpointManager.
+// Returns whether a path is a folder of a CheckpointManager.
 bool holds_checkpoints(const std::string &path);
 
 // Returns the info, with "totals" by dtype, "whole", "verified", and "problem" (null if whole). For a step of a

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kLeast = 8;  // no column is cut below this
 
-// The first `columns` columns of UTF-8 text.
+// Returns the first `columns` columns of UTF-8 text.
 std::string_view head(std::string_view text, int columns)
 {
     size_t end = 0;
@@ -136,7 +136,7 @@ void Table::add(std::vector<std::string> cells, Colour colour)
     rows_.push_back({std::move(cells), colour});
 }
 
-// The width of each column; 0: it is left out.
+// Returns the width of each column; 0 means a column left out.
 std::vector<int> Table::widths(int width) const
 {
     std::vector<int> widths;

@@ -11,7 +11,7 @@ namespace yoke::cli {
 
 enum class Colour { kPlain, kGood, kWarn, kBad, kDim, kBold };
 
-// Columns of the terminal: of stdout, else COLUMNS, else 80.
+// Returns the columns of stdout's terminal, else COLUMNS from 40 on, else 80.
 int terminal_width();
 
 // Returns the text in a colour, if the output is a terminal, TERM is not "dumb" and NO_COLOR is not set.
@@ -24,7 +24,7 @@ std::string plain(std::string_view text);
 // Returns the columns of UTF-8 text on a terminal, one for each character.
 int width_of(std::string_view text);
 
-// Text broken at blanks into lines of at most `width` columns, each after `indent` blanks.
+// Returns the text broken at blanks into lines of at most `width` columns, each after `indent` blanks.
 std::string wrapped(std::string_view text, int width, int indent);
 
 std::string mebibytes(int64_t bytes);                   // "143771 MiB"; "-" for a negative number

@@ -68,7 +68,7 @@ std::vector<Way> ways_of(yoke_inventory *inventory, const std::vector<yoke_card_
     return ways;
 }
 
-// How many ways from `first` on fit beside the cards' titles: one at least.
+// Returns how many ways from `first` on fit beside the cards' titles, at least 1.
 size_t count_that_fit(const std::vector<Way> &ways, size_t first, int width)
 {
     size_t end = first;
@@ -79,7 +79,7 @@ size_t count_that_fit(const std::vector<Way> &ways, size_t first, int width)
     return end - first;
 }
 
-// The matrix, in as many parts below each other as the width asks for.
+// Prints the matrix, in as many parts below each other as the width needs.
 void print_matrix(const std::vector<yoke_card_info> &cards, const std::vector<Way> &ways, int width)
 {
     const int beside = width - width_of(title_of(cards.back()));

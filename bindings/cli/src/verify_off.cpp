@@ -72,7 +72,8 @@ State look()
     return state;
 }
 
-// Real work: the disabled kind must not come in by any door that a program uses.
+// Runs real work on the CPU, because the disabled kind must not come in by any call that a program uses. Raises if
+// the result is wrong.
 void work_on_cpu()
 {
     const int64_t shape[] = {64, 64};

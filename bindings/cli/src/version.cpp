@@ -11,7 +11,7 @@ namespace yoke::cli {
 
 namespace {
 
-// To ask why CUDA is not used tries it, as a program's first use would.
+// Kinds to report on. A question why CUDA is not used tries CUDA, as a program's first use would.
 constexpr const char *kKinds[] = {"cuda", "cpu"};
 
 int print_version(bool json)
