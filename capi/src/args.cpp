@@ -41,7 +41,8 @@ void check_arguments(const char *name, int32_t op, const yoke_arg *args, int arg
             if (args[i].kind < 0) fail_argument(name, kOps[op].args[i].name, args[i]);
 }
 
-// Sets every output to NULL until the call has succeeded, even if another output is missing.
+// Sets every output to NULL until the call has succeeded, even if another output is missing. Raises YOKE_E_VALUE for
+// a missing output.
 void clear_outs(const char *name, yoke_tensor **const *outs, int count)
 {
     constexpr const char *kNames[kMaxResults] = {"out0", "out1", "out2", "out3"};

@@ -98,7 +98,8 @@ inline yoke_arg to_tensors(yoke_tensor *const *items, int64_t count)
 yoke_status run_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
                      yoke_tensor **const *outs, int out_count) noexcept;
 
-// Runs an op whose results are a list of any length.
+// Runs an op with a list of results for the C function `name`, and puts the results into `outs`. *count receives
+// their number. Fails without a result if `capacity` is too small.
 yoke_status run_list_call(const char *name, int32_t op, yoke_arg *args, int arg_count,
                           yoke_tensor **outs, int64_t capacity, int64_t *count) noexcept;
 

@@ -18,7 +18,8 @@ using namespace yoke::capi;
 
 namespace {
 
-// Runs a collective; every function below is one.
+// Runs the collective that `make` returns; every function below is a collective. With `work`, begins the collective
+// and puts its work there; else waits for its end.
 template <typename Make>
 yoke_status collective(const char *call, yoke_group *group, yoke_work **work, const Make &make,
                        Refused what = Refused::kCollective)

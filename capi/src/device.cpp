@@ -21,7 +21,7 @@ int32_t count_of(const char *kind)
     return !Availability::of(kind) ? 0 : static_cast<int32_t>(devices_of(kind).size());
 }
 
-// The first kind but the CPU that has devices, or "".
+// Returns the first kind beside the CPU with devices, or "".
 std::string first_accelerator()
 {
     for (const std::string &kind : platforms().kinds)

@@ -17,10 +17,11 @@
 
 namespace yoke::capi {
 
-// Called inside a catch block: stores the exception as the last error of `call` ("yoke_softmax") and returns its
+// Stores the exception of the running catch block as the last error of `call` ("yoke_softmax"), and returns its
 // status.
 __attribute__((cold, noinline)) yoke_status keep_exception(const char *call) noexcept;
 
+// Runs the body of a function. Returns YOKE_OK; after an exception, stores the last error and returns its status.
 template <class Body>
 yoke_status guard(const char *call, Body &&body) noexcept
 {
@@ -49,7 +50,8 @@ private:
     T &object_;
 };
 
-// Runs the body of a function with a direct result; `missing` stands for a failure.
+// Runs the body of a function with a direct result, and returns the result. After an exception, stores the last error
+// and returns `missing`.
 template <class T, class Body>
 T guard_value(const char *call, T missing, Body &&body) noexcept
 {
@@ -62,7 +64,7 @@ T guard_value(const char *call, T missing, Body &&body) noexcept
     }
 }
 
-// The name of a call in messages: without the prefix that only C has.
+// Returns the name of a call in messages: without the prefix that only C has.
 inline const char *short_name(const char *call)
 {
     return call + sizeof("yoke_") - 1;
@@ -101,7 +103,7 @@ auto need_ref(Handle *handle, const char *call, const char *argument, Remedy... 
     return Ref<typename HandleOf<Handle>::Object>::share(&need(handle, call, argument, remedy...));
 }
 
-// Returns the same of a handle that may be NULL: then there is no object.
+// Returns a handle's object with a reference, or no object for NULL.
 template <class Handle>
 auto optional_ref(Handle *handle, const char *call, const char *argument)
 {
@@ -116,7 +118,8 @@ InTurn<Handle> in_turn(Handle *handle, const char *call, const char *argument)
     return {need(handle, call, argument), call, argument};
 }
 
-// An output: must be there, and is NULL until the call has succeeded.
+// Returns the place of an output, and sets it to NULL until the call has succeeded. Raises YOKE_E_VALUE for a missing
+// output.
 template <class T>
 T *&need_out(T **out, const char *call, const char *argument = "out")
 {
@@ -125,7 +128,8 @@ T *&need_out(T **out, const char *call, const char *argument = "out")
     return place;
 }
 
-// `count` items behind a pointer. Raises for a negative count, or none where there should be some.
+// Raise YOKE_E_VALUE for a negative count, and for NULL with a count above 0. need_list() returns the `count` items
+// behind the pointer.
 __attribute__((cold)) void check_list(const void *items, int64_t count, const char *call,
                                       const char *argument);
 template <class T>
@@ -136,13 +140,14 @@ std::span<T> need_list(T *items, int64_t count, const char *call, const char *ar
     return {items, static_cast<size_t>(count)};
 }
 
-// The sizes of a tensor's axes.
+// Returns the sizes of a tensor's axes. Raises YOKE_E_VALUE as need_list() does, and for more than YOKE_MAX_NDIM
+// axes.
 IntList need_shape(const int64_t *shape, int64_t ndim, const char *call);
 
-// The tensors behind a caller's list of handles.
+// Tensors behind a caller's list of handles.
 class Tensors {
 public:
-    // Raises for a NULL among them, unless `optional`.
+    // Looks the tensors up. Raises YOKE_E_VALUE for a NULL among them, unless `optional`.
     Tensors(yoke_tensor *const *items, int64_t count, const char *call, const char *argument,
             bool optional = false);
     operator std::span<yoke_tensor *const>() const { return list_; }

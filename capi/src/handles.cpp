@@ -71,7 +71,7 @@ struct Known {
     int64_t given = 0;  // references of the host program
 };
 
-// How a handle ended.
+// End of a handle: description of the object, call and thread.
 struct End {
     std::string what;
     const char *call;

@@ -92,13 +92,14 @@ inline constexpr bool kIsHandle = HandleOf<Handle>::kind != HandleKind::kNone;
 namespace detail {
 extern Switch checks;
 
-// Looks a handle up in the checking mode. Raises for an invalid handle of this kind.
+// Returns the object of a handle in the checking mode. Raises for a released or unknown handle, and for a handle of
+// another kind.
 void *find(void *handle, HandleKind kind, const char *call, const char *argument);
 // Count a reference of the host program up or down. For an invalid handle the error is stored and logged, and the
 // result is nullptr, else the object.
 void *retain(void *handle, HandleKind kind, const char *call) noexcept;
 void *take_back(void *handle, HandleKind kind, const char *call) noexcept;
-// The handle of an object, `given` with a reference or merely shown.
+// Returns the handle of an object in the checking mode: `given` with a reference, or merely shown.
 void *register_handle(void *object, HandleKind kind, bool given);
 }  // namespace detail
 
@@ -107,7 +108,7 @@ inline bool checks_handles() noexcept
     return detail::checks.is_on();
 }
 
-// The object behind a handle, which may be NULL.
+// Returns the object behind a handle; NULL gives NULL. In the checking mode, raises for an invalid handle.
 template <class Handle>
 auto *object_of(Handle *handle, const char *call, const char *argument)
 {
@@ -117,11 +118,12 @@ auto *object_of(Handle *handle, const char *call, const char *argument)
     return reinterpret_cast<Object *>(handle);
 }
 
-// Replaces handles in an op's arguments by their objects. Lists live as long as the result. If handles are the
-// objects, the result is null.
+// Lists of objects in place of the lists of handles in an op's arguments.
 using ResolvedLists = std::vector<std::vector<yoke_tensor *>>;
+// Replaces handles in an op's arguments by their objects. Lists live as long as the result.
 std::unique_ptr<ResolvedLists> resolve(yoke_arg *args, int count, const OpDef &op,
                                        const char *call);
+// Replaces handles as resolve() does in the checking mode. Else the handles are the objects, and the result is null.
 inline std::unique_ptr<ResolvedLists> resolve_args(yoke_arg *args, int count, const OpDef &op,
                                                    const char *call)
 {
@@ -161,7 +163,8 @@ Handle *lend(T *object)
     return reinterpret_cast<Handle *>(object);
 }
 
-// The bodies of yoke_x_retain and yoke_x_release; the handle may be NULL.
+// Adds a reference of the caller to the object and returns the handle, as yoke_x_retain does. Returns NULL for NULL,
+// and for an invalid handle in the checking mode.
 template <class Handle>
 Handle *retain_handle(Handle *handle, const char *call) noexcept
 {

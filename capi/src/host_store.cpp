@@ -13,7 +13,8 @@ StoreOfFunctions::StoreOfFunctions(const yoke_store_functions *functions, const 
              short_name(call), functions_.set ? "get" : "set");
 }
 
-// Passes a timeout on; any other status means a broken store.
+// Raises if a function of the store has failed: YOKE_E_TIMEOUT for a timeout, YOKE_E_COMM for any other status, since
+// the store is broken then.
 void StoreOfFunctions::check(yoke_status status, const char *function, const std::string &key) const
 {
     if (status == YOKE_OK) return;

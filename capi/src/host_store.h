@@ -9,7 +9,7 @@ namespace yoke::capi {
 
 class StoreOfFunctions final : public HostStore {
 public:
-    // Raises YOKE_E_VALUE where one is missing.
+    // Copies the functions. Raises YOKE_E_VALUE if set or get is missing.
     StoreOfFunctions(const yoke_store_functions *functions, const char *call);
     void set(const std::string &key, const std::string &value) override;
     std::string get(const std::string &key, Deadline deadline) override;

@@ -21,7 +21,7 @@ bool is_advanced(const yoke_index &item)
     return item.kind == YOKE_INDEX_TENSOR || item.kind == YOKE_INDEX_BOOL;
 }
 
-// How many axes of x an item stands for.
+// Returns how many axes of x an item stands for.
 int axes_named(const yoke_index &item)
 {
     if (is_mask(item)) return item.tensor->ndim;
@@ -50,7 +50,7 @@ void check_item(const yoke_index &item, size_t i, const char *call)
              call, i, name(item.tensor->dtype));
 }
 
-// Raises for items that x cannot take.
+// Counts the items by kind. Raises for items that x cannot take.
 Counts count_items(const yoke_tensor &x, Items items, const char *call)
 {
     Counts counts;
@@ -116,7 +116,7 @@ Tensor cut(const Tensor &x, int axis, const yoke_index &item)
 // Selection of a key: a view, and in the view the places given by integer tensors along some axes.
 class Selection {
 public:
-    // Where `ints_as_tensors`, an int beside a tensor becomes one too, and needs no view.
+    // Selects x[items]. With `ints_as_tensors`, an int beside a tensor becomes a tensor too, and needs no view.
     Selection(const yoke_tensor &x, Items items, bool ints_as_tensors, const char *call);
 
     // The indexed axes are neighbours from `axis` on, and `indices` have one shape.
@@ -187,7 +187,8 @@ void Selection::add(const yoke_index &item)
     }
 }
 
-// NumPy's rule for where the indexed axes end up: in place if all indices, ints among them, stand side by side.
+// Notes an item for NumPy's rule about the indexed axes: they stay in place if all indices, ints among them, stand
+// side by side. Else they go to the front.
 void Selection::meet(bool is_index)
 {
     if (!is_index) {
@@ -215,7 +216,8 @@ void Selection::add_tensor(const yoke_tensor &tensor)
         add_index(ops::cast(tensor, YOKE_I64));
 }
 
-// A mask of k axes is k integer tensors: the places where it is true.
+// Adds a mask of k axes as k integer tensors: the places where the mask is true. Raises YOKE_E_INDEX for a mask of
+// another shape than these axes.
 void Selection::add_mask(const yoke_tensor &mask)
 {
     for (int i = 0; i < mask.ndim; ++i)
@@ -228,7 +230,7 @@ void Selection::add_mask(const yoke_tensor &mask)
     for (Tensor &column : ops::unbind(ops::nonzero(mask), 1)) add_index(std::move(column));
 }
 
-// True or false alone: a new axis of length 1, named once or not at all.
+// Adds a new axis of length 1 for True or False alone, named once or not at all.
 void Selection::add_truth(const Tensor &places)
 {
     base = ops::unsqueeze(base, at_);
@@ -281,7 +283,8 @@ Tensor fitted(const yoke_tensor &values, int ndim)
     return ops::view(values, shape);
 }
 
-// x[…] = value where the key has one mask and no int: no place needs to be looked for.
+// Fills x[…] = value if the key has a single mask and no int: no place needs to be looked for. Returns false for any
+// other key.
 bool fill_by_mask(yoke_tensor &x, Items items, const Counts &counts, const yoke_arg &value)
 {
     if (counts.masks != 1 || counts.advanced != 1 || counts.ints != 0) return false;
@@ -304,7 +307,7 @@ bool fill_by_mask(yoke_tensor &x, Items items, const Counts &counts, const yoke_
     return true;
 }
 
-// Whether x[…] = values would be recorded: then x itself is to be written, since a view cannot be.
+// Returns whether x[…] = values would be recorded: then x itself is to be written, since a view cannot be.
 bool is_recorded(const yoke_tensor &x, const yoke_tensor *values)
 {
     return grad_enabled() && (x.requires_grad() || (values && values->requires_grad()));

@@ -9,11 +9,11 @@ namespace yoke::capi {
 
 using Items = std::span<const yoke_index>;
 
-// x[items], recorded: a view of x's memory, or a copy where an item is a tensor or a bool. All of these raise
-// YOKE_E_INDEX, YOKE_E_TYPE or YOKE_E_VALUE, naming `call` and the item.
+// Returns x[items], recorded: a view of x's memory, or a copy if an item is a tensor or a bool. All of these
+// functions raise YOKE_E_INDEX, YOKE_E_TYPE or YOKE_E_VALUE, naming `call` and the item.
 Tensor index(const yoke_tensor &x, Items items, const char *call);
 
-// x[items] = values, broadcast and cast; where an element is named twice the last value stays.
+// Write x[items] = values, broadcast and cast. If an element is named twice, the last value stays.
 void index_put(yoke_tensor &x, Items items, const yoke_tensor &values, const char *call);
 void index_fill(yoke_tensor &x, Items items, const yoke_arg &value, const char *call);
 

@@ -16,7 +16,7 @@ using namespace yoke::capi;
 
 namespace {
 
-// Item `index` of a list; raises INDEX, naming the argument.
+// Returns item `index` of a list; raises YOKE_E_INDEX, naming the argument.
 template <class List>
 auto &item(List &list, int32_t index, const char *call, const char *argument, const char *what)
 {

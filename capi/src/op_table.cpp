@@ -104,7 +104,7 @@ yoke_arg default_of(const OpDef &def, int i)
     return spec.default_value;
 }
 
-// The caller's arguments as the core wants them: checked, defaults filled in.
+// Checks the caller's arguments and copies them to `full`, with defaults for missing arguments.
 void complete(const OpDef &def, const yoke_arg *args, int32_t arg_count, yoke_arg *full)
 {
     for (int i = 0; i < arg_count; ++i) {

@@ -11,7 +11,8 @@ namespace {
 // Call named in messages for watches of bindings, because a binding watches in the name of a script.
 constexpr const char *kScriptCall = "on_preempt";
 
-// `said` is the call as messages have it.
+// Returns the set of the named signals; SIGTERM if no signal is named. Raises YOKE_E_VALUE for NULL, and for a name
+// that is no signal. `said` is the call as messages have it.
 SignalSet signals_of(const char *const *names, int64_t count, const char *call, const char *said)
 {
     SignalSet signals = 0;

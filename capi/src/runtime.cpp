@@ -25,7 +25,7 @@ namespace {
 constexpr int kStatusCount = YOKE_E_INTERNAL + 1;
 using StatusNames = std::array<std::string, kStatusCount + 1>;
 
-// "YOKE_E_DEVICE_LOST" -> "device_lost": the same name in fewer letters, for scripts.
+// Returns the names of all statuses for scripts, in fewer letters: "device_lost" for YOKE_E_DEVICE_LOST.
 StatusNames short_status_names()
 {
     StatusNames names;
@@ -56,8 +56,8 @@ std::string make_build_info()
     return text;
 }
 
-// Waits for the device's work, with checks in growing steps up to a millisecond. If a backend cannot be checked,
-// waits without limit. Work left behind in a forked child is skipped.
+// Waits for the device's work, with checks in growing steps up to a millisecond. Raises YOKE_E_TIMEOUT at the
+// deadline. If a backend cannot be checked, waits without limit. Work left behind in a forked child is skipped.
 void drain(Device &device, std::chrono::steady_clock::time_point deadline, double timeout_s,
            const char *call)
 {

@@ -36,8 +36,9 @@ yoke_candidate candidate_of(const Verdict &verdict)
     return made;
 }
 
-// Names cards by UUID, because numbers change their meaning once the variable is set. A card without a UUID cannot be
-// named. Such a card would be hidden by the variable, and, if it is the only card, so would every other card.
+// Returns the value of CUDA_VISIBLE_DEVICES for the chosen cards: UUIDs, because numbers change their meaning once
+// the variable is set. If a card has no UUID, returns "" and the reason in `problem`. The variable would hide such a
+// card, and, if it is the only card, every other card too.
 std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
                          std::string &problem)
 {

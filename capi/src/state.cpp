@@ -41,7 +41,7 @@ std::string text_of(const char *text, int64_t length, const char *call, const ch
     return length < 0 ? std::string(begin) : std::string(begin, static_cast<size_t>(length));
 }
 
-// Sets a value without children.
+// Sets a value without children at a path; "" means the state itself.
 void set_leaf(yoke_state *state, const char *path, const char *call, State::Value value)
 {
     State &root = need_state(state, call);
@@ -55,7 +55,7 @@ yoke_status set_value(yoke_state *state, const char *path, const char *call, Sta
     return guard(call, [&] { set_leaf(state, path, call, std::move(value)); });
 }
 
-// The value of a kind at a path.
+// Returns the value at a path. Raises YOKE_E_TYPE for a value of another kind.
 template <class T>
 const T &need_value(yoke_state *state, const char *path, const char *call)
 {

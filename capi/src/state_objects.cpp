@@ -9,7 +9,7 @@ using namespace yoke::capi;
 
 namespace {
 
-// Gives the state of an object that a single thread at a time may use.
+// Gives the caller a new state of the object in *out. A single thread at a time may use the object.
 template <class T>
 yoke_status give_state(T *object, const char *argument, yoke_state **out, const char *call)
 {

@@ -211,7 +211,7 @@ int64_t yoke_dtype_size(yoke_dtype dtype)
 
 namespace {
 
-// Whether a device's spec begins so: scripts for other libraries name it where a dtype is wanted here.
+// Returns whether a device's spec begins so: scripts for other libraries name a device where a dtype is wanted here.
 bool names_device(std::string_view text)
 {
     using namespace std::string_view_literals;

@@ -11,7 +11,8 @@ using namespace yoke::capi;
 
 namespace {
 
-// The message leaves the seconds out: for a caller that waits in slices, they would be the seconds of the last slice.
+// Raises YOKE_E_TIMEOUT for work not done in time. The message leaves the seconds out: for a caller that waits in
+// slices, they would be the seconds of the last slice.
 [[noreturn]] void fail_late(const Work &work, const char *call)
 {
     if (work.of() == 0)
