@@ -126,7 +126,7 @@ soak_powersgd() { # bytes and accuracy of compressed gradients, between two netw
     install_packages iproute2
     build_native && run python -m pytest -q -rs -s -p no:cacheprovider tests/powersgd
 }
-soak_install() { # as README has it: pip in a fresh environment, a prefix, LuaRocks; with the CUDA module where nvcc is
+soak_install() { # by the commands of docs/building.md: pip in a fresh environment, a prefix, LuaRocks; with the CUDA module where nvcc is
     install_packages luarocks && $python tests/install/install.py build/install
 }
 soak_mpi() { # collectives over Debian's Open MPI: 1 to 4 ranks, every dtype and reduction, and more bytes than an int counts

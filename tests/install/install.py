@@ -1,4 +1,4 @@
-"""Yoke is installed by the commands in README's section "Install", and README's examples run on the installation: `install.py HOME`.
+"""Installs Yoke by the section "Install" of docs/building.md, and runs README's examples on the installation: `install.py HOME`.
 
 HOME is made anew. The commands are unchanged and run in a single shell. The shell's home is HOME, and its environment has no
 build of this tree: a fresh virtual environment, a prefix, LuaRocks' tree. The command that installs packages is left out. Then a
@@ -17,12 +17,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/python"))
 import documents  # noqa: E402
 
-README = ROOT / "README.md"
+README, BUILDING = ROOT / "README.md", ROOT / "docs/building.md"
 # Example of each language: the file expected by the section, and the output.
 EXAMPLES = {
-    "python": ("xor.py", "[0, 1, 1, 0] True"),
-    "lua": ("xor.lua", "0 1 1 0\ttrue"),
-    "c": ("softmax.c", "first of 1000 probabilities"),
+    "python": ("line.py", "y = 2.00 x + 1.00"),
+    "lua": ("line.lua", "y = 2.00 x + 1.00"),
+    "c": ("line.c", "y = 2.00 x + 1.00"),
 }
 FROM = {  # yoke for scripts and shells
     "venv/": "venv/bin/python -c 'import yoke; print(yoke.__file__)'",
@@ -62,8 +62,8 @@ def build_with_cmake(home, env, listfile):
     project = home / "project"
     project.mkdir()
     (project / "CMakeLists.txt").write_text(listfile)
-    shutil.copy(home / "softmax.c", project)
-    return shell("cmake -S . -B out -DCMAKE_PREFIX_PATH=\"$HOME/.local\" && cmake --build out && out/softmax", env, project)
+    shutil.copy(home / "line.c", project)
+    return shell("cmake -S . -B out -DCMAKE_PREFIX_PATH=\"$HOME/.local\" && cmake --build out && out/line", env, project)
 
 
 def left_behind(home):
@@ -80,7 +80,7 @@ def main(home):
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     env = environment(home)
-    text, section = README.read_text(), documents.section(README, "Install")
+    text, section = README.read_text(), documents.section(BUILDING, "Install")
     for language, (name, _) in EXAMPLES.items():
         (home / name).write_text("".join(documents.blocks(text, language)))
     packages, *commands, uninstall = documents.blocks(section, "sh")
@@ -88,7 +88,8 @@ def main(home):
     # All commands share a shell, because a command may need an earlier command's settings; README shows them
     # separately.
     printed = shell("\n".join(commands), env)
-    wrong = [f"{name} was not run: nothing printed {answer!r}" for name, answer in EXAMPLES.values() if answer not in printed]
+    answer = EXAMPLES["c"][1]
+    wrong = [] if printed.count(answer) == len(EXAMPLES) else [f"not every example printed {answer!r}"]
     for folder, command in FROM.items():
         where = shell(command, env, home).strip()
         if not where.startswith(str(home / folder)):
@@ -105,7 +106,7 @@ def main(home):
         wrong.append("the CMake project's program printed nothing")
     shell(uninstall, env)
     wrong += [f"left behind: {path}" for path in left_behind(home)]
-    print(*wrong or ["installed, used and uninstalled as README has it"], sep="\n")
+    print(*wrong or ["installed, used and removed by the commands of docs/building.md"], sep="\n")
     return bool(wrong)
 
 
