@@ -155,3 +155,11 @@ def sentences(text):
 def page_words(text):
     """Returns how many words a page has: code, tables and headings count, as a reader meets them."""
     return len(text.split())
+
+
+def python_literals(text):
+    """Strings of a file of Python, as (line, text)."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING:
+            found = re.fullmatch(r"(?is)[rbfu]*('''|\"\"\"|'|\")(.*)\1", token.string)
+            yield token.start[0], found[2].replace("\\n", "\n")

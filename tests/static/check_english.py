@@ -1,0 +1,246 @@
+"""Comments, messages and pages are plain English: `check_english.py SOURCE_DIR [BUILD_DIR] [--list]`.
+
+docs/style.md has the rules. Generated files do not count. `--list` names each comment and each sentence above the limits.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+import english
+import literals
+import tree
+
+# Of comments: openings in 100 in the tree and in a folder, pronouns in 100 words of a folder.
+OPENINGS, OPENINGS_OF_FOLDER, PRONOUNS = 1.5, 3.0, 5.0
+SCRIPTS = {".py", ".pyi", ".lua", ".cmake", ".sh"}
+FEW = 30  # comments: a folder of fewer counts with the folder around it
+# Of a page: pronouns in 100 words, words of a sentence on average, sentences in 100 that are above 30 words.
+PAGE_PRONOUNS, SENTENCE, LONG = 5.0, 18.0, 5.0
+MESSAGE = 45  # words
+PAGES = {
+    "docs/distributed.md": 3300, "docs/design.md": 3000, "docs/devices.md": 2200, "docs/gpu-kernels.md": 1700, "docs/gpu.md": 1200,
+    "docs/state.md": 1700, "docs/checkpoint.md": 1500, "docs/testing.md": 1400, "docs/launchers.md": 1500, "docs/cpu-kernels.md": 900,
+    "CHANGELOG.md": 700, "README.md": 900, "docs/glossary.md": 900,
+}
+ALL_PAGES = 33000
+GENERATED = ("docs/ops.md",)
+# Pages that quote what nobody should write.
+QUOTES = ("docs/style.md", "docs/glossary.md")
+FORM = re.compile(r"argument '[^']*'|argument %|argument \{|arguments? ")
+
+
+def comment_files(root):
+    for path in tree.files(root):
+        if (path.suffix in tree.CODE | SCRIPTS or path.name in ("CMakeLists.txt", "dev")) and not tree.is_generated(path):
+            yield path
+
+
+class Folder:
+    """Figures of the comments of a folder, with the folders in it."""
+
+    def __init__(self):
+        self.comments = self.openings = self.words = self.pronouns = 0
+
+    def add(self, text):
+        self.comments += 1
+        self.openings += bool(english.opener(text))
+        self.words += len(english.words(text))
+        self.pronouns += english.pronouns(text)
+
+    def opening(self):
+        return 100 * self.openings / max(1, self.comments)
+
+    def pronoun(self):
+        return 100 * self.pronouns / max(1, self.words)
+
+
+def checked_words(root):
+    """Pattern of the checked words, from the glossary's second table, in the forms in which they occur."""
+    rows = re.findall(r"^\| ([^|]+) \|", root.joinpath("docs/glossary.md").read_text(encoding="utf-8").split("| Checked word |")[1].split("\n\n")[0], re.M)
+    words = [word.strip() for row in rows for word in row.replace("as a noun", "").split(",") if word.strip(" -")]
+    forms = [r"(?:let|lets|letting) go" if word == "let go" else re.escape(word) + "s?" for word in words]
+    return re.compile(rf"(?<![\w`./:-])(?:{'|'.join(forms)})(?![\w/-])", re.I)
+
+
+def terms(root):
+    """Terms of the glossary's first table."""
+    table = root.joinpath("docs/glossary.md").read_text(encoding="utf-8").split("| Term |")[1].split("\n\n")[0]
+    return [term.strip() for term in re.findall(r"^\| ([^|]+) \|", table, re.M) if term.strip(" -")]
+
+
+def look_at_comments(root, checked, broken, listed):
+    folders = collections.defaultdict(Folder)
+    for path in comment_files(root):
+        name = path.relative_to(root).as_posix()
+        parts = name.split("/")[:-1]
+        for comment in english.comments(path):
+            for depth in range(len(parts) + 1):
+                folders["/".join(parts[:depth]) or "."].add(comment.text)
+            plain = re.sub(r"`[^`]*`", "", comment.text)
+            broken += [f"{name}:{comment.line} has the word \"{word}\"; docs/glossary.md has another" for word in checked.findall(plain)]
+            if listed and (english.opener(comment.text) or english.pronouns(comment.text) > 2 + len(english.words(comment.text)) / 10):
+                print(f"{name}:{comment.line} {english.opener(comment.text)}: {' '.join(comment.text.split())}")
+    for name, folder in sorted(folders.items()):
+        if folder.comments < FEW and name != ".":
+            continue
+        if folder.opening() > (OPENINGS if name == "." else OPENINGS_OF_FOLDER):
+            broken.append(f"{name}: {folder.opening():.1f} of 100 comments begin with a word such as Of, What or One")
+        if folder.pronoun() > PRONOUNS:
+            broken.append(f"{name}: {folder.pronoun():.1f} pronouns in 100 words of comments; {PRONOUNS:g} is the limit")
+    for name in (".", "core", "kernels", "capi", "bindings", "tests"):
+        folder = folders[name]
+        print(f"comments of {name}: {folder.comments}, openings {folder.opening():.1f} %, pronouns {folder.pronoun():.1f} in 100 words")
+    return folders["."].comments
+
+
+def texts(path):
+    """Literals of a file that people read, as (line, text)."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in (".py", ".pyi"):
+        comments = {comment.text for comment in english.comments(path)}
+        for line, found in english.python_literals(text):
+            if found not in comments:
+                yield line, found
+        return
+    for match in literals.TOKENS[literals.LANGUAGE[path.suffix]].finditer(text):
+        if match["text"]:
+            yield text.count("\n", 0, match.start()) + 1, match["text"][1:-1].replace("\\n", "\n").replace('\\"', '"')
+
+
+def is_message(text):
+    """Whether a literal is a sentence for people, rather than a name, a pattern or a page."""
+    return len(re.findall(r"[A-Za-z]{2,}", text)) >= 4 and " " in text and text.count("\n") < 2
+
+
+def look_at_messages(root, checked, broken):
+    count = longest = 0
+    for path in tree.files(root, set(literals.LANGUAGE) | {".py"}):
+        name = path.relative_to(root).as_posix()
+        if not literals.checked(name) or tree.is_generated(path):
+            continue
+        for line, text in texts(path):
+            if not is_message(text):
+                broken += [f"{name}:{line} has the word \"{word}\"" for word in checked.findall(text) if " " in text]
+                continue
+            count += 1
+            length = len(english.words(text))
+            longest = max(longest, length)
+            after_call = re.sub(r"^(?:%s|\w+(?:\.\w+)*|\{\w*\}): ", "", text)
+            if english.opener(after_call) or re.match(r"(?:it|its|they|them|he|she|we|you)\b", after_call, re.I):
+                broken.append(f"{name}:{line} begins with a pronoun: {text[:60]}")
+            if length > MESSAGE:
+                broken.append(f"{name}:{line} is a message of {length} words; {MESSAGE} is the limit")
+            broken += [f"{name}:{line} has the word \"{word}\"; docs/glossary.md has another" for word in checked.findall(text)]
+            if "argument" in text and not has_form(text):
+                broken.append(f"{name}:{line} names no argument, or not what it must be: {text[:90]}")
+    print(f"messages: {count}, the longest has {longest} words")
+    return count
+
+
+def has_form(text):
+    """Whether a message about an argument has the form: which argument, what it is, what it must be."""
+    return not re.search(r"\bargument '[^']*'[^;]*$", text) or bool(re.search(r"argument '[^']*'.*(;|,|: | must | takes )", text))
+
+
+def look_at_pages(root, checked, broken):
+    pages = [path for path in tree.files(root, {".md"}) if path.parent in (root, root / "docs")]
+    pages = [path for path in pages if path.relative_to(root).as_posix() not in GENERATED]
+    known, sizes = terms(root), {}
+    for path in pages:
+        name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+        sizes[name] = english.page_words(text)
+        if name in QUOTES:
+            continue
+        plain = "\n".join(english.paragraphs(text))
+        words = len(english.words(plain))
+        pronouns = 100 * english.pronouns(plain) / max(1, words)
+        lengths = [len(sentence) for sentence in english.sentences(text)] or [0]
+        mean, long = sum(lengths) / len(lengths), 100 * sum(length > 30 for length in lengths) / len(lengths)
+        print(f"{name}: {sizes[name]} words, sentences of {mean:.1f}, {long:.0f} % long, pronouns {pronouns:.1f} in 100 words")
+        if words > 100 and pronouns > PAGE_PRONOUNS:
+            broken.append(f"{name} has {pronouns:.1f} pronouns in 100 words; {PAGE_PRONOUNS:g} is the limit")
+        if mean > SENTENCE:
+            broken.append(f"{name} has {mean:.1f} words a sentence; {SENTENCE:g} is the limit")
+        if long > LONG:
+            broken.append(f"{name} has {long:.0f} sentences in 100 above 30 words; {LONG:g} is the limit")
+        broken += [f"{name} has the word \"{word}\"; docs/glossary.md has another" for word in checked.findall(re.sub(r"`[^`]*`", "", english.prose(text)))]
+        broken += [f"{name} does not link \"{term}\" at its first use" for term in known if not links(text, term)]
+    broken += [f"{name} has {sizes[name]} words; {limit} is the limit" for name, limit in PAGES.items() if sizes.get(name, 0) > limit]
+    total = sum(sizes.values())
+    print(f"pages: {total} words")
+    if total > ALL_PAGES:
+        broken.append(f"pages have {total} words; {ALL_PAGES} is the limit")
+    return len(pages)
+
+
+# Terms that are words of every day too: they count where an article or the doctor stands before them.
+EVERYDAY = ("cause", "check", "dump", "lane", "lease", "recording", "scope", "tape", "trait")
+
+
+def pattern_of(term):
+    before = r"\b(?:a|an|the|each|every|its|of|doctor's) " if term.rstrip("s") in EVERYDAY else r"\b"
+    return re.compile(rf"{before}{re.escape(term)}s?\b", re.I)
+
+
+def links(text, term):
+    """Whether a page links a term to the glossary where it first uses the term, if it does."""
+    plain = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    plain = re.sub(r"^(?:#|\|).*$|`[^`\n]*`", "", plain, flags=re.M)
+    linked = re.search(rf"\[(?:the |a |an )?{re.escape(term)}s?\]\((?:docs/)?glossary\.md", plain, re.I)
+    used = pattern_of(term).search(re.sub(r"\[[^\]]*\]\([^)]*\)", lambda found: " " * len(found[0]), plain))
+    return not used or bool(linked) and linked.start() <= used.start()
+
+
+def quotes(text):
+    """Messages that a page quotes: parts in quotes of code and of prose, of five words or more."""
+    for found in re.finditer(r"\"([^\"\n]{20,})\"", re.sub(r"^```(?!text).*?^```", "", text, flags=re.S | re.M)):
+        if found[1].count(" ") >= 4 and not re.search(r"[=;$]\S*[;$]|^[./]", found[1]):
+            yield found[1]
+
+
+def look_at_quotes(root, broken):
+    sources = []
+    for path in tree.files(root, set(literals.LANGUAGE) | {".py"}):
+        if literals.checked(path.relative_to(root).as_posix()):
+            sources += [text for _, text in texts(path) if is_message(text)]
+    forms = [re.compile(re.sub(r"%[-.\d]*(?:ll|z|h|j)*[a-zA-Z]|%I|\\{[^}]*\\}", ".*?", re.sub(r"([][().*+?^$|\\{}])", r"\\\1", text)), re.S) for text in sources]
+    for path in tree.files(root, {".md"}):
+        name = path.relative_to(root).as_posix()
+        if path.parent not in (root, root / "docs") or name in QUOTES + ("CHANGELOG.md",):
+            continue
+        for quote in quotes(path.read_text(encoding="utf-8")):
+            plain = quote.rstrip(".")
+            if not any(plain in text for text in sources) and not any(form.search(plain) for form in forms):
+                broken.append(f"{name} quotes a message that no source has: {quote}")
+
+
+def look_at_terms(root, broken):
+    code = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in tree.files(root, tree.CODE)
+                     if path.relative_to(root).as_posix().startswith(("core/", "kernels/", "capi/", "tests/")))
+    broken += [f"docs/glossary.md has the term \"{term}\", which the code has not" for term in terms(root)
+               if not re.search(re.escape(term).replace(r"\ ", "[ _]?"), code, re.I)]
+
+
+def look_at_readme(root, broken):
+    screen = "\n".join(root.joinpath("README.md").read_text(encoding="utf-8").splitlines()[:40])
+    for what, found in (("a block that installs", "```sh"), ("a program in Python", "```python"), ("why a GPU is not used", "Why is my GPU not used?"),
+                        ("the doctor's answer", "yoke doctor")):
+        if found not in screen:
+            broken.append(f"README.md: the first 40 lines have not {what} ({found})")
+
+
+def main(root, *options):
+    root, broken = pathlib.Path(root).resolve(), []
+    checked = checked_words(root)
+    looked_at = look_at_comments(root, checked, broken, "--list" in options)
+    looked_at += look_at_messages(root, checked, broken)
+    looked_at += look_at_pages(root, checked, broken)
+    look_at_quotes(root, broken)
+    look_at_terms(root, broken)
+    look_at_readme(root, broken)
+    tree.report("texts", looked_at, broken)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
