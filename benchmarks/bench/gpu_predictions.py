@@ -1,10 +1,10 @@
-"""Predictions of docs/gpu-kernels.md for a card: shares of a copy's speed, by case. No share was measured."""
+"""Predictions of benchmarks/RESULTS-predictions.md for a card: shares of a copy's speed, by case. No share was measured."""
 
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE, CATALOG = ROOT / "docs" / "gpu-kernels.md", ROOT / "core" / "machine" / "catalog.def"
+PAGE, CATALOG = ROOT / "benchmarks" / "RESULTS-predictions.md", ROOT / "core" / "machine" / "catalog.def"
 
 
 def model_of(driver_name, catalog=None):

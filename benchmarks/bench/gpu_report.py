@@ -129,7 +129,7 @@ def markdown(data):
                 for one in of_group]
         page += [f"## {group}", table(["", *["Predicted"] * predicted, "Median", "Middle half", "Target", "", ""], rows)]
         if predicted:
-            page.append("Predicted from machine code before anything ran: [docs/gpu-kernels.md](../docs/gpu-kernels.md).")
+            page.append("Predicted from machine code before anything ran: [RESULTS-predictions.md](RESULTS-predictions.md).")
     if data["missing"]:
         page += ["## Not measured", table(["Case", "Why"], [[one["name"], one["reason"]] for one in data["missing"]])]
     return "\n\n".join(page) + "\n"

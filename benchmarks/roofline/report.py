@@ -26,7 +26,7 @@ from thread import Lost  # noqa: E402
 CARDS = ("H200 SXM", "A100 SXM 80GB", "RTX 4090", "T4")
 BEGIN, OF_FLOAT64 = "<!-- tables: ./dev cuda-report -->", "<!-- table: ./dev cuda-report --float64 -->"
 END = "<!-- end of the tables -->"
-PAGE = ROOT / "docs/gpu-kernels.md"
+PAGE = ROOT / "benchmarks/RESULTS-predictions.md"
 SKIPPED = 77  # exit status: a tool is missing
 SMALL = 0.02  # share of a case's time: shorter launches are left out of the table
 

@@ -85,7 +85,7 @@ def main(home):
         (home / name).write_text("".join(documents.blocks(text, language)))
     packages, *commands, uninstall = documents.blocks(section, "sh")
     assert packages.startswith("sudo apt-get"), "the section's first commands install packages"
-    # All commands share a shell, because a command may need an earlier command's settings; README shows them
+    # All commands share a shell, because a command may need an earlier command's settings. The page shows them
     # separately.
     printed = shell("\n".join(commands), env)
     answer = EXAMPLES["c"][1]
