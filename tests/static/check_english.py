@@ -60,7 +60,7 @@ def checked_words(root):
     rows = re.findall(r"^\| ([^|]+) \|", root.joinpath("docs/glossary.md").read_text(encoding="utf-8").split("| Checked word |")[1].split("\n\n")[0], re.M)
     words = [word.strip() for row in rows for word in row.replace("as a noun", "").split(",") if word.strip(" -")]
     forms = [r"(?:let|lets|letting) go" if word == "let go" else re.escape(word) + "s?" for word in words]
-    return re.compile(rf"(?<![\w`./:-])(?:{'|'.join(forms)})(?![\w/-])", re.I)
+    return re.compile(rf"(?<![\w`./:-])(?:{'|'.join(forms)})(?![\w/-]|\.\w)", re.I)
 
 
 def terms(root):

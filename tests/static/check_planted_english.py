@@ -1,0 +1,92 @@
+"""check_english.py finds planted lines of each kind, and passes a tree without them: `check_planted_english.py SOURCE_DIR [BUILD_DIR]`."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import english
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOOD = "// Returns the number of ranks.\nint size();\n"
+README = "# Yoke\n\n```sh\nmake\n```\n\n```python\nimport yoke\n```\n\n## Why is my GPU not used?\n\n    yoke doctor\n"
+
+
+class Planted(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.write("docs/glossary.md", "# G\n\n| Term | Meaning | Where |\n|---|---|---|\n| lane | slot | x |\n\n| Checked word | Write |\n"
+                                       "|---|---|\n| hall, guest | server |\n| backwards, as a noun | backward passes |\n| let go | release |\n\n")
+        self.write("docs/style.md", "# S\n")
+        self.write("README.md", README)
+        self.write("core/good.h", GOOD * 40 + "// Holds the lane of a stream.\nint lane();\n")
+
+    def write(self, path, text):
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def run_check(self):
+        command = [sys.executable, "-B", str(HERE / "check_english.py"), str(self.root)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def finds(self, path, text, *parts):
+        """Whether the check names each part once the text is planted, and passes once the text is gone."""
+        target = self.root / path
+        before = target.read_text() if target.exists() else None
+        self.write(path, text)
+        status, printed = self.run_check()
+        self.assertEqual(status, 1, printed)
+        for part in parts:
+            self.assertIn(part, printed)
+        target.unlink() if before is None else target.write_text(before)
+
+    def test_a_plain_tree_passes(self):
+        status, printed = self.run_check()
+        self.assertEqual(status, 0, printed)
+
+    def test_comments(self):
+        self.finds("core/bad.h", "".join(f"// {word} a rank.\nint x{i};\n" for i, word in enumerate(["Of", "What", "One", "The same"] * 10)),
+                   "core: 49.4 of 100 comments begin with a word")
+        self.finds("core/bad.h", "// Waits for it that they which one had what it told them itself, or none.\n" * 30, "pronouns in 100 words of comments")
+        for words in ("a guest", "two halls", "two backwards", "lets go of a lane"):
+            self.finds("core/bad.h", f"// Waits for {words}.\nint x;\n", "core/bad.h:1 has the word")
+        self.finds("bindings/x.py", '"""Serves a guest."""\n', "bindings/x.py:1 has the word")
+        self.finds("bindings/x.lua", "-- Serves a guest.\n", "bindings/x.lua:1 has the word")
+
+    def test_messages(self):
+        call = 'void f() { fail(YOKE_E_VALUE, "%s"); }\n'
+        self.finds("core/bad.cpp", call % "what: it is not one of the ranks here", "begins with a pronoun")
+        self.finds("core/bad.cpp", call % ("the rank waits " * 20), "is a message of 60 words")
+        self.finds("core/bad.cpp", call % "the guest of this rank has gone", "has the word \"guest\"")
+        self.finds("core/bad.cpp", call % "shrink: argument 'timeout' cannot be so", "names no argument")
+
+    def test_pages(self):
+        sentence = "The rank waits for the store and for the network and for the process and for the machine. "
+        self.finds("docs/x.md", "# X\n\n" + sentence.replace(". ", " ") * 3 + "end.\n", "sentences in 100 above 30 words", "words a sentence")
+        self.finds("docs/x.md", "# X\n\n" + "It is what they have that one had. " * 20, "pronouns in 100 words")
+        self.finds("docs/x.md", "# X\n\nThe lane serves.\n\n[lane](glossary.md)\n", 'does not link "lane" at its first use')
+        self.finds("docs/x.md", "# X\n\nThe guest waits.\n", "has the word")
+        self.finds("docs/state.md", "# X\n\n" + "The rank waits. " * 600, "docs/state.md has 1802 words; 1700 is the limit")
+        self.finds("docs/x.md", '# X\n\nThe log says "the moon is made of cheese today".\n', "quotes a message that no source has")
+        self.finds("README.md", "# Yoke\n", "the first 40 lines have not a block that installs")
+        self.finds("docs/glossary.md", (self.root / "docs/glossary.md").read_text().replace("| lane |", "| moon |"), 'the term "moon"')
+
+    def test_words_that_only_look_alike_pass(self):
+        self.write("core/alike.h", "// Opens `lent.h` and hallway.h, and lets the goat go backward.\nint x;\n")
+        self.write("docs/x.md", "# X\n\nEach [lane](glossary.md) serves a stream. The lanes wait.\n")
+        status, printed = self.run_check()
+        self.assertEqual(status, 0, printed)
+
+    def test_words_and_sentences_are_counted(self):
+        self.assertEqual(english.opener("The same as before"), "the same")
+        self.assertEqual(english.opener("The rank"), "")
+        self.assertEqual(english.pronouns("Returns None, or what it holds"), 2)
+        self.assertEqual([len(each) for each in english.sentences("# T\n\nOne two three. Four five six seven.\n\n| a | b |\n")], [3, 4])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
