@@ -24,7 +24,7 @@ PAGES = {
     "CHANGELOG.md": 700, "README.md": 900, "docs/glossary.md": 900,
 }
 ALL_PAGES = 33000
-GENERATED = ("docs/ops.md",)
+GENERATED = ("docs/ops.md", "docs/dtypes.md")
 # Pages that quote what nobody should write.
 QUOTES = ("docs/style.md", "docs/glossary.md")
 FORM = re.compile(r"argument '[^']*'|argument %|argument \{|arguments? ")
