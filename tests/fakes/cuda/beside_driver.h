@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "tests/fakes/cuda/fake.h"
 
 namespace yoke::fake {
@@ -25,7 +27,12 @@ inline int current_device()
 inline const fake_runtime &runtime()
 {
     static const fake_runtime none{};
-    const auto found = driver_symbol<const fake_runtime *>("fake_runtime_calls");
+    static std::atomic<const fake_runtime *> known{nullptr};
+    const fake_runtime *found = known.load(std::memory_order_relaxed);
+    if (!found) {
+        found = driver_symbol<const fake_runtime *>("fake_runtime_calls");
+        known.store(found, std::memory_order_relaxed);
+    }
     return found ? *found : none;
 }
 

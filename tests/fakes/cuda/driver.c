@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 EXPORT struct fake_runtime fake_runtime_calls;
 
@@ -35,15 +36,31 @@ static int held[FAKE_COUNTS];
 /* Returns how often a call was made, this time included. */
 static int count_call(const char *call)
 {
-    int i = 0, count = 0;
+    unsigned place = 0;
+    int count = 0;
+    for (const char *letter = call; *letter; ++letter) place = place * 31 + (unsigned char)*letter;
     pthread_mutex_lock(&calls_mutex);
-    while (i < MAX_CALLS && calls[i].count && strcmp(calls[i].name, call) != 0) ++i;
-    if (i < MAX_CALLS) {
-        snprintf(calls[i].name, sizeof calls[i].name, "%s", call);
-        count = ++calls[i].count;
+    for (int probe = 0; probe < MAX_CALLS; ++probe, ++place) {
+        place %= MAX_CALLS;
+        if (calls[place].count == 0)
+            snprintf(calls[place].name, sizeof calls[place].name, "%s", call);
+        else if (strcmp(calls[place].name, call) != 0)
+            continue;
+        count = ++calls[place].count;
+        break;
     }
     pthread_mutex_unlock(&calls_mutex);
     return count;
+}
+
+/* Sleeps if FAKE_CUDA_SLOW names this call. */
+static void be_slow(const char *call, size_t length, int count)
+{
+    const char *slow = getenv("FAKE_CUDA_SLOW");
+    int which = 0, seconds = 0;
+    if (slow && strncmp(slow, call, length) == 0 &&
+        sscanf(slow + length, "@%d=%d", &which, &seconds) == 2 && which == count)
+        sleep((unsigned)seconds);
 }
 
 EXPORT int fake_fault(const char *call)
@@ -51,6 +68,7 @@ EXPORT int fake_fault(const char *call)
     const char *list = getenv("FAKE_CUDA_FAIL");
     const size_t length = strlen(call);
     const int count = count_call(call);
+    be_slow(call, length, count);
     while (list && *list) {
         int number = 0, which = 0;
         if (strncmp(list, call, length) == 0) {
@@ -79,9 +97,11 @@ EXPORT const char *fake_calls(void)
     static char text[MAX_CALLS * 64];
     size_t used = 0;
     pthread_mutex_lock(&calls_mutex);
-    for (int i = 0; i < MAX_CALLS && calls[i].count; ++i)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%d", i ? "," : "",
-                                 calls[i].name, calls[i].count);
+    text[0] = 0;
+    for (int i = 0; i < MAX_CALLS; ++i)
+        if (calls[i].count)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%d", used ? "," : "",
+                                     calls[i].name, calls[i].count);
     pthread_mutex_unlock(&calls_mutex);
     return text;
 }

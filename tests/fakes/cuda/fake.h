@@ -8,6 +8,7 @@
  *   FAKE_CUDA_DEVICES   compute capabilities of the devices: "9.0,7.5"; default a device of 9.0, "" for no device
  *   FAKE_CUDA_FAIL      failing calls, each with an error number: "cuInit=803,cudaMalloc=2"; "cudaMalloc@3=2" fails
  *                       the third call alone, counted from the start or from fake_reset()
+ *   FAKE_CUDA_SLOW      "cuDevicePrimaryCtxRetain@2=5": the second call takes 5 seconds
  *   FAKE_CUDA_WORK_FAIL error of the next work, such as 700 for a kernel with a wrong address. The work's device is
  *                       then lost, as by all errors that CUDA calls sticky: every call on the device's context gives
  *                       the error until the process ends, and no work is done any more. FAKE_CUDA_FAIL concerns a
