@@ -179,3 +179,23 @@ def test_beside_a_rank_that_hangs_it_ends_soon(tmp_path):
         for _, second in ranks.values():
             second.kill()
             second.communicate()
+
+
+def test_a_forked_child_that_ends_by_return_ends(tmp_path):
+    done = subprocess.run([sys.executable, "-c", """
+import os, sys, time
+import yoke
+groups = yoke.comm.init_all(["cuda:0", "cuda:1"])
+with yoke.comm.coalesce():
+    for i, group in enumerate(groups): group.all_reduce(yoke.ones(2, device=f"cuda:{i}"))
+yoke.synchronize("cuda:0")
+child = os.fork()   # threads of calls beside NCCL wait for more calls at this time
+if not child: sys.exit(3)
+for _ in range(200):
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended: break
+    time.sleep(0.05)
+else: os.kill(child, 9)
+print(ended == child and os.waitstatus_to_exitcode(status))
+"""], env=machine(tmp_path, 2), text=True, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done

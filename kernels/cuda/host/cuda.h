@@ -54,6 +54,9 @@ yoke_status device_of(void *handle, const char *call, Device **device);
 // does this first.
 yoke_status make_ready(Device &device, const char *call);
 
+// Opens a device once more for a caller that has it open. Takes no lock, which another thread may hold in the driver.
+void keep_open(Device &device);
+
 class Scope {
 public:
     // `call` is the entry's name, for messages. The first Scope on a device makes its context, which costs some

@@ -88,9 +88,14 @@ yoke_status device_open(int32_t index, void **device)
                     count);
     const std::lock_guard<std::mutex> lock(g_opening);
     Device &wanted = driver().devices[index];
-    ++wanted.opens;
+    keep_open(wanted);
     *device = &wanted;
     return YOKE_OK;
+}
+
+void keep_open(Device &device)
+{
+    std::atomic_ref(device.opens).fetch_add(1);
 }
 
 // Releases the objects in the device's context. If the context cannot be entered, returns false, and logs this if the
@@ -114,12 +119,25 @@ static bool give_back(Device &device)
     return true;
 }
 
+// Takes one open back if another one stays. Returns false for the last open.
+static bool is_kept_open(Device &device)
+{
+    const std::atomic_ref opens(device.opens);
+    int32_t known = opens.load();
+    while (known > 1)
+        if (opens.compare_exchange_weak(known, known - 1)) return true;
+    return false;
+}
+
 void device_close(void *device)
 {
     if (is_forked()) return;
-    const std::lock_guard<std::mutex> lock(g_opening);
     Device &closing = *static_cast<Device *>(device);
-    if (closing.opens == 0 || --closing.opens || !closing.context) return;
+    if (is_kept_open(closing)) return;
+    const std::lock_guard<std::mutex> lock(g_opening);
+    if (is_kept_open(closing) || closing.opens == 0) return;
+    std::atomic_ref(closing.opens).store(0);
+    if (!closing.context) return;
     if (!give_back(closing)) return;
     forget_peers(closing);
     closing.context = nullptr;

@@ -49,16 +49,17 @@ private:
     Aside *next_ = nullptr;
     int idle_ = 0;
 };
-Workers g_workers;
+// Never destroyed: in a forked child the threads that wait in it are missing, and its end would wait for them.
+Workers &g_workers = *new Workers;
 
 }  // namespace
 
 // Opens the device once more, because the caller may close it while NCCL's call goes on. Then gives the call to a
-// waiting or a new thread. On failure closes the device and returns false.
+// waiting or a new thread. On failure closes the device and returns false. Takes no lock: the watch thread calls this,
+// and must not wait for a thread that opens another device.
 bool Aside::start()
 {
-    void *opened = nullptr;
-    if (device_ && device_open(device_->index, &opened)) return false;
+    if (device_) keep_open(*device_);
     if (g_workers.hand_over(this) || start_detached(serve, this)) return true;
     if (device_) close_device(device_);
     return false;
