@@ -4,6 +4,7 @@
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -83,37 +84,107 @@ namespace {
 struct UnsettledWork {
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<const Device *, std::set<uint64_t>> by_device;
-    uint64_t last = 0;          // number that was given
+    std::map<const Device *, std::map<uint64_t, bool>>
+        by_device;  // whether a stream has come behind
+    std::map<const Device *, std::map<const Device *, uint64_t>> sources;  // last number at a copy
+    uint64_t last = 0;                                                     // number that was given
     std::atomic<int> count{0};  // lets a wait without unsettled work take no lock
+
+    // Returns the first number of `device`, up to `most`, for which a wait waits; 0 if there is none.
+    uint64_t first(const Device &device, uint64_t most, Behind behind) const
+    {
+        const auto here = by_device.find(&device);
+        if (here == by_device.end()) return 0;
+        for (const auto &[number, is_followed] : here->second)
+            if (number > most)
+                break;
+            else if (is_followed || behind == Behind::kAll)
+                return number;
+        return 0;
+    }
+    bool holds_up(const Device &device, uint64_t most, Behind behind) const
+    {
+        if (first(device, most, behind)) return true;
+        const auto copied = sources.find(&device);
+        return copied != sources.end() &&
+               std::ranges::any_of(copied->second, [&](const auto &each) {
+                   return first(*each.first, std::min(most, each.second), Behind::kFollowed) != 0;
+               });
+    }
 };
 UnsettledWork &unsettled = immortal<UnsettledWork>();
 thread_local bool settles_here = false;
 
-// Waits until all work of the device unsettled at the call is settled; not for work begun meanwhile. A thread that
-// settles work does not wait, nor does a forked child.
-void await_settled(const Device &device)
+// Returns whether the calling thread must look for unsettled work. A thread that settles work does not wait, nor does
+// a forked child.
+bool may_wait() noexcept
 {
     const bool is_none = unsettled.count.load(std::memory_order_acquire) == 0;
-    if (is_none || settles_here || is_forked_child()) return;
+    return !is_none && !settles_here && !is_forked_child();
+}
+
+// Waits until all work of the device unsettled at the call is settled; not for work begun meanwhile. Raises
+// Interrupted.
+void await_settled(const Device &device, Behind behind)
+{
+    if (!may_wait()) return;
+    const Interruptible waits("wait for a collective");
     std::unique_lock lock(unsettled.mutex);
     const uint64_t last = unsettled.last;
-    const std::set<uint64_t> &here = unsettled.by_device[&device];
     wait_until(unsettled.changed, lock, Deadline::never(),
-               [&] { return here.empty() || *here.begin() > last; });
+               [&] { return !unsettled.holds_up(device, last, behind); });
+}
+
+// Returns the device, and devices whose memory was copied to the device before all their work was settled.
+std::set<const Device *> with_sources(const Device &device)
+{
+    std::set<const Device *> all{&device};
+    const std::lock_guard lock(unsettled.mutex);
+    const auto copied = unsettled.sources.find(&device);
+    if (copied != unsettled.sources.end())
+        for (const auto &each : copied->second) all.insert(each.first);
+    return all;
 }
 
 }  // namespace
 
-void Unsettled::begin(const Device &device) noexcept
-try {
-    if (device_) return;  // a later wait waits for this number
+bool has_unsettled(const Device &device) noexcept
+{
+    if (!may_wait()) return false;
     const std::lock_guard lock(unsettled.mutex);
-    unsettled.by_device[&device].insert(unsettled.last + 1);
+    return unsettled.holds_up(device, unsettled.last, Behind::kFollowed);
+}
+
+void note_copied(const Device &target, const Device &source) noexcept
+try {
+    const bool is_sure = unsettled.count.load(std::memory_order_acquire) == 0 &&
+                         deferred_errors.count.load(std::memory_order_acquire) == 0;
+    if (is_sure) return;
+    const std::lock_guard lock(unsettled.mutex);
+    auto copied = unsettled.sources[&source];
+    copied[&source] = unsettled.last;
+    for (const auto &[each, number] : copied)
+        if (each != &target) unsettled.sources[&target][each] = number;
+} catch (const std::bad_alloc &) {
+}
+
+void Unsettled::begin(const Device &device, Behind reads) noexcept
+try {
+    if (device_) return;
+    const std::lock_guard lock(unsettled.mutex);
+    unsettled.by_device[&device].emplace(unsettled.last + 1, reads == Behind::kFollowed);
     number_ = ++unsettled.last;
     device_ = &device;
     unsettled.count.fetch_add(1);
 } catch (const std::bad_alloc &) {
+}
+
+// Numbers grow with the calls' order, so a wait that has begun may miss this call: its stream came behind later.
+void Unsettled::note_followed() noexcept
+{
+    if (!device_) return;
+    const std::lock_guard lock(unsettled.mutex);
+    unsettled.by_device[device_][number_] = true;
 }
 
 void Unsettled::settle() noexcept
@@ -131,14 +202,16 @@ void Unsettled::settle_here() noexcept
     settles_here = true;
 }
 
-void raise_deferred_error(const Device &device)
+void raise_deferred_error(const Device &device, Behind behind)
 {
-    await_settled(device);
+    await_settled(device, behind);
     if (deferred_errors.count.load(std::memory_order_acquire) == 0) return;
+    const std::set<const Device *> all = with_sources(device);
     DeferredError error{YOKE_OK, "", 0};
     {
         const std::lock_guard lock(deferred_errors.mutex);
-        const auto found = deferred_errors.by_device.find(&device);
+        const auto found = std::ranges::find_if(
+            deferred_errors.by_device, [&](const auto &each) { return all.contains(each.first); });
         if (found == deferred_errors.by_device.end()) return;
         error = std::move(found->second);
         deferred_errors.by_device.erase(found);

@@ -24,9 +24,20 @@ void defer_error_of_work(const Device &device, yoke_status status, const std::st
 // no other caller needs it.
 void forget_deferred_error(uint64_t failure) noexcept;
 
-// Raises the deferred error of this device, if there is one, and forgets the error. First waits for work unsettled at
-// the call, so that the host program does not read a result about to be reported wrong.
-void raise_deferred_error(const Device &device);
+// Calls of collectives for which a wait of the host program waits.
+enum class Behind {
+    kFollowed,  // calls behind which a stream has come, for a read of memory
+    kAll,       // all issued calls, for a wait for the whole device
+};
+
+// Raises the deferred error of this device, once, or of a device whose memory was copied here. First waits for work
+// unsettled at the call, so that the host program does not read a result about to be reported wrong. Raises
+// Interrupted. Call it before the wait in the driver, which nothing can end, and after it.
+void raise_deferred_error(const Device &device, Behind behind = Behind::kFollowed);
+// Returns whether raise_deferred_error would wait.
+bool has_unsettled(const Device &device) noexcept;
+// Notes that memory of `source` is copied to `target`: reads of `target` wait for unsettled work of `source` as well.
+void note_copied(const Device &target, const Device &source) noexcept;
 
 // Device work that may still turn out wrong after the device has done it, from begin to settle or destruction.
 // Example: a collective whose ranks have not compared their calls yet. The settling thread defers the error first.
@@ -37,8 +48,10 @@ public:
     Unsettled(const Unsettled &) = delete;
     Unsettled &operator=(const Unsettled &) = delete;
 
-    // Begins unsettled work; a second begin has no effect. Without memory for the note, no thread waits for the work.
-    void begin(const Device &device) noexcept;
+    // Begins unsettled work. Without memory for the note, no thread waits for the work.
+    void begin(const Device &device, Behind reads) noexcept;
+    // Notes that a stream has come behind the work.
+    void note_followed() noexcept;
     void settle() noexcept;
     // Marks the calling thread as a thread that settles work. Such a thread does not wait for unsettled work, since
     // it would wait for itself.

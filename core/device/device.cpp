@@ -295,8 +295,9 @@ void synchronize(Device &device)
 {
     check_not_capturing(("synchronize " + device.name).c_str());
     check_usable(device);
+    raise_deferred_error(device, Behind::kAll);
     check_backend(wait_for_device(device), ("synchronize " + device.name).c_str());
-    raise_deferred_error(device);
+    raise_deferred_error(device, Behind::kAll);
 }
 
 void detail::fail_no_kernel(const Device &device, const char *op_name)

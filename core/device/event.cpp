@@ -1,4 +1,5 @@
 // Fences and events: points in the work of streams.
+#include "core/device/deferred_error.h"
 #include "core/device/stream.h"
 #include "core/device/stream_table.h"
 
@@ -223,13 +224,20 @@ void record_event(Event &event, Stream &stream)
 bool is_reached(const Event &event)
 {
     const Fence *fence = usable_fence(event);
-    return !fence || is_reached(*fence);
+    if (!fence) return true;
+    if (!is_reached(*fence) || has_unsettled(fence->device)) return false;
+    raise_deferred_error(fence->device);
+    return true;
 }
 
 void synchronize(const Event &event)
 {
     check_not_capturing("Event.synchronize");
-    if (const Fence *fence = usable_fence(event)) wait_here(*fence);
+    const Fence *fence = usable_fence(event);
+    if (!fence) return;
+    raise_deferred_error(fence->device);
+    wait_here(*fence);
+    raise_deferred_error(fence->device);
 }
 
 double elapsed_seconds(const Event &start, const Event &end)

@@ -3,6 +3,7 @@
 #include "core/backend/traits.h"
 #include "core/base/log.h"
 #include "core/device/capture.h"
+#include "core/device/deferred_error.h"
 #include "core/device/inner_stream.h"
 #include "core/device/kinds.h"
 #include "core/device/stream_table.h"
@@ -292,15 +293,19 @@ void synchronize(Stream &stream)
 {
     check_not_capturing("Stream.synchronize");
     Device &device = usable_device(stream);
+    raise_deferred_error(device);
     check_backend(synchronize_lane(device, stream.lane.id),
                   ("synchronize a stream of " + device.name).c_str(), device.name.c_str());
+    raise_deferred_error(device);
 }
 
 bool is_idle(Stream &stream)
 {
     Device &device = usable_device(stream);
     if (!device.backend->stream_query) fail_no_streams(device);
-    return is_idle_native(device, stream.lane.native);
+    if (!is_idle_native(device, stream.lane.native) || has_unsettled(device)) return false;
+    raise_deferred_error(device);
+    return true;
 }
 
 bool is_idle(Device &device)

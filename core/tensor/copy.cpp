@@ -75,6 +75,7 @@ void copy_peer(yoke_tensor &to, const yoke_tensor &from)
     const uint8_t target_lane = memory_lane(target), source_lane = memory_lane(source);
     to.storage->note_use(target_lane);
     from.storage->note_use(source_lane);
+    note_copied(target, source);
     if (const Ref<Fence> ready = fence_behind(source, source_lane); ready.present())
         wait_fence(target, target_lane, *ready);
     check_backend(target.backend->copy(target.handle, to.data, from.data, from.nbytes(),
@@ -92,6 +93,7 @@ void copy_to_host(const yoke_tensor &x, void *to, uint64_t bytes, const char *ca
     check_usable(*x.device);
     check_not_capturing(call);
     if (bytes == 0) return;
+    raise_deferred_error(*x.device);
     start_copy(x, to, x.data, YOKE_COPY_DEVICE_TO_HOST, call);
     wait_for_copy(*x.device, call);
     raise_deferred_error(*x.device);

@@ -1,6 +1,7 @@
 // device.cpp: the class Device and the functions for choice, description and waits.
 #include "bindings/python/src/values/device.h"
 #include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/modes.h"
 #include "bindings/python/src/values/need.h"
@@ -62,12 +63,7 @@ int64_t total_memory_of(yoke_device *device)
 
 void synchronize(yoke_device *device)
 {
-    yoke_status status;
-    {
-        const ReleaseGil release;
-        status = yoke_device_synchronize(device);
-    }
-    check(status);
+    wait_in([&] { return yoke_device_synchronize(device); });
 }
 
 bool supports(const Device &device, const py::object &dtype, const py::object &feature)

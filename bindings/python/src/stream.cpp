@@ -1,6 +1,7 @@
 // stream.cpp: the classes Stream and Event, and a thread's current stream.
 #include "bindings/python/src/values/stream.h"
 #include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/values/device.h"
 #include "bindings/python/src/values/modes.h"
 #include "bindings/python/src/values/need.h"
@@ -48,12 +49,7 @@ void wait(const T &object, yoke_status (*synchronize)(decltype(object.handle)))
 {
     live(object, "synchronize");
     const T held(object);
-    yoke_status status;
-    {
-        const ReleaseGil release;
-        status = synchronize(held.handle);
-    }
-    check(status);
+    wait_in([&] { return synchronize(held.handle); });
 }
 
 template <class T>

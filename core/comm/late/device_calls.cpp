@@ -234,12 +234,12 @@ void give_to_engines(const Launches &launches)
 {
     if (launches.size() == 1 && launches[0].batch.calls.size() == 1) {
         Engine::Together alone(nullptr);
-        return launches[0].first.launch(alone);
+        return launches[0].first.launch(*launches[0].engine, alone);
     }
     std::list<Engine::Together> scopes;
     for (const Launch &each : launches) {
         Engine::Together &scope = scopes.emplace_back(each.engine.get());
-        each.each_call([&](LateCall &call) { call.launch(scope); });
+        each.each_call([&](LateCall &call) { call.launch(*each.engine, scope); });
     }
     for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) scope->end();
 }
@@ -270,7 +270,8 @@ void DeviceCalls::launch(std::span<Batch> batches)
             launches, [](const Launch &each) { return each.batch.of->failure_.is_failed(); });
     };
     try {
-        LaneTurns turns(lanes_of(launches), until, is_over);
+        std::vector<CommLane *> lanes = lanes_of(launches);
+        LaneTurns turns(lanes, until, is_over);
         turns.check_given();
         for (Batch &each : batches) {
             for (IssuedCall &one : each.calls) one.until = one.until.value_or(until);
@@ -315,7 +316,8 @@ void *DeviceCalls::allocate(DeviceEngine &engine, uint64_t bytes, const yoke_com
     current.signature.group = members_.number;
     EngineFailure found{no_fault(), YOKE_E_TIMEOUT, ""};
     try {
-        LaneTurns turns({&engine.lane()}, Deadline::after(options_.timeout_s),
+        CommLane *lanes[] = {&engine.lane()};
+        LaneTurns turns(lanes, Deadline::after(options_.timeout_s),
                         [this] { return failure_.is_failed(); });
         turns.check_given();
         turns.note_user({current.signature, script_line(), -1});

@@ -18,17 +18,10 @@ std::string HeldLane::text(uint64_t group) const
         user && user->signature.group != group ? " of another group" : "");
 }
 
-LaneTurns::LaneTurns(std::vector<CommLane *> all, Deadline deadline,
-                     const std::function<bool()> &is_over)
+std::span<CommLane *> LaneTurns::sorted(std::span<CommLane *> all)
 {
     std::ranges::sort(all, {}, [](const CommLane *lane) { return lane->device().ordinal; });
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    for (CommLane *each : all) {
-        turns_.emplace_back(*each, deadline, is_over);
-        if (turns_.back().is_given()) continue;
-        held_ = HeldLane{&each->device(), each->user()};
-        return;
-    }
+    return {all.begin(), std::unique(all.begin(), all.end())};
 }
 
 void LaneTurns::check_given() const

@@ -3,8 +3,8 @@
 
 #include "core/comm/late/comm_lane.h"
 
-#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,12 +24,23 @@ class LaneTurns {
 public:
     // Takes the turns in the order of their devices, so two threads do not wait for each other. Stops at the
     // deadline, or when is_over() is true; check_given then raises.
-    LaneTurns(std::vector<CommLane *> all, Deadline deadline, const std::function<bool()> &is_over);
+    template <class F>
+    LaneTurns(std::span<CommLane *> all, Deadline deadline, const F &is_over)
+    {
+        for (CommLane *each : sorted(all)) {
+            turns_.emplace_back(*each, deadline, is_over);
+            if (turns_.back().is_given()) continue;
+            held_ = HeldLane{&each->device(), each->user()};
+            return;
+        }
+    }
     // Raises HeldLane, with the other thread's call, if a turn was not given.
     void check_given() const;
     void note_user(const CommLane::User &user) noexcept;
 
 private:
+    // Sorts the lanes by device, and drops repeated lanes.
+    static std::span<CommLane *> sorted(std::span<CommLane *> all);
     std::vector<CommLane::Turn> turns_;
     std::optional<HeldLane> held_;
 };

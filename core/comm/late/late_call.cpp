@@ -67,13 +67,13 @@ void LateCall::note_number(const yoke_comm_signature &signature, Deadline deadli
     engine_->note_issued();
 }
 
-void LateCall::launch(Engine::Together &together)
+void LateCall::launch(Engine &engine, Engine::Together &together)
 {
     number_.place = engine_->lane().next_place();
     if (has_work_) in_use_ = InUse(in_, out_, &engine_->lane());
     record_.signature = &number_.signature;
     record_.timeout_s = number_.deadline.remaining_s();
-    engine_->engine()->call(record_, together);
+    engine.call(record_, together);
 }
 
 void LateCall::bring_back()
@@ -93,6 +93,11 @@ void LateCall::bring_back()
 void LateCall::end_launch(Ref<Fence> done) noexcept
 {
     done_ = std::move(done);
+    {
+        const std::lock_guard lock(mutex_);
+        if (!is_settled_)
+            unsettled_.begin(engine_->device(), has_work_ ? Behind::kAll : Behind::kFollowed);
+    }
     state_.store(kLaunched, std::memory_order_release);
 }
 
@@ -239,7 +244,7 @@ void LateCall::follow()
     wait_fence(device, lane, *done_);
     {
         const std::lock_guard lock(mutex_);
-        if (!is_settled_) unsettled_.begin(device);
+        unsettled_.note_followed();
     }
     check_untouched();
     drop_tensors([lane](Storage &storage) { storage.note_use(lane); });

@@ -47,7 +47,7 @@ public:
     // tensors.
     void note_work() noexcept { has_work_ = true; }
     bool has_work() const noexcept { return has_work_; }
-    void launch(Engine::Together &together);
+    void launch(Engine &engine, Engine::Together &together);
     // Copies the engine's result to the call's tensor if the tensor is not dense, and notes that the tensor was
     // written. Calls launched together do this behind all of the launched calls.
     void bring_back();

@@ -1,6 +1,7 @@
 #include "bindings/python/src/values/numbers.h"
 
 #include "bindings/python/src/runtime/call.h"
+#include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/elements.h"
@@ -9,6 +10,27 @@
 
 namespace yoke_python {
 namespace {
+
+// Copies all elements to host memory. Returns false with the Python error set. Signal handlers run while the call waits
+// for a device.
+bool copy_elements(yoke_tensor *tensor, void *to, int64_t bytes) noexcept
+try {
+    if (!may_wait(tensor)) {
+        const yoke_status status =
+            with_relief([&] { return yoke_tensor_copy_to_host(tensor, to, bytes); });
+        return status == YOKE_OK || raise_last_error() != nullptr;
+    }
+    Waiting waiting;
+    const yoke_status status = with_relief([&] {
+        const ReleaseGil release;
+        return yoke_tensor_copy_to_host(tensor, to, bytes);
+    });
+    waiting.check(status);
+    return true;
+} catch (py::error_already_set &error) {
+    error.restore();
+    return false;
+}
 
 // Reads the element of a one-element tensor into 8 bytes of host memory. Returns false with an error set.
 bool read_one(PyObject *self, const char *call, yoke_dtype *dtype, char (&bytes)[8])
@@ -25,11 +47,7 @@ bool read_one(PyObject *self, const char *call, yoke_dtype *dtype, char (&bytes)
     }
     *dtype = yoke_tensor_dtype(tensor);
     const Hold hold(tensor);
-    const yoke_status status = with_relief([&] {
-        const ReleaseGil release(may_wait(tensor));
-        return yoke_tensor_copy_to_host(tensor, bytes, yoke_tensor_nbytes(tensor));
-    });
-    return status == YOKE_OK || raise_last_error() != nullptr;
+    return copy_elements(tensor, bytes, yoke_tensor_nbytes(tensor));
 }
 
 PyObject *one_number(PyObject *self, const char *call)
@@ -74,13 +92,10 @@ PyObject *to_list(PyObject *self, PyObject *)
     const int64_t bytes = yoke_tensor_nbytes(tensor);
     auto *copy = static_cast<char *>(PyMem_Malloc(bytes ? static_cast<size_t>(bytes) : 1));
     if (!copy) return PyErr_NoMemory();
-    const yoke_status status = with_relief([&] {
-        const ReleaseGil release(may_wait(tensor));
-        return yoke_tensor_copy_to_host(tensor, copy, bytes);
-    });
+    const bool is_copied = copy_elements(tensor, copy, bytes);
     Elements elements{yoke_tensor_dtype(tensor), yoke_tensor_itemsize(tensor),
                       yoke_tensor_shape(tensor), yoke_tensor_ndim(tensor), copy};
-    PyObject *list = status ? raise_last_error() : nested(elements, 0);
+    PyObject *list = is_copied ? nested(elements, 0) : nullptr;
     PyMem_Free(copy);
     return list;
 }
