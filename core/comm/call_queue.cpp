@@ -94,9 +94,8 @@ std::vector<Ref<Work>> CallQueue::issue(std::span<IssuedCall> issued, bool may_r
     return start(batch, may_run_here, std::move(lock));
 }
 
-// Runs the calls in the caller's thread, if `may_run_here`, no other call is under way, and no host program can
-// interrupt the wait. Else queues the calls, and returns new works for the blocking calls. If the system gives no
-// thread, logs a warning and runs the calls here. Raises the failure of blocking calls that ran here.
+// Runs the calls here, if `may_run_here`, no other call is under way, and no host program can interrupt the wait;
+// raises their failure. Else queues the calls, and returns new works for the blocking calls.
 std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                                         std::unique_lock<std::mutex> lock)
 {
@@ -196,6 +195,7 @@ std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
 {
     std::exception_ptr failure;
     try {
+        if (are_held_up(calls)) runner_.raise_held_up(calls.front());
         runner_.run(calls);
     } catch (...) {
         failure = std::current_exception();
@@ -225,8 +225,7 @@ void CallQueue::end(PendingCall &call, std::exception_ptr failure,
     if (call.work.present()) call.work->finish(failure, std::move(tail));
 }
 
-// Gives a compared call to the flights, after a wait until the stream has the call. Returns `failure`, or the reason
-// if the stream does not get the call. If the group has failed, another thread lands the call instead.
+// Gives a compared call to the flights once the stream has the call. Returns `failure`, or why the stream has none.
 std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr failure) noexcept
 {
     call.late->settle();
@@ -246,15 +245,30 @@ std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr fai
     return failure;
 }
 
-// Returns whether the first queued calls may run now. A barrier waits until all earlier calls on devices have landed.
-// The caller holds the lock.
-bool CallQueue::is_next_ready() const noexcept
+// Returns whether calls issued together must wait until all earlier calls on devices have landed: a barrier waits.
+bool CallQueue::are_held_up(PendingCalls calls) const noexcept
 {
-    if (queue_.empty() || is_running_) return false;
-    const bool has_barrier = std::ranges::any_of(queue_.front(), [](const PendingCall &each) {
+    const auto is_barrier = [](const PendingCall &each) {
         return each.call.op == YOKE_COMM_BARRIER && !each.late.present();
-    });
-    return !has_barrier || flights_.are_none();
+    };
+    return !flights_.are_none() && std::ranges::any_of(calls, is_barrier);
+}
+
+// Waits until the thread has work. A held-up call ends a little behind its deadline, even if the watch thread hangs.
+void CallQueue::await_work(std::unique_lock<std::mutex> &lock)
+{
+    constexpr std::chrono::milliseconds kLook{20};
+    int more_looks = 10;
+    while (!flights_.have_landed() && !(queue_.empty() && end_ != kServes)) {
+        if (queue_.empty() || is_running_) {
+            changed_.wait(lock);
+        } else {
+            Batch &next = queue_.front();
+            if (!are_held_up(next) || runner_.is_failed() || more_looks < 0) return;
+            changed_.wait_for(lock, kLook);
+            more_looks -= next.front().deadline.has_passed() ? 1 : 0;
+        }
+    }
 }
 
 void CallQueue::take_landed() noexcept
@@ -278,8 +292,7 @@ void CallQueue::take_landed() noexcept
     flights->note_let_go(landed.size());
 }
 
-// Runs the queue's thread: calls in their order, until all calls are done and the group ends. A call may release
-// memory of the host program, which may then release the group. So the queue may end within `perform`.
+// Runs the calls in their order, until all are done and the group ends. A call may end the group within `perform`.
 void CallQueue::serve() noexcept
 {
     bool is_gone = false;
@@ -287,9 +300,7 @@ void CallQueue::serve() noexcept
     std::unique_lock lock(mutex_);
     is_gone_ = &is_gone;
     for (;;) {
-        changed_.wait(lock, [this] {
-            return is_next_ready() || flights_.have_landed() || (queue_.empty() && end_ != kServes);
-        });
+        await_work(lock);
         if (flights_.have_landed()) {
             lock.unlock();
             take_landed();

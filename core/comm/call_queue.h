@@ -103,7 +103,8 @@ private:
                     const std::shared_ptr<FailuresOfDevices> &failures) noexcept;
     std::exception_ptr end_late(PendingCall &call, std::exception_ptr failure) noexcept;
     void note_ended(PendingCalls calls, bool is_done) noexcept;
-    bool is_next_ready() const noexcept;
+    bool are_held_up(PendingCalls calls) const noexcept;
+    void await_work(std::unique_lock<std::mutex> &lock);
     void take_landed() noexcept;
     bool start_thread_of_queue(std::string *why);
     void serve() noexcept;

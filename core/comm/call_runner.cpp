@@ -204,10 +204,21 @@ void CallRunner::await_launch(const PendingCall &pending)
     // The thread that launches the call fails the group, if need be after a wait for the dead rank.
     for (int i = 0; is_given && i < 3; ++i) failure_.await(pending.call.name());
     // Names this rank as the culprit and blames no other rank, because this rank is late itself.
-    raise_own(is_given ? YOKE_E_CANCELLED : YOKE_E_TIMEOUT,
-              is_given ? "the engine of the device did not take the call"
-                       : "the engine of the device did not return from the call in time",
-              pending);
+    raise_own(
+        is_given ? YOKE_E_CANCELLED : YOKE_E_TIMEOUT,
+        is_given
+            ? "the engine of the device did not take the call"
+            : "the engine of the device did not return from the call in time; the engine or the driver hangs on this rank",
+        pending);
+}
+
+void CallRunner::raise_held_up(const PendingCall &pending)
+{
+    failure_.raise_if_failed(pending.call.name());
+    raise_own(
+        YOKE_E_TIMEOUT,
+        "earlier calls on the device have not ended in time, and the driver does not answer whether they have; look at the kernel's log (dmesg) and nvidia-smi",
+        pending);
 }
 
 void *CallRunner::allocate(uint64_t bytes)

@@ -53,6 +53,8 @@ public:
     // Waits until the stream has a deferred call, at most until the call's deadline. If the stream does not get the
     // call, fails the group and raises the cause.
     void await_launch(const PendingCall &pending);
+    // Raises the cause of the group's failure, or fails the group: earlier calls on the device have not ended in time.
+    [[noreturn]] void raise_held_up(const PendingCall &pending);
     bool is_failed() const noexcept { return failure_.is_failed(); }
     // Returns the group's record of failures reported by devices or to callers.
     const std::shared_ptr<FailuresOfDevices> &failures() const noexcept

@@ -49,5 +49,24 @@ TEST(LateHangs, ACallBehindOneThatHangsEndsAtItsDeadlineWithTheNameOfThatOne)
         0.3, 1);
 }
 
+TEST(LateHangs, ABarrierKeepsItsDeadlineWhileTheLibraryHoldsTheWatchThread)
+{
+    in_fresh_process_with_engine(
+        [](Groups &groups) {
+            fake_streams.reached = false;
+            late_engine.holds_asking = true;
+            const Ref<Work> work =
+                groups[0]->run(reduce_all(filled_on(device_of(*groups[0]), 4, 1)), true);
+            const Deadline deadline = Deadline::after(20);
+            while (!late_engine.asking && !deadline.has_passed())
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            expect_error(YOKE_E_TIMEOUT, {"barrier", "rank 0", "earlier calls on the device"},
+                         [&] { groups[0]->run(barrier(), false); });
+            late_engine.holds_asking = false;
+            fake_streams.reached = true;
+        },
+        0.3, 1);
+}
+
 }  // namespace
 }  // namespace yoke::test
