@@ -8,6 +8,18 @@
 // A call made by Python or Lua may run in the group's own thread, so a blocking call holds no lock of its caller.
 // Order of locks: GroupLink, then Failure, then the locks of the store, of the engine and of Departures. CallQueue,
 // MonitoredBarrier, Shrink and ReducerList call no other part of the group under their locks.
+//
+// Example: a call that fails. Ranks 0 and 1 call all_reduce, rank 0 with 4 elements, rank 1 with 5.
+//  1. Group::run() has CallIssuer check the call. CallQueue gives the call the next number and a record, and runs it in
+//     the caller's thread or in the group's thread.
+//  2. CallRunner::run() gives the engine the call and its signature. The engines of both ranks compare the signatures,
+//     find 4 and 5, and raise EngineFailure with the fault YOKE_COMM_FAULT_MISMATCH.
+//  3. CallRunner::raise_fault() has Blame make the cause: status and text, with both calls, ranks and lines.
+//  4. Failure::fail_alone() publishes the cause in the store. The first published cause stands for all ranks.
+//  5. Failure::fail_with() ends waits in the store, gives the cause to the device's engine, aborts the engines, and has
+//     the dump written.
+//  6. Both calls raise the standing cause as CollectiveError. Each later call raises the cause from raise_if_failed().
+//  7. Group::shrink() makes a new group of the living ranks.
 #pragma once
 
 #include "core/base/error.h"

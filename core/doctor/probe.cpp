@@ -74,7 +74,8 @@ private:
     posix_spawnattr_t attributes_;
 };
 
-// Reads to `output`. Returns true once the other end has closed, false at the deadline.
+// Reads to `output`, and drops bytes after the first 64 KiB. Returns true once the other end has closed, false at the
+// deadline.
 bool read_until(int from, Clock::time_point end, std::string &output)
 {
     char part[4096];

@@ -21,7 +21,8 @@ void row_major_like(Args a, int x, Plan &plan);
 // Broadcasts two operands to a common shape and casts both to their promoted dtype, the result's dtype. A number that
 // does not fit this dtype is refused.
 void broadcast(Args a, int x, int y, Plan &plan);
-// Broadcasts two operands as broadcast() does; integers and bool are cast to f32.
+// Broadcasts two operands as broadcast() does. If the promoted dtype is an integer or bool, both operands are cast to
+// f32, the result's dtype.
 void floating_broadcast(Args a, int x, int y, Plan &plan);
 // Broadcasts two operands with a result in bool. A number too large for the dtype is compared by its true value: 300
 // is above every uint8.

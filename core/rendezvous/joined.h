@@ -51,7 +51,7 @@ public:
         const std::lock_guard lock(mutex_);
         return refusal_;
     }
-    // Returns the missing resource of this rank's own store, or "".
+    // Returns why this rank's own store cannot accept another rank, such as too few descriptors; else "".
     std::string lack() const
     {
         const std::lock_guard lock(mutex_);

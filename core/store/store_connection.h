@@ -30,8 +30,8 @@ public:
     // Returns this machine's address on the connection. is_local() returns whether the connection stays on this
     // machine.
     const std::string &reached_at() const noexcept { return reached_at_; }
-    // Returns whether the connection was refused because its process was a rank here before. Such a connection is
-    // neither a stranger nor a rank.
+    // Returns whether the connection was refused because all ranks are there and its process was a rank here before.
+    // rank() of such a connection stays kStranger, but the server does not log the connection as a stranger.
     bool is_former() const noexcept { return is_former_; }
     bool is_local() const noexcept { return is_loopback(reached_at_); }
     double age_s() const;

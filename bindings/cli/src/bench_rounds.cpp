@@ -153,7 +153,7 @@ double Rounds::mean(double value) const
     return value;
 }
 
-// Returns the number of wrong elements on all ranks, after an extra call from fresh tensors.
+// Fills the buffers with known values and makes an extra call. Returns the number of wrong elements on all ranks.
 int64_t Rounds::count_wrong(bool in_place) const
 {
     const Views held = views(in_place);

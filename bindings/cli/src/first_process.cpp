@@ -53,7 +53,7 @@ pid_t start_child(const sigset_t &mask)
     return child;
 }
 
-// Waits for all ended processes. If the child is among them, returns true and sets `status`.
+// Reaps all ended children of this process, without a wait. If `child` is among them, sets `status` and returns true.
 bool reap_all(pid_t child, int &status)
 {
     bool has_ended = false;

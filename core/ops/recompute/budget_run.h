@@ -4,6 +4,19 @@
 // run follows a plan as long as the same calls come. Without a plan, the run cuts as soon as the bytes dropped since
 // the last cut exceed the bytes held by all cuts, which takes little memory. In both cases, the run records the
 // values made and read by calls, and the calls' memory and time.
+//
+// Example: four blocks in a scope with MemoryBudget(0.5). A block reads 1 MiB from the block before, and its gradient
+// needs 8 MiB that the block makes. Without a budget the peak is above 32 MiB.
+//  1. Step 1 has no plan. begin_call() and end_call() stand around each launch. The segment logs the launch, and
+//     profiler_ notes sizes, times, and the nodes that keep values.
+//  2. choose() asks is_cut_due(). Behind block 1, 8 MiB are dropped and no cut holds bytes: cut() ends the segment. The
+//     new segment holds its input of 1 MiB. Behind block 2 the next 8 MiB exceed 1 MiB, and so on: four segments.
+//  3. Backward restores the last segment, 8 MiB, releases it, and goes on to the segment before.
+//  4. Step 2 begins. MemoryBudget::learn() makes a KnownForward of the run: marks, profile, and the time of each call.
+//     make_plan() calls find_plan() with half of the plain peak. The plan keeps the values of block 4, which backward
+//     needs first, and recomputes the others.
+//  5. follow() compares the mark of each call with the marks of the plan. choose() cuts and holds as planned.
+//  6. If a call differs, follow() takes another known forward, or none: then the run learns as in step 1.
 #pragma once
 
 #include "core/ops/recompute/budget_plan.h"

@@ -13,6 +13,14 @@
 // former contents.
 //
 // If a recording needs values of calls before its begin, made in an outer recording, it holds a slot there.
+//
+// Example: y = tanh(x @ w) in a scope, followed by the loss y.sum().
+//  1. The launch of matmul is logged: record, operands x and w (outside memory, held), result m as a Value.
+//  2. The launch of tanh is logged: operand m, result y. The gradient of tanh reads y, so its node gets a slot with the
+//     item of y in place of the memory. No node needs m.
+//  3. The scope closes. Item y has a holder, so its call and the call that makes m stay in the recording. When the
+//     script releases y, the memory of y and m is free.
+//  4. Backward opens the slot. Replays launches matmul and tanh again, gives y to the node, and drops m.
 #pragma once
 
 #include "core/ops/recompute/logged_call.h"

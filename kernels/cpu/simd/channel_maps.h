@@ -92,7 +92,8 @@ inline void map_run(const F &f, const MapCall &call, char *const *data, const in
     store_elements(call.dtype, buffer[N - 2], data[0], stride[0], n);
 }
 
-// Maps runs of any strides. Numbers that are neither contiguous nor all in one place are gathered.
+// Maps elements [begin, end) of a loop of any strides, in runs. If the last operand's numbers for a run are neither
+// contiguous nor all in one place, gathers these numbers first.
 template <class C, int N, class F>
 inline void map_strided(const Loop<N> &loop, int64_t begin, int64_t end, const MapCall &call,
                         const F &f)

@@ -42,7 +42,7 @@ static yoke_status out_of_range(const yoke_operand &index, int64_t i, int64_t va
 }
 
 // Calls f(entry, value) for each entry in order, up to the first entry that names no row. Returns the failure of this
-// entry, or YOKE_OK.
+// entry or of the index's dtype, else YOKE_OK.
 template <class F>
 static yoke_status for_entries(const yoke_launch *launch, const yoke_operand &index, int64_t count,
                                const F &f)

@@ -45,7 +45,7 @@ YOKE_KERNEL(prod)
     });
 }
 
-// Reduces by Extreme, Amax or Amin. Returns YOKE_E_VALUE if a result has no elements.
+// Reduces by Extreme, Amax or Amin. If x has no elements and the result has some, returns YOKE_E_VALUE.
 template <template <class> class Extreme>
 static yoke_status reduce_to_extreme(const yoke_launch *launch, const char *what)
 {
