@@ -95,7 +95,7 @@ class Ranks:
 
 def names(rank, calls):
     """Returns the number of errors that name this rank as missing."""
-    return sum(bool(re.search(rf"\b(rank|ranks are missing:) (\d+, )*{rank}\b", message)) for _, _, message in calls)
+    return sum(bool(re.search(rf"\b(rank|ranks did not arrive:) (\d+, )*{rank}\b", message)) for _, _, message in calls)
 
 
 class Bench:

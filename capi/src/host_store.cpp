@@ -9,7 +9,7 @@ StoreOfFunctions::StoreOfFunctions(const yoke_store_functions *functions, const 
     : functions_(read_struct(functions, call, "options->store"))
 {
     if (!functions_.set || !functions_.get)
-        fail(YOKE_E_VALUE, "%s: argument 'options->store' has no %s; it takes set and get",
+        fail(YOKE_E_VALUE, "%s: argument 'options->store' has no %s; it must have set and get",
              short_name(call), functions_.set ? "get" : "set");
 }
 
@@ -44,7 +44,7 @@ std::string StoreOfFunctions::get(const std::string &key, Deadline deadline)
     if (bytes < 0 || bytes > capacity)
         fail_in(
             kInitCall, YOKE_E_COMM,
-            "the store's get('%s') has a value of %lld bytes, which Yoke has not put there; give the job a store of its own",
+            "the store's get('%s') returned a value of %lld bytes, which Yoke has not written; give the job its own store",
             key.c_str(), static_cast<long long>(bytes));
     value.resize(static_cast<size_t>(bytes));
     return value;

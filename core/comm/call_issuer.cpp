@@ -39,7 +39,7 @@ void CallIssuer::check_process() const
     if (!is_here())
         fail(
             YOKE_E_FORKED,
-            "this group is that of process %d, of which this is a forked child; make one of its own with init",
+            "this group belongs to process %d, and this process is its forked child; call init to make a group in this process",
             static_cast<int>(process_));
 }
 
@@ -54,7 +54,7 @@ void CallIssuer::check_coalesced(const char *call, bool is_coalesced) const
     if (options_.is_one_of_several && members_.size() > 1 && !is_coalesced)
         fail_in(
             call, YOKE_E_STATE,
-            "the ranks of this group are devices of one process; put the calls of all of them in one coalesce, or a thread's call in one of its own");
+            "the ranks of this group are devices of one process; put the calls of all ranks in one coalesce, or give each rank a thread with its own coalesce");
 }
 
 // Returns a call ready for `issue`, with a work if `is_async`. If an engine of the device serves the device's
@@ -116,7 +116,7 @@ void check_apart(const std::vector<IssuedCall> &issued)
             if (writes_what(a, b.in) || writes_what(a, b.out) || writes_what(b, a.in))
                 fail(
                     YOKE_E_STATE,
-                    "coalesce: %s and %s of one scope use the same memory, and one writes it; put them in scopes of their own, one after the other",
+                    "coalesce: %s and %s of one scope use the same memory, and one of the calls writes it; put each call in its own scope, one after the other",
                     a.name(), b.name());
         }
 }

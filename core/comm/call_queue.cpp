@@ -119,7 +119,7 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
         note_running(calls, monotonic_seconds());
         lock.unlock();
         log(LogLevel::kWarn,
-            "%s: the system gives no thread (%s); the call returns when it is done",
+            "%s: the system cannot start a thread (%s); the call returns when it is done",
             calls[0].call.name(), why.c_str());
     }
     if (lock) lock.unlock();
@@ -142,9 +142,10 @@ void CallQueue::ensure_thread(const char *call)
     std::string why;
     const std::lock_guard lock(mutex_);
     if (!start_thread_of_queue(&why))
-        fail_in(call, YOKE_E_OOM,
-                "the system gives no thread for the group's calls on devices: %s; see ulimit -u",
-                why.c_str());
+        fail_in(
+            call, YOKE_E_OOM,
+            "the system cannot start a thread for the group's calls on devices: %s; check ulimit -u",
+            why.c_str());
 }
 
 void CallQueue::wake() noexcept

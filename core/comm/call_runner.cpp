@@ -146,7 +146,8 @@ void CallRunner::begin_staged(PendingCall &pending)
     try {
         const auto is_over = [this] { return failure_.is_failed(); };
         if (!staged.wait_until_read(pending.deadline, is_over) && !failure_.is_failed())
-            fail(YOKE_E_TIMEOUT, "%s did not end in time what it was given before the call",
+            fail(YOKE_E_TIMEOUT,
+                 "%s did not finish earlier work in time, so the call did not start",
                  staged.device().name.c_str());
     } catch (const Error &error) {
         raise_own(error.status(), error.what(), pending);

@@ -47,7 +47,7 @@ std::string number_of(const CurrentCall &current)
 {
     const auto number = static_cast<unsigned long long>(current.signature.sequence);
     return current.signature.op == YOKE_COMM_SEND
-               ? format("message %llu from the one to the other", number)
+               ? format("message %llu between the two ranks", number)
                : format("call %llu of the group", number);
 }
 
@@ -56,11 +56,11 @@ std::string mismatch(const yoke_comm_fault &fault, const CurrentCall &current, c
 {
     if (!current.before.empty())
         return format(
-            "%s: ranks do not agree on the order of their calls in coalesce: %s called %s before %s, and from %s there came first %s; all ranks make the same calls in the same order",
+            "%s: ranks do not agree on the order of their calls in coalesce: %s called %s before %s, but %s called %s first; all ranks must make the same calls in the same order",
             name_of_doing(current), describe(self).c_str(), told_as(current).c_str(),
             current.before.c_str(), describe(other).c_str(), describe(fault.theirs).c_str());
     return format(
-        "%s: ranks do not agree on %s: %s called %s, and %s called %s (%s); all ranks make the same calls in the same order",
+        "%s: ranks do not agree on %s: %s called %s, and %s called %s (%s); all ranks must make the same calls in the same order",
         name_of_doing(current), difference(current.signature, fault.theirs).c_str(),
         describe(self).c_str(), told_as(current).c_str(), describe(other).c_str(),
         describe(fault.theirs).c_str(), number_of(current).c_str());
@@ -78,8 +78,8 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
         return {YOKE_E_COMM, mismatch(fault, current, self, other)};
     if (is_known && fault.kind == YOKE_COMM_FAULT_DIED)
         return {YOKE_E_COMM,
-                format("%s: %s died: its connection ended while others waited for it in %s", call,
-                       describe(other).c_str(), told_as(current).c_str())};
+                format("%s: %s died: the connection ended while other ranks waited for it in %s",
+                       call, describe(other).c_str(), told_as(current).c_str())};
     if (is_known && fault.kind == YOKE_COMM_FAULT_LATE && other.rank != self.rank)
         return cause_of(current, Suspects{{fault.rank}, {}, {}}, ranks);
     return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
@@ -110,7 +110,7 @@ Cause ring_of(const CurrentCall &current, const Suspects &ring, const std::vecto
     return {
         YOKE_E_TIMEOUT,
         format(
-            "%s: %zu ranks waited in a ring until the deadline, each for the next one: %s; change the order of their calls, or make them together in coalesce",
+            "%s: timed out; %zu ranks waited in a ring, each for the next rank: %s; change the order of their calls, or put the calls in one coalesce",
             name_of_doing(current), ring.ranks.size(), text.c_str())};
 }
 
@@ -122,7 +122,7 @@ Cause held_up(const CurrentCall &current, const Suspects &suspects,
     return {
         YOKE_E_TIMEOUT,
         format(
-            "%s: all ranks came to %s, and it was not done in time: on %s it is behind %s of another group, which is first on the stream there, and not on all ranks; all ranks use their groups in one order",
+            "%s: timed out; all ranks arrived at %s, but on %s the call waits on the stream behind %s of another group, and not on all ranks; use the groups in the same order on all ranks",
             name_of_doing(current), told_as(current).c_str(),
             describe(ranks[static_cast<size_t>(rank)]).c_str(), call.c_str())};
 }
@@ -140,33 +140,34 @@ Cause cause_of(const CurrentCall &current, const Suspects &suspects,
         return {
             YOKE_E_TIMEOUT,
             format(
-                "%s: all ranks came to %s, and it was not done in time: they wait for each other, or the time is too short for so much",
+                "%s: timed out; all ranks arrived at %s, but did not finish: the ranks wait for each other, or the timeout is too short for the amount of data",
                 name_of_doing(current), call.c_str())};
     if (!suspects.refused.empty())
         return {
             YOKE_E_TIMEOUT,
             format(
-                "%s: %s did not come in time to %s; the call that it made in its place was refused: %s; if that was caught there, it is stopped since, is stuck, or never made another one",
+                "%s: timed out; %s did not arrive at %s: the call in its place was refused: %s; if the script caught this error, the rank then stopped, got stuck, or made no other call",
                 name_of_doing(current), who.c_str(), call.c_str(), suspects.refused.c_str())};
     if (suspects.ranks.size() == 1)
         return {
             YOKE_E_TIMEOUT,
             format(
-                "%s: %s did not come in time to %s; it is stopped, is stuck, or never made the call; see whether it raised an error there",
+                "%s: timed out; %s did not arrive at %s: the rank is stopped, is stuck, or never made its call; check whether the rank raised an error",
                 name_of_doing(current), who.c_str(), call.c_str())};
     return {
         YOKE_E_TIMEOUT,
         format(
-            "%s: one of these did not come in time to %s, or did not go on with it, and nobody can tell which: %s; it is stopped, or is stuck",
+            "%s: timed out; one of several ranks did not arrive at %s, or did not finish it: %s; check which of these ranks is stopped or stuck",
             name_of_doing(current), call.c_str(), who.c_str())};
 }
 
 Cause cause_of(const CurrentCall &current, const RankInfo &left, const std::string &how)
 {
-    constexpr const char *kPlain = "it let it go, or its script came to its end";
-    return {YOKE_E_COMM, format("%s: %s has left the group: %s, while others waited for it in %s",
-                                name_of_doing(current), describe(left).c_str(),
-                                how.empty() ? kPlain : how.c_str(), told_as(current).c_str())};
+    constexpr const char *kPlain = "the rank released the group, or its script ended";
+    return {YOKE_E_COMM,
+            format("%s: %s has left the group: %s, while other ranks waited for it in %s",
+                   name_of_doing(current), describe(left).c_str(),
+                   how.empty() ? kPlain : how.c_str(), told_as(current).c_str())};
 }
 
 Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left,
@@ -175,7 +176,7 @@ Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left
     return {
         YOKE_E_COMM,
         format(
-            "%s: %s, by which ranks tell each other why they fail, %s, and then the connection to %s ended while this rank waited for it in %s: it gave the group up, or died",
+            "%s: %s, which keeps the store of the job, %s; then the connection to %s ended while this rank waited for it in %s: that rank gave up the group, or died",
             name_of_doing(current), describe(server).c_str(), has_left ? "has left" : "died",
             describe(other).c_str(), told_as(current).c_str())};
 }
@@ -188,7 +189,7 @@ Cause cause_of(const RankInfo &lost, const std::string &what)
 std::string no_memory_text(const char *call, const RankInfo &self, uint64_t bytes,
                            const std::string &engine_text)
 {
-    return format("%s: %s did not get its memory of %llu bytes that peers reach: %s", call,
+    return format("%s: %s could not allocate %llu bytes of memory that peers reach: %s", call,
                   describe(self).c_str(), static_cast<unsigned long long>(bytes),
                   engine_text.c_str());
 }

@@ -63,7 +63,7 @@ Cause cause_of(const CurrentCall &current, const RankInfo &left, const std::stri
 Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left,
                const RankInfo &other);
 // Returns the cause for a rank that ended, missed its heartbeats, or left the group outside a call. `what` is for
-// example "died: its connection ended".
+// example "died: the connection ended".
 Cause cause_of(const RankInfo &lost, const std::string &what);
 // Returns a text for people: this rank did not get `bytes` of memory that peers reach, with the engine's reason.
 std::string no_memory_text(const char *call, const RankInfo &self, uint64_t bytes,

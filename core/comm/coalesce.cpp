@@ -26,7 +26,7 @@ thread_local Scope scope;
 bool leave(const char *call)
 {
     if (scope.depth == 0)
-        fail(YOKE_E_STATE, "%s: nothing is coalesced in this thread; begin first", call);
+        fail(YOKE_E_STATE, "%s: this thread has no open coalesce; begin a coalesce first", call);
     return --scope.depth == 0;
 }
 
@@ -91,7 +91,7 @@ void Coalescing::check_closed(const char *call)
     if (is_open())
         fail(
             YOKE_E_STATE,
-            "%s: this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind",
+            "%s: this call needs the other ranks at once, but this thread is in a coalesce, which issues its calls at its end; call it before or after the coalesce",
             call);
 }
 
@@ -120,7 +120,7 @@ void Coalescing::end(const char *call)
         for (Kept &each : all) release(each, dropped());
         fail(
             YOKE_E_STATE,
-            "%s: an error has left a scope within this one, so that no call of the whole is issued; let it leave this one too",
+            "%s: an error left an inner scope, so no call of the coalesce is issued; let the error leave the outer scope too",
             call);
     }
     for (Kept &each : all)

@@ -61,7 +61,7 @@ int32_t read_reduction(const char *name, const char *call)
     const auto *found = std::ranges::find_if(
         kReductions, [&](const char *known) { return strcmp(known, name) == 0; });
     if (found == std::end(kReductions))
-        fail_in(call, YOKE_E_VALUE, "argument 'op' is '%s'; it is sum, avg, prod, min or max",
+        fail_in(call, YOKE_E_VALUE, "argument 'op' is '%s'; it must be sum, avg, prod, min or max",
                 name);
     return static_cast<int32_t>(found - kReductions);
 }
@@ -70,7 +70,7 @@ uint32_t flags_of_reduce_dtype(yoke_dtype reduce_dtype, const char *call)
 {
     if (reduce_dtype == YOKE_NONE) return 0;
     if (reduce_dtype != YOKE_F32)
-        fail_in(call, YOKE_E_TYPE, "argument 'reduce_dtype' is %s; it is float32, or none",
+        fail_in(call, YOKE_E_TYPE, "argument 'reduce_dtype' is %s; it must be float32, or none",
                 is_dtype(reduce_dtype) ? name(reduce_dtype) : "no dtype");
     return YOKE_COMM_IN_F32;
 }
@@ -105,7 +105,7 @@ void check_peer(const Collective &call, RankOf at)
     const char *argument = call.op == YOKE_COMM_SEND ? "dst" : "src";
     check_rank(call.peer, argument, call, at);
     if (call.peer == at.rank)
-        fail(YOKE_E_VALUE, "%s: argument '%s' is %d, this rank itself; name another one",
+        fail(YOKE_E_VALUE, "%s: argument '%s' is %d, this rank itself; name another rank",
              call.name(), argument, call.peer);
 }
 
@@ -141,7 +141,7 @@ int64_t part_of(const Tensor &tensor, const char *argument, bool has_parts, cons
     if (tensor->numel % at.size != 0)
         fail(
             YOKE_E_VALUE,
-            "%s: argument '%s' of shape %s has %lld elements, which do not divide by the %d ranks of the group; pad it",
+            "%s: argument '%s' of shape %s has %lld elements, which cannot be divided among the %d ranks of the group; pad the tensor",
             call.name(), argument, to_string(tensor->shape()).c_str(),
             static_cast<long long>(tensor->numel), at.size);
     return tensor->numel / at.size;
@@ -160,7 +160,7 @@ void check_sizes(Collective &call, RankOf at)
     if (has_in && count != call.count)
         fail(
             YOKE_E_VALUE,
-            "%s: 't' of shape %s and 'out' of shape %s do not fit a group of %d ranks: a rank's part has %lld elements in the one and %lld in the other",
+            "%s: 't' of shape %s and 'out' of shape %s do not fit a group of %d ranks: the part of a rank has %lld elements in 't' and %lld in 'out'",
             call.name(), to_string(call.in->shape()).c_str(), to_string(call.out->shape()).c_str(),
             at.size, static_cast<long long>(call.count), static_cast<long long>(count));
     call.count = count;
@@ -172,18 +172,18 @@ void check_reduction(const Collective &call)
     const char *reduction = reduction_name(call.reduction);
     if (!kind_of(call.op).reduces) return;
     if (!*reduction)
-        fail(YOKE_E_VALUE, "%s: argument 'op' is %d, which is no reduction", call.name(),
+        fail(YOKE_E_VALUE, "%s: argument 'op' is %d; it must be one of YOKE_REDUCE_*", call.name(),
              call.reduction);
     const bool is_extreme = call.reduction == YOKE_REDUCE_MIN || call.reduction == YOKE_REDUCE_MAX;
     const bool is_small_float = is_floating(dtype) && item_size(dtype) == 1;
     if ((dtype == YOKE_BOOL || is_small_float) && !is_extreme)
-        fail(YOKE_E_TYPE, "%s: '%s' of %s is not defined here; cast 't' first, or use min or max",
+        fail(YOKE_E_TYPE, "%s: '%s' of %s is not supported; cast 't' first, or use min or max",
              call.name(), reduction, name(dtype));
     if ((call.flags & YOKE_COMM_IN_F32) &&
         (!is_floating(dtype) || is_small_float || dtype == YOKE_F64))
         fail(
             YOKE_E_TYPE,
-            "%s: argument 'reduce_dtype' is float32 and 't' is %s; it is for float16, bfloat16 and float32",
+            "%s: argument 'reduce_dtype' is float32 and 't' is %s; 't' must be float16, bfloat16 or float32",
             call.name(), name(dtype));
     if (call.reduction == YOKE_REDUCE_AVG && !is_floating(dtype))
         fail(YOKE_E_TYPE,
@@ -198,7 +198,7 @@ void check_written(const Collective &call)
     if (const int axis = expanded_axis(*written); axis >= 0)
         fail(
             YOKE_E_VALUE,
-            "%s: the tensor that it writes is expanded: axis %d has %lld elements in one place of memory; clone() it first",
+            "%s: the output tensor is expanded: axis %d has %lld elements at one place of memory; clone() the tensor first",
             call.name(), axis, static_cast<long long>(written->shape_[axis]));
 }
 

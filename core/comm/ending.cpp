@@ -59,7 +59,7 @@ std::string ending()
     const std::lock_guard lock(the_ending.mutex);
     if (*the_ending.raised) return as_raised();
     if (the_ending.exit_code == 0) return "";
-    return "its process ended with exit code " + std::to_string(the_ending.exit_code);
+    return "the process ended with exit code " + std::to_string(the_ending.exit_code);
 }
 
 void leave_at_exit(void (*leave)())

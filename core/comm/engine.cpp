@@ -67,7 +67,7 @@ const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
     if (name != kHostKind && name != "gloo")
         fail_in(
             call, YOKE_E_VALUE,
-            "there is no engine of collectives '%s'; there are cpu (also called gloo), nccl for devices of CUDA, and mpi where its module is installed",
+            "there is no engine of collectives '%s'; use cpu (also called gloo), nccl for CUDA devices, or mpi if its module is installed",
             name.c_str());
     const Backend &backend = backend_of(kHostKind);
     if (!backend.table || !backend.table->comm)

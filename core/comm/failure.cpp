@@ -111,10 +111,10 @@ void Failure::check_table(const char *call)
     departures_.await_any({departures_.server()}, kToBeHeard);
     fail_in(
         call, YOKE_E_COMM,
-        "%s, the job's, which kept the table by which ranks meet, %s; collectives of this group go on without it, and shrink makes a group that has a table of its own",
+        "%s, which kept the store of the job, %s; collectives of this group go on without the store, and shrink makes a group with its own store",
         describe(members_.met->ranks.front()).c_str(),
         departures_.has_gone(departures_.server()).value_or(false) ? "has left"
-                                                                   : "died: its connection ended");
+                                                                   : "died: the connection ended");
 }
 
 std::optional<Cause> Failure::cause(double *at_s) const

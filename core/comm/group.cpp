@@ -179,7 +179,8 @@ void Group::monitored_barrier(double seconds)
         Coalescing::check_closed("monitored_barrier");
         if (!(seconds >= 0))
             fail(YOKE_E_VALUE,
-                 "monitored_barrier: argument 'timeout' is %g; it takes seconds, from 0", seconds);
+                 "monitored_barrier: argument 'timeout' is %g; it must be 0 or more seconds",
+                 seconds);
     };
     or_refuse(check, Refused::kBarrier);
     keys_.forget_refused(Refused::kBarrier);
@@ -202,7 +203,7 @@ Ref<Group> Group::shrink(double seconds)
     constexpr double kToEnd = 1;
     const auto check = [&] {
         if (!(seconds > 0))
-            fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
+            fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it must be above 0 seconds",
                  seconds);
         Coalescing::check_closed("shrink");
     };

@@ -41,7 +41,7 @@ void GroupKeys::log_failed_attempt(const char *what, const std::exception &error
 
 Cause GroupKeys::agree(Cause mine, double timeout_s) const noexcept
 {
-    attempt("the ranks of a group could not agree why it failed: ", [&] {
+    attempt("the ranks of a group could not agree on the cause of its failure: ", [&] {
         mine = Cause::decode(
             members_.store->set_once(kCauseKey, mine.encode(), Deadline::after(timeout_s)));
     });
@@ -52,7 +52,7 @@ Cause GroupKeys::agree_in(Store &store, const Cause &mine) noexcept
 {
     constexpr double kToAgree = 1;
     std::string stands = mine.encode();
-    attempt("the other ranks were not told why this one fails: ",
+    attempt("the cause of this rank's failure could not be sent to the other ranks: ",
             [&] { stands = store.set_once(kCauseKey, stands, Deadline::after(kToAgree)); });
     return Cause::decode(stands);
 }
@@ -92,7 +92,7 @@ bool GroupKeys::is_out_of_reach() const
 
 void GroupKeys::note_refused(Refused what, uint64_t number, const char *why) noexcept
 {
-    attempt("the other ranks were not told of a call that was refused: ", [&] {
+    attempt("a refused call could not be reported to the other ranks: ", [&] {
         members_.store->set(refused_key(members_.rank, what),
                             std::to_string(number) + " " + cut(why), soon());
         has_refused_[static_cast<size_t>(what)] = true;
@@ -149,7 +149,7 @@ std::map<int32_t, Missing> GroupKeys::exchange_missing(const Missing &mine) cons
 
 void GroupKeys::say_left(const std::string &how) noexcept
 {
-    attempt("a rank left its group, and could not tell the others: ", [&] {
+    attempt("a rank left its group, but could not report it to the other ranks: ", [&] {
         Store &store = *members_.store;
         const Deadline deadline = soon();
         store.set(key_of(kLeft, members_.rank), how, deadline);
@@ -203,7 +203,7 @@ std::vector<std::string> GroupKeys::gather(const std::string &mine, Deadline dea
 
 void GroupKeys::note_made() noexcept
 {
-    attempt("a group leaves keys of its making: ", [&] {
+    attempt("the keys with which a group was made could not be removed: ", [&] {
         const Deadline deadline = soon();
         if (members_.store->add(kMadeKey, 1, deadline) != members_.size()) return;
         Store::Keys all{kMadeKey};
@@ -229,7 +229,8 @@ std::string GroupKeys::describe_server() const
 
 void GroupKeys::raise_missing(const char *call, const std::string &missing, Deadline deadline)
 {
-    fail_in(call, YOKE_E_TIMEOUT, "within %g s there came not: %s; see whether they are stopped",
+    fail_in(call, YOKE_E_TIMEOUT,
+            "timed out after %g s; ranks that did not arrive: %s. Check whether they are stopped",
             deadline.given_s(), missing.c_str());
 }
 

@@ -152,7 +152,7 @@ void InUse::check(const char *call) const
         if (writer && writer == entry.own_writer) writer = entry.former_writer;
         fail_in(
             call, YOKE_E_STATE,
-            "a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",
+            "%s wrote a tensor of this call while the call was running, so the result is undefined; wait for the work first",
             writer ? writer : "the host");
     }
 }

@@ -117,7 +117,7 @@ bool is_still_meant(const JobRendezvous &last, const char *call)
     if (has_failed && !is_over)
         fail_in(
             call, YOKE_E_STATE,
-            "this process is %s, and its variables or arguments (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) say by now that it is %s; let go of the group that it has before another job begins, or give init_method, rank and world_size as arguments",
+            "this process is %s, but its variables or arguments (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) now say %s; release its group before another job begins, or give init_method, rank and world_size as arguments",
             last.met->told.c_str(), now.c_str());
     if (is_over) give_up(last);
     return false;
@@ -159,7 +159,7 @@ Ref<Group> group_where_met(const JobRendezvous &last, const GroupOptions &how, D
         } catch (const Error &error) {
             const bool is_late = error.status() == YOKE_E_TIMEOUT;
             if (is_late ? deadline.has_passed() : error.status() != YOKE_E_COMM) throw;
-            log(LogLevel::kInfo, "%s: its ranks meet anew: %s", call, error.what());
+            log(LogLevel::kInfo, "%s: the ranks start a new rendezvous: %s", call, error.what());
             if (!is_late) break;
         }
     give_up(last);
@@ -170,7 +170,7 @@ Ref<Group> group_where_met(const JobRendezvous &last, const GroupOptions &how, D
 // libraries.
 void log_how(const Group &group, const Rendezvous &met)
 {
-    log(LogLevel::kInfo, "comm.init: %s; the rank was told by %s", group.describe().c_str(),
+    log(LogLevel::kInfo, "comm.init: %s; the rank comes from %s", group.describe().c_str(),
         met.source.c_str());
     for (const ForeignVariable &each : foreign_variables())
         log(LogLevel::kInfo, "comm.init: %s is '%s': %s", each.name.c_str(), each.text.c_str(),
@@ -240,7 +240,7 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
 void check_seconds(double seconds, const char *argument, const char *call)
 {
     if (!(seconds > 0))
-        fail_in(call, YOKE_E_VALUE, "argument '%s' is %g; it takes seconds, more than 0", argument,
+        fail_in(call, YOKE_E_VALUE, "argument '%s' is %g; it must be above 0 seconds", argument,
                 seconds);
 }
 

@@ -25,7 +25,7 @@ void keep_for_good(std::vector<Ref<Storage>> storages, const char *whose)
     for (const Ref<Storage> &each : storages) bytes += each->bytes;
     if (bytes == 0) return;  // for example for a barrier
     log(LogLevel::kWarn,
-        "%llu bytes of a call that failed stay allocated to the end of this process: %s cannot take the call back",
+        "%llu bytes of a failed call stay allocated until this process ends: %s cannot cancel the call",
         static_cast<unsigned long long>(bytes), whose);
     const std::lock_guard lock(kept.mutex);
     std::ranges::move(storages, std::back_inserter(kept.storages));

@@ -49,7 +49,7 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
         const std::string why = start_thread(thread, std::move(task));
         if (!why.empty()) {
             const std::string text = format(
-                "%s: the system gives no thread for rank %d of %d: %s; see ulimit -u, or ask for fewer ranks",
+                "%s: the system cannot start a thread for rank %d of %d: %s; check ulimit -u, or ask for fewer ranks",
                 call, rank, members.size(), why.c_str());
             // Without the abort, the started threads would wait for the missing thread.
             members.store->abort(YOKE_E_OOM, text, std::string_view(call).size());
@@ -104,14 +104,15 @@ void check_devices(const std::vector<Device *> &devices, const char *call)
         if (devices[i]->host)
             fail_in(
                 call, YOKE_E_VALUE,
-                "argument 'devices' has %s, whose ranks are threads: give it alone, with a size",
+                "argument 'devices' has %s, whose ranks are threads; give this device alone, with a size",
                 devices[i]->name.c_str());
         if (devices[i]->backend != devices[0]->backend)
             fail_in(call, YOKE_E_VALUE,
                     "argument 'devices' has %s and %s; give devices of one kind",
                     devices[0]->name.c_str(), devices[i]->name.c_str());
         if (std::ranges::count(devices, devices[i]) > 1)
-            fail_in(call, YOKE_E_VALUE, "argument 'devices' has %s twice; each rank has its own",
+            fail_in(call, YOKE_E_VALUE,
+                    "argument 'devices' has %s twice; give each rank its own device",
                     devices[i]->name.c_str());
     }
 }

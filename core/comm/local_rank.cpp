@@ -38,7 +38,7 @@ std::optional<Environment> job_of(const Lookup &variable)
 try {
     return read_environment({}, variable, [](auto &, auto &) { return std::nullopt; });
 } catch (const Error &error) {
-    log(LogLevel::kDebug, "the variables tell of no job: %s", error.what());
+    log(LogLevel::kDebug, "the variables name no job: %s", error.what());
     return std::nullopt;
 }
 

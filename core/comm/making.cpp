@@ -32,7 +32,7 @@ void check_one_engine(const std::vector<Told> &told, const Members &members, con
         if (told[i].engine != told[0].engine)
             fail_in(
                 call, YOKE_E_COMM,
-                "ranks do not agree on the backend: %s has '%s', and %s '%s'; give all the same",
+                "ranks do not agree on the backend: %s has '%s', and %s '%s'; give all ranks the same backend",
                 describe(members.ranks[0]).c_str(), told[0].engine.c_str(),
                 describe(members.ranks[i]).c_str(), told[i].engine.c_str());
 }

@@ -94,7 +94,7 @@ std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, boo
         throw;
     }
     fail(YOKE_E_COMM,
-         "monitored_barrier: it cannot end, since there died: %s; go on without them by shrink",
+         "monitored_barrier: cannot end, because ranks died: %s; call shrink to go on without them",
          absent.c_str());
 }
 
@@ -128,7 +128,8 @@ std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
         std::string &list = gone && !*gone ? dead : missing;
         add_part(list, describe(members_.at(peer)));
     }
-    return dead.empty() || missing.empty() ? dead : dead + "; not there yet: " + missing;
+    return dead.empty() || missing.empty() ? dead
+                                           : dead + "; ranks that did not arrive yet: " + missing;
 }
 
 // Returns a text with the missing ranks, and the reasons of their refused calls.

@@ -75,7 +75,7 @@ void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<
         if (wanted <= static_cast<double>(given[3 * i + 2])) continue;
         fail(
             YOKE_E_OOM,
-            "empty: the %td ranks on the host of %s ask for %.0f bytes together, of which %lld are free",
+            "empty: the %td ranks on the host of %s ask for %.0f bytes together, but %lld are free",
             here, describe(ranks[i]).c_str(), wanted, static_cast<long long>(given[3 * i + 2]));
     }
 }
@@ -86,7 +86,7 @@ std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<R
         const int64_t *ours = given.data(), *theirs = &given[3 * i];
         if (theirs[0] == ours[0] && theirs[1] == ours[1]) continue;
         return format(
-            "empty: %s asks for %lld elements of %s, and %s for %lld of %s; all ranks make the same calls in the same order",
+            "empty: %s asks for %lld elements of %s, and %s for %lld of %s; all ranks must make the same calls in the same order",
             describe(ranks[0]).c_str(), static_cast<long long>(ours[0]),
             name(static_cast<yoke_dtype>(ours[1])), describe(ranks[i]).c_str(),
             static_cast<long long>(theirs[0]), name(static_cast<yoke_dtype>(theirs[1])));
@@ -100,7 +100,7 @@ void check_memory_of_devices(const std::vector<int64_t> &given, const std::vecto
     for (size_t i = 0; i < ranks.size(); ++i)
         if (bytes > static_cast<uint64_t>(given[3 * i + 2]))
             fail(YOKE_E_OOM,
-                 "empty: the device of %s has %lld bytes free, and each rank asks for %llu",
+                 "empty: the device of %s has %lld bytes free, but each rank asks for %llu",
                  describe(ranks[i]).c_str(), static_cast<long long>(given[3 * i + 2]),
                  static_cast<unsigned long long>(bytes));
 }

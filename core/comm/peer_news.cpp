@@ -58,7 +58,7 @@ void PeerNews::hear(const PeerEvent &event) noexcept
             cause_of(
                 peer,
                 format(
-                    "has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off%s",
+                    "sent no heartbeat for %.3g s (YOKE_COMM_SILENCE): the rank is stopped, or its network is down%s",
                     event.silent_s, describe_running().c_str())));
     // In a made group, calls that wait for the dead rank get the loss from the engine.
     if (has_died && failure_.is_made()) {
@@ -66,7 +66,7 @@ void PeerNews::hear(const PeerEvent &event) noexcept
         miss_server(peer);
     }
     if (!is_end(event) || failure_.is_made()) return;
-    tell_loss(peer, cause_of(peer, has_died ? "died while the group was made: its connection ended"
+    tell_loss(peer, cause_of(peer, has_died ? "died while the group was made: the connection ended"
                                             : "left while the group was made"));
 }
 
@@ -75,7 +75,7 @@ void PeerNews::hear(const PeerEvent &event) noexcept
 void PeerNews::dump_loss(const RankInfo &peer) noexcept
 try {
     if (failure_.is_failed() || !calls_.describe_running().empty()) return;
-    failure_.dump_of(cause_of(peer, "died: its connection ended"));
+    failure_.dump_of(cause_of(peer, "died: the connection ended"));
 } catch (const std::bad_alloc &) {
 }
 
@@ -93,7 +93,7 @@ void PeerNews::miss_server(const RankInfo &peer) noexcept
 {
     constexpr double kToEndCalls = 0.3;
     if (peer.rank != departures_.server() || members_.met->server) return;
-    tell_later(link_, kToEndCalls, cause_of(peer, "died: its connection ended"));
+    tell_later(link_, kToEndCalls, cause_of(peer, "died: the connection ended"));
 }
 
 // Publishes the loss of a rank and fails the group. If the store takes the cause, the group fails with the standing

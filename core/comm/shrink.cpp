@@ -68,11 +68,11 @@ void Shrink::check_not_shrunk() const
     const std::lock_guard lock(mutex_);
     if (is_shrunk_)
         fail(YOKE_E_STATE,
-             "shrink: this group has been shrunk already; go on with the one that came of it");
+             "shrink: this group was already shrunk; use the group that the first shrink returned");
     if (has_left_)
         fail(
             YOKE_E_STATE,
-            "shrink: this rank was interrupted in a shrink before, and the others go on without it; make another group with init");
+            "shrink: an earlier shrink of this rank was interrupted, and the other ranks go on without it; call init to make another group");
 }
 
 Ref<Group> Shrink::run(double seconds)
@@ -149,10 +149,11 @@ try {
     const std::vector<std::string> told = keys_.refusals_of(absent, Refused::kShrink, 0);
     for (size_t i = 0; i < absent.size(); ++i)
         if (!told[i].empty())
-            log(LogLevel::kWarn, "shrink: the others go on without %s, whose call was refused: %s",
+            log(LogLevel::kWarn,
+                "shrink: the other ranks go on without %s, whose call was refused: %s",
                 describe(members_.at(absent[i])).c_str(), told[i].c_str());
 } catch (const std::bad_alloc &) {
-    log(LogLevel::kWarn, "shrink: no memory to tell whose call was refused");
+    log(LogLevel::kWarn, "shrink: not enough memory to report whose call was refused");
 }
 
 }  // namespace yoke

@@ -94,7 +94,7 @@ public:
         const std::string given = text(key);
         for (int32_t i = 0; i < count; ++i)
             if (given == name_of(i)) return i;
-        refuse(key, "one that this version knows");
+        refuse(key, "a word that this version knows");
     }
     Object part(const char *key, size_t place, const json &value) const
     {
@@ -231,7 +231,9 @@ Dump read_dump(std::string_view text)
     const Object root(value, "");
     Dump dump;
     if (root.integer("format", 1, INT64_MAX) > kDumpFormat)
-        root.refuse("format", "one that this version reads; use the version of Yoke that wrote it");
+        root.refuse(
+            "format",
+            "a format that this version reads; use the version of Yoke that wrote the dump");
     dump.yoke = root.text("yoke");
     dump.ways = root.text_or_none("ways");
     dump.time = root.text("time");

@@ -261,7 +261,7 @@ void Analysis::find_missing(const StuckCall &call, Standing standing)
 void Analysis::find_cycles()
 {
     for (const std::vector<int32_t> &cycle : waits_.cycles()) {
-        std::string text = "these wait for each other: ";
+        std::string text = "ranks wait for each other: ";
         for (size_t i = 0; i < cycle.size(); ++i) {
             const int32_t other = cycle[(i + 1) % cycle.size()];
             const DumpedCall &each = *calls_of(cycle[i]).find(waits_.between(cycle[i], other)->key);

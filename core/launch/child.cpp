@@ -25,7 +25,7 @@ namespace {
 
 [[noreturn]] void fail_descriptor()
 {
-    fail(YOKE_E_IO, "run: the system gives no pipe: %s; see ulimit -n", strerror(errno));
+    fail(YOKE_E_IO, "run: the system cannot open a pipe: %s; check ulimit -n", strerror(errno));
 }
 
 }  // namespace

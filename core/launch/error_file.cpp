@@ -106,7 +106,7 @@ void write_once(const std::string &path, const std::string &cause)
     const bool is_written = file.is_open() && write(file.get(), text.data(), text.size()) ==
                                                   static_cast<ssize_t>(text.size());
     if (!is_written)
-        log(LogLevel::kWarn, "why this rank fails could not be written to %s (%s): %s",
+        log(LogLevel::kWarn, "the cause of this rank's failure could not be written to %s (%s): %s",
             path.c_str(), kErrorFileVariable, strerror(errno));
 }
 
@@ -126,7 +126,8 @@ void tell_launcher(const std::string &cause) noexcept
 try {
     if (const std::string path = own_file(); !path.empty()) write_once(path, cut(cause));
 } catch (const std::exception &failure) {
-    log(LogLevel::kWarn, "why this rank fails could not be told: %s", failure.what());
+    log(LogLevel::kWarn, "the cause of this rank's failure could not be reported: %s",
+        failure.what());
 }
 
 void tell_launcher_of_end(const std::string &cause) noexcept

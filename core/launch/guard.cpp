@@ -41,7 +41,7 @@ Guard::Guard(const std::string &folder)
     child_ = start_child(plan);
     if (child_.error) {
         log(LogLevel::kWarn,
-            "run: /bin/sh cannot be started (%s): where this process is killed, what its ranks have started may live on",
+            "run: /bin/sh cannot be started (%s): if this process is killed, processes that its ranks started may survive",
             strerror(child_.error));
         return;
     }

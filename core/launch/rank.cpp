@@ -74,7 +74,7 @@ void Rank::look()
     has_number_ = false;
     fail(
         YOKE_E_STATE,
-        "run: how rank %d (process %d) ended was told to another part of this process: %s; let nothing here wait for any child",
+        "run: another part of this process took the exit status of rank %d (process %d): %s; this process must not wait for any child",
         number_, static_cast<int>(child_.process), strerror(errno));
 }
 

@@ -26,7 +26,7 @@ namespace {
 void check_range(const char *argument, int32_t value, int32_t least, int32_t most)
 {
     if (value < least || value > most)
-        fail(YOKE_E_VALUE, "run: argument '%s' is %d; it takes %d to %d", argument, value, least,
+        fail(YOKE_E_VALUE, "run: argument '%s' is %d; it must be %d to %d", argument, value, least,
              most);
 }
 
@@ -38,26 +38,26 @@ void check(const RunOptions &options)
     check_range("node", options.node, 0, options.nodes - 1);
     check_range("restarts", options.restarts, 0, kMostRestarts);
     if (!(options.grace_s >= 0) || std::isinf(options.grace_s))
-        fail(YOKE_E_VALUE, "run: argument 'grace' is %g; it takes seconds, from 0",
+        fail(YOKE_E_VALUE, "run: argument 'grace' is %g; it must be 0 or more seconds",
              options.grace_s);
     if (options.command.empty() || options.command[0].empty())
-        fail(YOKE_E_VALUE,
-             "run: argument 'command' is empty; it takes a program and its arguments");
+        fail(YOKE_E_VALUE, "run: argument 'command' is empty; give a program and its arguments");
     if (options.nodes > 1 && options.master.empty())
         fail(
             YOKE_E_VALUE,
-            "run: argument 'nodes' is %d and 'master' is missing; give HOST:PORT of the node with rank 0, alike on all nodes",
+            "run: argument 'nodes' is %d and 'master' is missing; give HOST:PORT of the node with rank 0, the same on all nodes",
             options.nodes);
     if (!options.master.empty() && !parse_host_port(options.master))
-        fail(YOKE_E_VALUE,
-             "run: argument 'master' is '%s'; it takes HOST:PORT, an IPv6 address in brackets",
-             options.master.c_str());
+        fail(
+            YOKE_E_VALUE,
+            "run: argument 'master' is '%s'; it must be HOST:PORT, with an IPv6 address in brackets",
+            options.master.c_str());
     struct sigaction action;
     sigaction(SIGCHLD, nullptr, &action);
     if (!(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN)
         fail(
             YOKE_E_STATE,
-            "run: this process ignores SIGCHLD, so that nobody learns how a rank ended; set it to its default first");
+            "run: this process ignores SIGCHLD, so the exit status of a rank would be lost; set SIGCHLD to its default first");
 }
 
 // Port held until the run ends. The system gives the port to no other process, yet rank 0 can listen at it. This
@@ -67,7 +67,7 @@ public:
     HeldPort()
     {
         if (!hold(AF_INET6) && !hold(AF_INET))
-            fail(YOKE_E_IO, "run: the system gives no port: %s", strerror(errno));
+            fail(YOKE_E_IO, "run: the system has no free port: %s", strerror(errno));
     }
     uint16_t number() const noexcept { return number_; }
 
@@ -109,7 +109,7 @@ public:
         path_ = (std::filesystem::absolute(parent, problem) / "yoke-run-XXXXXX").string();
         if (!mkdtemp(path_.data()))
             fail(YOKE_E_IO,
-                 "run: no folder can be made as %s: %s; set TMPDIR to a folder that can be written",
+                 "run: the folder %s cannot be made: %s; set TMPDIR to a writable folder",
                  path_.c_str(), strerror(errno));
     }
     ~PrivateFolder()
@@ -193,7 +193,7 @@ RunResult run_ranks(const RunOptions &options)
         Start start(scene, number);
         RunResult result = start.run();
         if (result.rank < 0 || start.was_interrupted() || number == options.restarts) return result;
-        log(LogLevel::kWarn, "run: %s; all are started again (%d of %d)", result.text.c_str(),
+        log(LogLevel::kWarn, "run: %s; all ranks are started again (%d of %d)", result.text.c_str(),
             number + 1, options.restarts);
     }
 }

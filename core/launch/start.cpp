@@ -78,7 +78,7 @@ void Start::start_all()
         if (start_rank(i)) continue;
         const int error = ranks_.back().error();
         if (error == EAGAIN || error == ENOMEM)
-            fail(YOKE_E_IO, "run: the system gives no process for rank %d: %s",
+            fail(YOKE_E_IO, "run: the system cannot start a process for rank %d: %s",
                  ranks_.back().number(), strerror(error));
         result_.exit_code = error == ENOENT || error == ENOTDIR ? kNoProgram : kNotRunnable;
         result_.text = format("'%s' cannot be started: %s", scene_.options.command[0].c_str(),
@@ -193,7 +193,7 @@ void Start::choose_first(const std::vector<Rank *> &failed)
     const std::string cause = first.told().text;
     result_.text = format("rank %d (process %lld) ended with %s%s%s", result_.rank,
                           static_cast<long long>(result_.process), describe_end(status).c_str(),
-                          cause.empty() ? "" : "; it told: ", cause.c_str());
+                          cause.empty() ? "" : "; its error: ", cause.c_str());
     result_.trace = first.trace();
 }
 

@@ -30,7 +30,7 @@ Cause Cause::decode(std::string_view line)
     if (is_of_no_call) number.remove_suffix(1);
     const std::optional<int32_t> status = parsed<int32_t>(number);
     if (space == std::string_view::npos || !status || *status == YOKE_OK)
-        return {YOKE_E_COMM, "the group has failed, and what its ranks told of it cannot be read"};
+        return {YOKE_E_COMM, "the group has failed, but the published cause cannot be read"};
     const std::string_view text = line.substr(space + 1);
     return {std::abs(*status),          std::string(text), *status < 0, is_of_no_call, 0,
             std::min(size, text.size())};

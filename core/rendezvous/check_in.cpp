@@ -50,7 +50,9 @@ CheckIn::Verdict decode_verdict(const std::string &text)
     const size_t end = text.find(kField);
     const auto status = parsed<int32_t>(std::string_view(text).substr(0, end));
     if (status && end != text.npos) return {*status, text.substr(end + 1)};
-    return {YOKE_E_COMM, "comm.init: the store holds no verdict of Yoke's but other data"};
+    return {
+        YOKE_E_COMM,
+        "comm.init: the store has other data in place of Yoke's outcome; give each job its own store"};
 }
 
 // Numbers each rank among the ranks of its node, in the order of ranks. If the launchers of all ranks gave local
@@ -165,7 +167,7 @@ std::string unlike_devices(const std::vector<RankInfo> &all)
     }
     if (!first) return "";
     return format(
-        "comm.init: %s has %s, as %zu of %d ranks have, and %s has %s, as %zu have: the slowest sets the pace of all, and the last bits of their results may differ",
+        "comm.init: %s has %s (%zu of %d ranks), but %s has %s (%zu ranks): all ranks wait for the slowest, and the last bits of results may differ",
         describe(all[0]).c_str(), all[0].device.c_str(), ranks[all[0].device], all[0].size,
         describe(*first).c_str(), first->device.c_str(), ranks[first->device]);
 }
@@ -175,7 +177,7 @@ std::string unlike_silence(const std::vector<RankInfo> &all)
     for (const RankInfo &one : all)
         if (one.silence != all[0].silence)
             return format(
-                "comm.init: %s has YOKE_COMM_SILENCE of %s s, and %s of %s s: whoever has less ends the group first, for all; give all ranks the same",
+                "comm.init: %s has YOKE_COMM_SILENCE of %s s, and %s of %s s: the smallest value decides when the group ends; give all ranks the same value",
                 describe(all[0]).c_str(), all[0].silence.c_str(), describe(one).c_str(),
                 one.silence.c_str());
     return "";
@@ -204,20 +206,21 @@ std::string CheckIn::fault_of(const RankInfo &newcomer) const
 {
     if (newcomer.size != self_.size)
         return format(
-            "comm.init: %s was told that the job has %d ranks, %s that it has %d; give all the same WORLD_SIZE",
+            "comm.init: %s has a job of %d ranks, but %s has a job of %d; give all ranks the same WORLD_SIZE",
             describe(self_).c_str(), self_.size, describe(newcomer).c_str(), newcomer.size);
     if (newcomer.rank >= newcomer.size)
         return format(
-            "comm.init: %s is no rank of a job of %d, whose ranks are 0 to %d; see its RANK",
+            "comm.init: %s is no rank of a job of %d, whose ranks are 0 to %d; check its RANK",
             describe(newcomer).c_str(), newcomer.size, newcomer.size - 1);
     if (newcomer.build != self_.build)
-        return format("comm.init: %s runs %s, %s runs %s; give all ranks one build of Yoke",
-                      describe(self_).c_str(), self_.build.c_str(), describe(newcomer).c_str(),
-                      newcomer.build.c_str());
+        return format(
+            "comm.init: %s runs %s, but %s runs %s; give all ranks the same build of Yoke",
+            describe(self_).c_str(), self_.build.c_str(), describe(newcomer).c_str(),
+            newcomer.build.c_str());
     for (const RankInfo &other : come_)
         if (other.rank == newcomer.rank)
             return format(
-                "comm.init: rank %d is there twice: %s and %s; give each process a RANK of its own, and each job a port of its own",
+                "comm.init: two processes have rank %d: %s and %s; give each process its own RANK, and each job its own port",
                 newcomer.rank, describe_process(other).c_str(), describe_process(newcomer).c_str());
     return "";
 }
@@ -235,7 +238,7 @@ CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
     return {
         YOKE_E_TIMEOUT,
         format(
-            "comm.init: after %g s %zu of %d ranks are missing: %s; there are %s. See why those processes did not start, or give init_timeout more time",
+            "comm.init: timed out after %g s; %zu of %d ranks did not arrive: %s; ranks that arrived: %s. Check why the others did not start, or use a longer init_timeout",
             given_s, count, self_.size, missing.text(count).c_str(),
             there.text(come.size()).c_str())};
 }
@@ -267,7 +270,10 @@ CheckIn::Verdict CheckIn::judge(Deadline deadline)
         ++read_;
         if (text[0] == kNote) return decode_verdict(store_.get(kVerdict, deadline));
         auto newcomer = RankInfo::decode(text);
-        if (!newcomer) return {YOKE_E_COMM, "comm.init: the store holds other data than arrivals"};
+        if (!newcomer)
+            return {
+                YOKE_E_COMM,
+                "comm.init: the store has other data in place of rank infos; give each job its own store"};
         const std::string fault = fault_of(*newcomer);
         if (!fault.empty()) return {YOKE_E_COMM, fault};
         come_.push_back(std::move(*newcomer));
@@ -310,7 +316,7 @@ std::vector<RankInfo> CheckIn::meet(Deadline deadline)
         !is_same_process(all[static_cast<size_t>(self_.rank)], self_))
         fail_in(
             kInitCall, YOKE_E_COMM,
-            "the job that was found has all its ranks already, and %s is none of them: %s; give each job a port, or a file, of its own",
+            "the job at this address already has all its ranks, and %s is not among them: %s; give each job its own port or file",
             describe(self_).c_str(), all.empty() ? "" : describe(all[0]).c_str());
     return all;
 }

@@ -23,7 +23,7 @@ namespace {
 {
     fail_in(
         kInitCall, YOKE_E_VALUE,
-        "init_method is '%s'; it must be env://, tcp://HOST:PORT (an IPv6 address in brackets) or file:///PATH",
+        "argument 'init_method' is '%s'; it must be env://, tcp://HOST:PORT (an IPv6 address in brackets) or file:///PATH",
         url.c_str());
 }
 
@@ -38,7 +38,7 @@ void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *w
     if (!one || !other || one.value == other.value) return;
     fail_in(
         kInitCall, YOKE_E_VALUE,
-        "%s says that the %s is %d, %s that it is %d; %sunset the one that is wrong, or give rank and world_size as arguments",
+        "%s says that the %s is %d, but %s says %d; %sunset the wrong variable, or give rank and world_size as arguments",
         one.by.c_str(), what, one.value, other.by.c_str(), other.value, why.c_str());
 }
 
@@ -105,7 +105,7 @@ LauncherSource explicit_source(const InitArguments &arguments, std::string &file
 std::string within(const LauncherSource &source, const std::string &run)
 {
     if (run.empty()) return "";
-    return format("%s runs within %s; start all ranks by one of them alone, or ",
+    return format("%s runs within %s; start all ranks with only one of these launchers, or ",
                   source.name.c_str(), run.c_str());
 }
 
@@ -140,7 +140,7 @@ void find_equal_within(const std::vector<LauncherSource> &sources)
     if (inner == sources.end()) return;
     fail_in(
         kInitCall, YOKE_E_VALUE,
-        "%s has started rank %d of %d here (%s is %d), and within it %s has started rank %d as well (%s is %d), so that several processes may be the same rank; start all ranks by one of them alone, or give rank and world_size as arguments",
+        "%s started rank %d of %d (%s is %d), and inside it %s also started rank %d (%s is %d); start all ranks with one launcher, or give rank and world_size as arguments",
         run->name.c_str(), run->rank.value, run->size.value, run->rank.by.c_str(), run->rank.value,
         inner->name.c_str(), inner->rank.value, inner->rank.by.c_str(), inner->rank.value);
 }
@@ -155,7 +155,7 @@ std::string doubt_of(const std::vector<LauncherSource> &sources)
     for (const LauncherSource &outer : sources)
         if (outer.is_outer && outer.size.value > 1)
             return format(
-                "comm.init: this is a job of %d by %s, within a process of %s, which has started %d (%s), so that each has a job of its own; if one was meant, start all ranks by one launcher alone, or give %s --nnodes and --node-rank",
+                "comm.init: this job of %d ranks by %s runs inside a process of %s, which started %d (%s): each has its own job; for a single job, use one launcher, or give %s --nnodes and --node-rank",
                 inner->size.value, inner->name.c_str(), outer.name.c_str(), outer.size.value,
                 outer.size.by.c_str(), inner->name.c_str());
     return "";
@@ -185,7 +185,7 @@ struct Parts {
         if (!rank) add_part(list, "the rank (RANK)");
         if (!size) add_part(list, "the size (WORLD_SIZE)");
         if (!hosts && needs_host) add_part(list, "rank 0's host (MASTER_ADDR)");
-        if (!port && needs_port) add_part(list, "its port (MASTER_PORT)");
+        if (!port && needs_port) add_part(list, "rank 0's port (MASTER_PORT)");
         return list;
     }
 };

@@ -61,14 +61,14 @@ struct StoreAddress {
 {
     fail_in(
         kInitCall, YOKE_E_COMM,
-        "the host of rank 0 has no network, not even loopback, by which others could reach it; bring one up (ip link set lo up), or start the ranks where there is one");
+        "the host of rank 0 has no network, not even loopback, so no rank can reach it; bring a network up (ip link set lo up), or start the ranks on another host");
 }
 
 [[noreturn]] void raise_absent(const PeerOptions &self, Deadline deadline)
 {
     fail_in(
         kInitCall, YOKE_E_TIMEOUT,
-        "rank %d (%s) found nothing of rank 0 in the host's store within %g s; see whether rank 0 runs, and has the same store",
+        "rank %d (%s) found no address of rank 0 in the given store within %g s; check whether rank 0 runs, and uses the same store",
         self.rank, self.about.c_str(), deadline.given_s());
 }
 
@@ -84,7 +84,7 @@ try {
     const bool is_yokes = text.starts_with(kMark.substr(0, kMark.find(' ')));
     fail_in(
         kInitCall, YOKE_E_COMM,
-        "the host's store holds '%.60s' as '%s', which Yoke has not put there; give the job a store of its own",
+        "the given store has '%.60s' at the key '%s', which Yoke has not written; give the job its own store",
         is_yokes ? "yoke ..." : text.c_str(), key.c_str());
 } catch (const Error &error) {
     if (error.status() != YOKE_E_TIMEOUT) throw;
@@ -114,7 +114,7 @@ Past &past = immortal<Past>();
 {
     fail_in(
         kInitCall, YOKE_E_TIMEOUT,
-        "rank %d (%s) did not reach rank 0 within %g s, which by the host's store listens at port %u of %s: rank 0 of this job has not come, or its networks are out of reach",
+        "rank %d (%s) did not reach rank 0 within %g s; by the given store, rank 0 listens at port %u of %s: rank 0 has not started, or its network cannot be reached",
         self.rank, self.about.c_str(), deadline.given_s(), found.port, found.hosts[0].c_str());
 }
 

@@ -10,7 +10,7 @@ namespace {
 {
     fail(
         YOKE_E_VALUE,
-        "the list of nodes '%s' is none of Slurm's; it is like node[01-03,7],gpu1: set MASTER_ADDR to rank 0's host",
+        "the list of nodes '%s' is not in the form of Slurm, such as node[01-03,7],gpu1; set MASTER_ADDR to rank 0's host",
         std::string(list).c_str());
 }
 

@@ -20,7 +20,7 @@ std::vector<Interface> host_interfaces()
     ifaddrs *all = nullptr;
     if (getifaddrs(&all) != 0) {
         if (!is_shortage(errno)) return found;
-        fail(YOKE_E_IO, "the system does not tell the networks of this host: %s; see ulimit -n",
+        fail(YOKE_E_IO, "the system does not list the networks of this host: %s; check ulimit -n",
              strerror(errno));
     }
     for (const int family : {AF_INET, AF_INET6})
@@ -52,7 +52,7 @@ InterfaceChoice InterfaceChoice::read(std::string_view variable, std::string_vie
         if (name.empty() || name.find_first_of("^=") != name.npos)
             fail(
                 YOKE_E_VALUE,
-                "%s is '%s'; it must be like eth,ib (beginnings of names), =eth0 (a name) or ^docker,lo (all but those)",
+                "%s is '%s'; it must be like eth,ib (prefixes of names), =eth0 (a name) or ^docker,lo (all but these)",
                 choice.variable_.c_str(), choice.text_.c_str());
     return choice;
 }
@@ -93,7 +93,7 @@ std::vector<Interface> InterfaceChoice::among(const std::vector<Interface> &all)
     if (accepted.empty())
         fail(
             YOKE_E_VALUE,
-            "%s is '%s', which none of this host's networks is that are up and have an address: %s",
+            "%s is '%s', but no network of this host that is up and has an address has this name; the networks are %s",
             variable_.c_str(), text_.c_str(), names.c_str());
     return accepted;
 }

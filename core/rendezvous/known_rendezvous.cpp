@@ -124,7 +124,7 @@ RendezvousTurn::RendezvousTurn(const InitArguments &arguments, Deadline deadline
         if (deadline.has_passed())
             fail_in(
                 call, YOKE_E_TIMEOUT,
-                "another thread of this process was within it, with the same arguments, for all of the %g s; call it in one thread, and share its group",
+                "another thread of this process was in the same call, with the same arguments, for %g s; call it in one thread, and share the group",
                 deadline.given_s());
         known_rendezvous_list.turn.wait_for(lock, std::chrono::milliseconds(50));
         lock.unlock();

@@ -31,7 +31,7 @@ Said<int32_t> said_number(const Lookup &variable, const char *name)
     if (!text) return {};
     const auto number = parsed<int32_t>(text.value);
     if (number && *number >= 0) return {name, *number};
-    fail_in(kInitCall, YOKE_E_VALUE, "%s is '%s'; it must be a whole number from 0 on", name,
+    fail_in(kInitCall, YOKE_E_VALUE, "%s is '%s'; it must be a whole number of 0 or more", name,
             text.value.c_str());
 }
 
@@ -177,7 +177,7 @@ int32_t ranks_of_nodes(const std::string &by, int64_t ranks)
 {
     if (ranks <= INT32_MAX) return static_cast<int32_t>(ranks);
     fail_in(kInitCall, YOKE_E_VALUE,
-            "%s makes %lld ranks, PET_NPROC_PER_NODE of each node; a job has at most %d",
+            "%s with PET_NPROC_PER_NODE ranks on each node makes %lld ranks; a job has at most %d",
             by.c_str(), static_cast<long long>(ranks), kMostRanks);
 }
 
@@ -227,7 +227,7 @@ void check_local_rank(const LauncherSource &source)
     if (source.is_outer || !rank || !size || rank.value < size.value) return;
     fail_in(
         kInitCall, YOKE_E_VALUE,
-        "%s is %d, and %s is %d; the ranks of a machine are numbered from 0, below their number",
+        "%s is %d, and %s is %d; the rank on a machine must be 0 or more, and below the number of ranks there",
         rank.by.c_str(), rank.value, size.by.c_str(), size.value);
 }
 

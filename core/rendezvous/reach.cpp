@@ -24,7 +24,7 @@ std::vector<uint16_t> ports_of(const Environment &environment, const std::string
     return candidate_ports(job);
 }
 
-constexpr const char *kOfShortage = "see ulimit -n, and how much memory there is";
+constexpr const char *kOfShortage = "check ulimit -n, and the free memory";
 
 // Returns who listens at the port, as far as the listener answers. If the listener is rank 0 of the same job, the
 // connection also notifies its other ranks of this rank.
@@ -37,13 +37,14 @@ std::string holder_of(uint16_t port, const PeerOptions &self)
     switch (tried.outcome) {
         case StoreConnection::kOtherJob:
         case StoreConnection::kComplete:
-            return "there is rank 0 of another job: " + tried.why;
+            return "rank 0 of another job listens there: " + tried.why;
         case StoreConnection::kFormer:
-            return "there is rank 0 of a job that this process is in already: " + tried.why;
+            return "rank 0 of a job to which this process already belongs listens there: " +
+                   tried.why;
         case StoreConnection::kRefused:
             return tried.why;
         default:
-            return "there is another program";
+            return "another program listens there";
     }
 }
 
@@ -57,8 +58,7 @@ public:
             tried.outcome == StoreConnection::kComplete)
             how = "rank 0 of another job listens there, " + tried.why;
         if (tried.outcome == StoreConnection::kFormer)
-            how = "rank 0 has not let go yet of the groups that it made with this rank before: " +
-                  tried.why;
+            how = "rank 0 has not yet released its earlier groups with this rank: " + tried.why;
         if (tried.outcome == StoreConnection::kNoStore)
             how = "another program listens there, or is busy: " + tried.why;
         // A rank 0 from an earlier rendezvous may close its port amid a greeting, once.
@@ -75,7 +75,8 @@ public:
         Answer &known = answers_[where];
         known.how = how;
         if (is_strange && std::exchange(known.told, how) != how)
-            log(LogLevel::kWarn, "comm.init: %s: %s; trying on", where.c_str(), how.c_str());
+            log(LogLevel::kWarn, "comm.init: %s: %s; this rank tries again", where.c_str(),
+                how.c_str());
     }
     bool has(const std::string &where) const { return answers_.contains(where); }
     // Returns all answers. Places with the same answer share a single entry.
@@ -154,8 +155,8 @@ private:
 
     [[noreturn]] void fail_short(const SocketAddress &address, const std::string &lack) const
     {
-        const std::string why =
-            format("it cannot open a connection to rank 0: %s; %s", lack.c_str(), kOfShortage);
+        const std::string why = format("the rank cannot open a connection to rank 0: %s; %s",
+                                       lack.c_str(), kOfShortage);
         call_off({address}, self_, why);
         throw Error(YOKE_E_IO, why);
     }
@@ -182,7 +183,7 @@ private:
     {
         fail_in(
             kInitCall, YOKE_E_TIMEOUT,
-            "rank %d (%s) did not reach rank 0 within %g s. %s. See whether rank 0 runs, and whether its host and port (MASTER_ADDR, MASTER_PORT) are right",
+            "rank %d (%s) did not reach rank 0 within %g s. %s. Check whether rank 0 runs, and whether its host and port (MASTER_ADDR, MASTER_PORT) are right",
             self_.rank, self_.about.c_str(), deadline_.given_s(), attempts_.text().c_str());
     }
 
@@ -207,8 +208,7 @@ Socket listen_at_any_port()
 {
     Socket listening = Socket::listen(0);
     if (!listening.present())
-        fail(YOKE_E_IO, "the system gives no port to listen at: %s; %s", strerror(errno),
-             kOfShortage);
+        fail(YOKE_E_IO, "the system has no free port: %s; %s", strerror(errno), kOfShortage);
     return listening;
 }
 
@@ -217,8 +217,8 @@ namespace {
 [[noreturn]] void fail_to_listen(const std::vector<uint16_t> &ports, int shortage,
                                  const PeerOptions &self)
 {
-    const std::string why =
-        format("it cannot listen at port %u: %s; %s", ports[0], strerror(shortage), kOfShortage);
+    const std::string why = format("the rank cannot listen at port %u: %s; %s", ports[0],
+                                   strerror(shortage), kOfShortage);
     turn_away({-1, ports}, self.size - 1, self, why);
     throw Error(YOKE_E_IO, why);
 }
@@ -239,12 +239,12 @@ Socket listen_as_rank_0(const Environment &environment, const std::string &job,
     if (ports.size() > 1)
         fail_in(
             kInitCall, YOKE_E_COMM,
-            "rank 0 (%s) can listen at none of %zu ports from %u on: %s; give init_method tcp://HOST:PORT with a port that is free",
+            "rank 0 (%s) cannot listen at any of %zu ports from %u on: %s; give init_method tcp://HOST:PORT with a free port",
             self.about.c_str(), ports.size(), ports[0], strerror(failure));
     const bool is_taken = failure == EADDRINUSE;
     fail_in(
         kInitCall, YOKE_E_COMM,
-        "rank 0 (%s) cannot listen at port %u: %s%s%s; give MASTER_PORT, or init_method, a port that is free",
+        "rank 0 (%s) cannot listen at port %u: %s%s%s; give a free port in MASTER_PORT or init_method",
         self.about.c_str(), ports[0], strerror(failure), is_taken ? "; " : "",
         is_taken ? holder_of(ports[0], self).c_str() : "");
 }

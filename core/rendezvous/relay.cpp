@@ -11,7 +11,7 @@ namespace {
 std::string obstacle(const PeerEvent &event)
 {
     const auto tell = [&](const char *what) {
-        return format("comm.init: rank %d (%s) %s before all ranks were there%s%s", event.rank,
+        return format("comm.init: rank %d (%s) %s before all ranks arrived%s%s", event.rank,
                       event.about.c_str(), what, event.how.empty() ? "" : ": ", event.how.c_str());
     };
     switch (event.kind) {
@@ -24,7 +24,7 @@ std::string obstacle(const PeerEvent &event)
         case PeerEvent::kEnded:
             return tell("died");
         case PeerEvent::kSilent:
-            return tell("fell silent");
+            return tell("sent no heartbeat");
         case PeerEvent::kRefused:
             return "comm.init: " + event.how;
         default:

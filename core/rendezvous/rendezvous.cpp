@@ -274,7 +274,7 @@ try {
         }
     if (found.empty()) return "";
     return format(
-        ". The others look for rank 0 at '%s' (MASTER_ADDR), which is %s, and no network of this host (%s) has that address: unless it leads here all the same, as that of a service or a translation does, start rank 0 where it is, or give all ranks an address of this host",
+        ". The other ranks look for rank 0 at '%s' (MASTER_ADDR), which is %s, but this host (%s) has another address; unless a service forwards that address, start rank 0 there, or change MASTER_ADDR on all ranks",
         environment_.hosts[0].c_str(), found.c_str(), self_.host.c_str());
 } catch (const std::exception &) {  // no hint is known
     return "";
@@ -302,7 +302,9 @@ try {
         CheckIn::await_others(*store_, self_.size, Deadline::after(kToCome));
     CheckIn::refuse(*store_, named(why), Deadline::after(kToTell));
 } catch (const std::exception &failure) {
-    log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
+    log(LogLevel::kWarn,
+        "the cause of this rank's failure could not be sent to the other ranks: %s",
+        failure.what());
 }
 
 // Waits up to a second, if this process serves the store, so the other ranks can read the verdict before the server
@@ -323,7 +325,8 @@ try {
             open_store();
             refuse(error.text());
         } catch (const std::exception &failure) {
-            log(LogLevel::kInfo, "the other ranks were not told why this one fails: %s",
+            log(LogLevel::kInfo,
+                "the cause of this rank's failure could not be sent to the other ranks: %s",
                 failure.what());
         }
     throw;

@@ -22,7 +22,7 @@ void ShrinkPorts::open(const RankInfo &self)
     if (!listening_.present()) listening_ = Socket::listen(SocketAddress::any(own.family(), 0));
     if (!listening_.present())
         fail(YOKE_E_IO, "cannot listen on %s for the other ranks: %s%s", self.address.c_str(),
-             strerror(errno), is_shortage(errno) ? "; see ulimit -n" : "");
+             strerror(errno), is_shortage(errno) ? "; check ulimit -n" : "");
     secret_ = format("%016llx", static_cast<unsigned long long>(unguessable_number()));
 }
 
@@ -44,7 +44,8 @@ Socket ShrinkPorts::listening() const
 {
     Socket one = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
     if (!one.present())
-        fail(YOKE_E_IO, "it cannot listen for the other ranks: %s; see ulimit -n", strerror(errno));
+        fail(YOKE_E_IO, "the rank cannot listen for the other ranks: %s; check ulimit -n",
+             strerror(errno));
     return one;
 }
 

@@ -124,7 +124,7 @@ StoreConnection ShrinkRendezvous::reach(int32_t rank, Deadline soon,
     StoreConnection tried =
         connect_store(ports_.address(peer(rank), soon), ports_.peer_options(of_, tell), soon);
     if (is_shortage(tried.error))
-        fail(YOKE_E_IO, "it cannot open a connection to rank %d: %s; see ulimit -n", rank,
+        fail(YOKE_E_IO, "the rank cannot open a connection to rank %d: %s; check ulimit -n", rank,
              tried.why.c_str());
     note(rank, tried);
     return tried;
@@ -161,7 +161,7 @@ void ShrinkRendezvous::check_former()
 void ShrinkRendezvous::raise_too_late(const std::string &told_by) const
 {
     refuse(format(
-        "%s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
+        "%s called shrink too late: the other ranks went on without it, according to %s; use a longer timeout",
         describe(of_.self()).c_str(), told_by.c_str()));
 }
 
@@ -201,7 +201,7 @@ try {
     if (error.status() != YOKE_E_TIMEOUT) throw;
     fail(
         YOKE_E_TIMEOUT,
-        "shrink: %s leads, and has not said in time who is there; it is stopped, or waits longer than this rank (%s): call it again, with one timeout on all ranks",
+        "shrink: the leader, %s, did not publish the present ranks in time; it is stopped, or waits longer than this rank (%s): call shrink again, with the same timeout on all ranks",
         describe(peer(rank)).c_str(), describe_process(of_.self()).c_str());
 }
 
@@ -225,7 +225,8 @@ Word ShrinkRendezvous::hear(int32_t &rank, Leader &leader)
             sleep_until(end_.within(kPause));
         }
         if (end_.has_passed())
-            fail(YOKE_E_TIMEOUT, "shrink: %s says that %s leads, which this rank cannot reach",
+            fail(YOKE_E_TIMEOUT,
+                 "shrink: %s says that %s is the leader, but this rank cannot reach the leader",
                  describe(peer(rank)).c_str(), describe(peer(*word.leader)).c_str());
     }
 }
@@ -316,7 +317,7 @@ std::optional<Members> ShrinkRendezvous::lead()
         const bool is_led =
             std::ranges::any_of(there, [&](int32_t each) { return each < of_.rank; });
         if (is_led && deadline_.has_passed())
-            fail(YOKE_E_TIMEOUT, "shrink: %s leads, which this rank (%s) cannot reach",
+            fail(YOKE_E_TIMEOUT, "shrink: %s is the leader, but this rank (%s) cannot reach it",
                  describe(peer(*there.begin())).c_str(), describe_process(of_.self()).c_str());
         if (is_led) return {};
         if (has_all_but_gone() || deadline_.has_passed()) break;

@@ -47,7 +47,7 @@ Members members_from(const Members &former, const Word &word)
     if (own == word.ranks.end())
         fail(
             YOKE_E_COMM,
-            "shrink: %s came too late: the other ranks have gone on without it, as a group of %zu; give a longer timeout",
+            "shrink: %s called shrink too late: the other ranks went on without it, as a group of %zu; use a longer timeout",
             describe(former.self()).c_str(), word.ranks.size());
     Members made;
     made.number = word.number;

@@ -60,7 +60,7 @@ void listen_from(uint64_t number, const std::weak_ptr<Watcher> &watcher,
             if (known) listen_from(number + 1, watcher, store);
         });
     } catch (const Error &error) {
-        log(LogLevel::kWarn, "this rank will not be told of others that fall silent: %s",
+        log(LogLevel::kWarn, "this rank will not learn of missed heartbeats of other ranks: %s",
             error.what());
     }
 }
@@ -120,8 +120,8 @@ void Watcher::tell_others(const PeerEvent &event) noexcept
     try {
         store->set(news_key(number), encode(event), Deadline::after(0));
     } catch (const std::exception &error) {
-        log(LogLevel::kWarn, "the other ranks were not told of rank %d: %s", event.rank,
-            error.what());
+        log(LogLevel::kWarn, "the end of rank %d could not be reported to the other ranks: %s",
+            event.rank, error.what());
     }
 }
 

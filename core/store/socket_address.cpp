@@ -127,17 +127,17 @@ std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadl
     if (!why.empty())
         fail(
             YOKE_E_OOM,
-            "the system gives no thread that asks who '%s' is: %s; see ulimit -u, or give the address as a number",
+            "the system cannot start the thread that looks up the host '%s': %s; check ulimit -u, or give a numeric address",
             host.c_str(), why.c_str());
     std::unique_lock lock(answer->mutex);
     if (!wait_until(answer->came, lock, deadline, [&] { return answer->is_there; }))
         fail(YOKE_E_TIMEOUT,
-             "the resolver did not say within %g s what '%s' is; give the address as a number",
+             "the resolver did not answer within %g s for the host '%s'; give a numeric address",
              deadline.given_s(), host.c_str());
     if (answer->failure)
         fail(
             YOKE_E_COMM,
-            "the host '%s' cannot be found: %s; give a name that every rank's host knows, or its address as a number",
+            "the host '%s' cannot be found: %s; give a name that the hosts of all ranks know, or a numeric address",
             host.c_str(), gai_strerror(answer->failure));
     return std::move(answer->addresses);
 }

@@ -37,16 +37,17 @@ std::string checked(const char *call, std::string_view key, const Stop &stop)
 void check_value(const char *call, const std::string &key, std::string_view value)
 {
     if (value.size() > Store::kLongestValue)
-        fail(YOKE_E_VALUE,
-             "store.%s: the value of '%s' has %zu bytes; at most %zu fit, so send it in parts",
-             call, key.c_str(), value.size(), Store::kLongestValue);
+        fail(
+            YOKE_E_VALUE,
+            "store.%s: the value of '%s' has %zu bytes; it must have at most %zu, so send the value in parts",
+            call, key.c_str(), value.size(), Store::kLongestValue);
 }
 
 void check_keys(const char *call, const Store::Keys &keys, const Stop &stop)
 {
     for (const std::string &key : keys) checked(call, key, stop);
     if (keys.size() > Store::kMostKeys)
-        fail(YOKE_E_VALUE, "store.%s: it asks for %zu keys; at most %zu go into one call", call,
+        fail(YOKE_E_VALUE, "store.%s: the call names %zu keys; it must name at most %zu", call,
              keys.size(), Store::kMostKeys);
 }
 
@@ -168,7 +169,7 @@ void fail_late(const Store::Keys &missing, const Patience &patience, const std::
 {
     fail(
         YOKE_E_TIMEOUT,
-        "store.get: nobody set %s within %g s in the store of %s; see what the ranks do that should have, or wait longer",
+        "store.get: timed out; no rank set %s within %g s in the store of %s; check the ranks that should set it, or use a longer timeout",
         key_list(missing).c_str(), patience.deadline.given_s(), where.c_str());
 }
 
@@ -176,7 +177,7 @@ void fail_forked(const char *call)
 {
     fail(
         YOKE_E_FORKED,
-        "store.%s: the store belongs to the process that this one was forked from; join the job with a store of its own",
+        "store.%s: the store belongs to the parent process; a forked child must join the job with its own store",
         call);
 }
 
@@ -187,7 +188,7 @@ int64_t sum_of(const std::string &key, std::string_view former, int64_t delta)
     if (number && !__builtin_add_overflow(*number, delta, &sum)) return sum;
     fail(
         YOKE_E_VALUE,
-        "store.add: '%s' is '%.40s', to which %lld cannot be added; add to keys that were never set",
+        "store.add: '%s' is '%.40s', to which %lld cannot be added; use add only with keys that add made",
         key.c_str(), std::string(former).c_str(), static_cast<long long>(delta));
 }
 

@@ -93,7 +93,7 @@ std::optional<wire::Header> Channel::header(size_t longest, std::string &why) co
     if (there < sizeof head) return std::nullopt;
     memcpy(&head, in_.data() + taken_, sizeof head);
     if (head.bytes > longest) {
-        why = "it announced a message of " + std::to_string(head.bytes) + " bytes";
+        why = "the peer announced a message of " + std::to_string(head.bytes) + " bytes";
         return std::nullopt;
     }
     if (there < sizeof head + head.bytes) return std::nullopt;

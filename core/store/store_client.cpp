@@ -37,7 +37,7 @@ StoreConnection connect_store(const SocketAddress &server, const PeerOptions &op
         is_sent ? wire::receive_frame(socket.fd(), wire::kLongestWelcome, greeting) : std::nullopt;
     if (!welcome)
         return failed(StoreConnection::kNoStore,
-                      errno ? strerror(errno) : "it closed the connection at the greeting");
+                      errno ? strerror(errno) : "the peer closed the connection at the greeting");
     const Kind kind = welcome->header.kind;
     const std::string text = welcome->reader().text();
     if (kind == Kind::kOtherJob) return failed(StoreConnection::kOtherJob, text);
@@ -45,7 +45,8 @@ StoreConnection connect_store(const SocketAddress &server, const PeerOptions &op
     if (kind == Kind::kFormer) return failed(StoreConnection::kFormer, text);
     if (kind == Kind::kRefused) return failed(StoreConnection::kRefused, text);
     if (kind != Kind::kWelcome)
-        return failed(StoreConnection::kNoStore, "it answered in a language of its own");
+        return failed(StoreConnection::kNoStore,
+                      "the peer does not speak the protocol of the store");
     const auto link = std::make_shared<ClientStore::Link>(std::move(socket), options);
     try {
         link->start();

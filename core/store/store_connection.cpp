@@ -77,10 +77,10 @@ bool Connection::take(wire::Reader &frame)
 bool Connection::refuse(Kind kind, const std::string &why)
 {
     answer(std::move(wire::Writer(kind).text(why)));
-    fault_ = kind == Kind::kOtherJob   ? "it is of another job"
-             : kind == Kind::kComplete ? "all ranks are there"
-             : kind == Kind::kFormer   ? "it has met here before"
-                                       : "it was refused as a rank";
+    fault_ = kind == Kind::kOtherJob   ? "the peer belongs to another job"
+             : kind == Kind::kComplete ? "all ranks have arrived"
+             : kind == Kind::kFormer   ? "the peer has already joined this job"
+                                       : "the peer was refused as a rank";
     return false;
 }
 
@@ -89,9 +89,9 @@ bool Connection::refuse(Kind kind, const std::string &why)
 bool Connection::refuse_late(const std::string &about)
 {
     is_former_ = server_.has_met(about);
-    return is_former_
-               ? refuse(Kind::kFormer, server_.options().about)
-               : refuse(Kind::kComplete, server_.options().about + ", whose ranks are all there");
+    return is_former_ ? refuse(Kind::kFormer, server_.options().about)
+                      : refuse(Kind::kComplete,
+                               server_.options().about + ", whose ranks have all arrived");
 }
 
 // Refuses a rank of another start of the job. If the rank's start is newer, also reports kRefused, so this older
@@ -100,14 +100,15 @@ bool Connection::refuse_start(int64_t start, int32_t rank, const std::string &ab
 {
     const PeerOptions &self = server_.options();
     const auto describe = [](int32_t number, const std::string &process, int64_t of) {
-        return format("rank %d (%s) is of start %lld of the job", number, process.c_str(),
+        return format("rank %d (%s) belongs to start %lld of the job", number, process.c_str(),
                       static_cast<long long>(of));
     };
     const bool is_older = start < self.start;
     const std::string newcomer = describe(rank, about, start);
     const std::string own = describe(self.rank, self.about, self.start);
-    const std::string why = format("%s, and %s; the older one ends, and is to be started again",
-                                   newcomer.c_str(), own.c_str());
+    const std::string why =
+        format("%s, but %s; the older process ends, and its launcher must start it again",
+               newcomer.c_str(), own.c_str());
     if (is_older) return refuse(Kind::kRefused, why);
     server_.tell(PeerEvent::kRefused, rank, about, why);
     return refuse(Kind::kOtherJob, self.about + ", of an older start of this job, which ends");
@@ -122,7 +123,7 @@ bool Connection::greet(wire::Reader &frame)
         return refuse(
             Kind::kRefused,
             format(
-                "%s speaks version %u of the store's protocol, this rank version %lld; give all ranks one build of Yoke",
+                "%s speaks version %u of the store's protocol, this rank version %lld; give all ranks the same build of Yoke",
                 server_.options().about.c_str(), wire::kVersion, static_cast<long long>(version)));
     const int64_t start = frame.number();
     if (!frame.is_whole() || rank < 0 || rank > INT32_MAX) return false;
@@ -169,7 +170,7 @@ WaitingCalls::Call Connection::read_keys(wire::Reader &frame, std::string first)
     call.keys.push_back(std::move(first));
     while (frame.is_whole() && !frame.is_at_end()) {
         if (call.keys.size() == Store::kMostKeys)
-            fail(YOKE_E_VALUE, "store.wait: more than %zu keys do not go into one request",
+            fail(YOKE_E_VALUE, "store.wait: a request must have at most %zu keys",
                  Store::kMostKeys);
         call.keys.push_back(frame.text());
     }
@@ -265,7 +266,7 @@ std::string Connection::values_of(uint64_t request, const WaitingCalls::Call &ca
         if (bytes > kMost)
             fail(
                 YOKE_E_VALUE,
-                "store.get: the values of %zu keys have more than %zu bytes together; ask for them in parts",
+                "store.get: the values of %zu keys together have more than %zu bytes; ask for fewer keys at once",
                 call.keys.size(), kMost);
         writer.text(value);
     }

@@ -46,7 +46,7 @@ void HashStore::check_room(const char *call, const std::string &key, std::string
     if (bytes_ + more > kMostBytes)
         fail(
             YOKE_E_VALUE,
-            "store.%s: with '%s' the store would hold %zu bytes; at most %zu fit, so remove keys that are done with",
+            "store.%s: with '%s' the store would have %zu bytes; at most %zu fit, so remove keys that are no longer needed",
             call, key.c_str(), bytes_ + more, kMostBytes);
 }
 

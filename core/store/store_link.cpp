@@ -54,7 +54,7 @@ void ClientStore::Link::check(const Patience &patience) const
     if (!broken_.empty())
         fail(
             YOKE_E_COMM,
-            "store: the connection to rank 0 at %s has ended: %s; see why its process ended, and start the job again",
+            "store: the connection to rank 0 at %s has ended: %s; check why its process ended, and start the job again",
             server_.c_str(), broken_.c_str());
     patience.stop->check();
 }
@@ -65,7 +65,7 @@ uint64_t ClientStore::Link::send(wire::Writer request, Then then)
     requests_[number].then = std::move(then);
     if (channel_.send(std::move(request.request(number)).take())) return number;
     requests_.erase(number);
-    fail(YOKE_E_COMM, "store: rank 0 at %s has not taken %zu bytes that were sent to it before",
+    fail(YOKE_E_COMM, "store: rank 0 at %s has not read %zu bytes that this rank sent earlier",
          server_.c_str(), Channel::kMostQueued);
 }
 
@@ -145,7 +145,7 @@ ClientStore::Link::Answer ClientStore::Link::await_late(Lock &lock, uint64_t num
     check(patience);
     fail(
         YOKE_E_TIMEOUT,
-        "store: rank 0 at %s did not answer within %g s; see whether its process is stopped, or its network down",
+        "store: rank 0 at %s did not answer within %g s; check whether its process is stopped, or its network is down",
         server_.c_str(), patience.deadline.given_s());
 }
 
@@ -164,7 +164,9 @@ void ClientStore::Link::on_ready(uint32_t events) noexcept
     std::string why;
     const auto on_frame = [&](wire::Reader &frame) { return take(frame); };
     if (!channel_.receive(kLongestAnswer, on_frame, why))
-        end(!why.empty() ? why : has_left_ ? "it has left the job" : "what it sent was no answer");
+        end(!why.empty() ? why
+            : has_left_  ? "the peer has left the job"
+                         : "the peer sent bytes that are no answer");
 }
 
 bool ClientStore::Link::take(wire::Reader &frame)

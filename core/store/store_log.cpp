@@ -68,7 +68,7 @@ StoreLog::StoreLog(std::string path, const std::string &run, Deadline deadline)
         if (deadline.has_passed())
             fail(
                 YOKE_E_TIMEOUT,
-                "the store's file '%s' could not be opened within %g s: another process keeps it locked; see whether one is stopped",
+                "the store's file '%s' could not be opened within %g s: another process keeps it locked; check whether a process of the job is stopped",
                 path_.c_str(), deadline.given_s());
         sleep_until(deadline.within(kPause));
     }
@@ -104,7 +104,7 @@ void StoreLog::check_ours()
     read_ = 0;
     if (!is_ours)
         fail(YOKE_E_IO,
-             "the store's file '%s' holds what Yoke has not put there; give a path that is free",
+             "the store's file '%s' has data that Yoke has not written; give another path",
              path_.c_str());
 }
 
@@ -121,7 +121,7 @@ void StoreLog::check_run(const std::string &run)
     if (is_there && other == run) return;
     fail(
         YOKE_E_COMM,
-        "the store's file '%s' is in use by living processes of another job, '%s' (this one is '%s'); give each job a file of its own",
+        "the store's file '%s' is in use by living processes of another job, '%s' (this job is '%s'); give each job its own file",
         path_.c_str(), other.c_str(), run.c_str());
 }
 
@@ -170,7 +170,7 @@ bool StoreLog::lock(Deadline deadline)
     if (deadline.has_passed())
         fail(
             YOKE_E_TIMEOUT,
-            "the store's file '%s' was not free to write within %g s; see whether a process that writes it is stopped",
+            "the store's file '%s' stayed locked for %g s; check whether a process that writes it is stopped",
             path_.c_str(), deadline.given_s());
     return false;
 }

@@ -118,7 +118,8 @@ try {
         refuse_all(opened.is_open() ? opened.get() : door.listening, ranks, options, refusal);
     });
 } catch (const std::exception &error) {
-    log(LogLevel::kInfo, "the other ranks were not told why rank 0 fails: %s", error.what());
+    log(LogLevel::kInfo, "the cause of rank 0's failure could not be sent to the other ranks: %s",
+        error.what());
 }
 
 // ---- Another rank -----------------------------------------------------------------------------------------------
@@ -153,7 +154,8 @@ try {
         }
     });
 } catch (const std::exception &error) {
-    log(LogLevel::kInfo, "rank 0 was not told why this rank fails: %s", error.what());
+    log(LogLevel::kInfo, "the cause of this rank's failure could not be sent to rank 0: %s",
+        error.what());
 }
 
 void call_off_each(const std::vector<SocketAddress> &servers, const PeerOptions &options,
@@ -165,7 +167,8 @@ try {
             (void)say_farewell(each, options, why, deadline.within(kEach));
     });
 } catch (const std::exception &error) {
-    log(LogLevel::kInfo, "the other ranks were not told why this one fails: %s", error.what());
+    log(LogLevel::kInfo,
+        "the cause of this rank's failure could not be sent to the other ranks: %s", error.what());
 }
 
 }  // namespace yoke

@@ -93,12 +93,12 @@ void StoreServer::note_shortage(const char *what)
     const auto now = Deadline::Clock::now();
     if (!short_since_)
         log(LogLevel::kWarn,
-            "the store of rank 0 can accept no connection for now: %s; see ulimit -n", what);
+            "the store of rank 0 cannot accept connections now: %s; check ulimit -n", what);
     const auto since = short_since_.value_or(now);
     short_since_ = since;
     if (now - since < kToRecover || is_complete() || !told_shortage_.empty()) return;
     told_shortage_ = format(
-        "the system gives no descriptor for the connection of another rank: %s; see ulimit -n",
+        "the system has no descriptor for the connection of another rank: %s; check ulimit -n",
         what);
     tell(PeerEvent::kShort, options_.rank, options_.about, told_shortage_);
 }
@@ -125,7 +125,7 @@ try {
     drop_oldest_stranger(strangers);
     connection->start();
 } catch (const std::exception &error) {
-    log(LogLevel::kWarn, "the store of rank 0 dropped a connection that it could not take: %s",
+    log(LogLevel::kWarn, "the store of rank 0 dropped a connection after an error: %s",
         error.what());
 }
 
@@ -137,8 +137,7 @@ void StoreServer::drop_oldest_stranger(size_t strangers)
     if (strangers <= kSpare + static_cast<size_t>(options_.size)) return;
     for (const auto &connection : all())
         if (connection->rank() == Connection::kStranger)
-            return end(*connection, PeerEvent::kEnded,
-                       "too many came that did not say who they are");
+            return end(*connection, PeerEvent::kEnded, "too many peers sent no greeting");
 }
 
 void StoreServer::on_tick(double late_s) noexcept
@@ -146,11 +145,12 @@ void StoreServer::on_tick(double late_s) noexcept
     if (std::exchange(is_paused_, false) && !leaves_newcomers_.load()) rewatch(watched_, EPOLLIN);
     for (const auto &connection : all()) {
         if (connection->is_overrun())
-            end(*connection, PeerEvent::kEnded, "it did not take what it had asked for");
+            end(*connection, PeerEvent::kEnded,
+                "the peer did not read the answers to its requests");
         else if (connection->rank() != Connection::kStranger)
             look_for_silence(*connection, late_s);
         else if (connection->age_s() > options_.greeting_s)
-            end(*connection, PeerEvent::kEnded, "it did not say in time who it is");
+            end(*connection, PeerEvent::kEnded, "the peer sent no greeting in time");
     }
 }
 
@@ -177,7 +177,7 @@ std::string StoreServer::admit(Connection &connection, int32_t rank, const std::
     }
     if (other || rank == options_.rank) {
         const std::string why =
-            format("rank %d is there twice: %s and %s; give each process a rank of its own", rank,
+            format("two processes have rank %d: %s and %s; give each process its own rank", rank,
                    first.c_str(), about.c_str());
         tell(PeerEvent::kRefused, rank, about, why);
         return why;
@@ -210,7 +210,7 @@ void StoreServer::log_dropped(const Connection &connection, const std::string &h
 {
     if (!connection.is_former()) return log_stranger(connection, how);
     log(LogLevel::kInfo,
-        "the store of rank 0 sent a rank away that has left this job, and is to meet anew: %s",
+        "the store of rank 0 refused a rank that has left this job, and the rank must try again: %s",
         connection.address().c_str());
 }
 
@@ -230,7 +230,7 @@ void StoreServer::log_stranger(const Connection &connection, const std::string &
     const size_t untold = std::exchange(known->second, Logged{now}).untold;
     const std::string more = untold ? format(" (and %zu before)", untold) : "";
     log(LogLevel::kWarn,
-        "the store of rank 0 dropped a connection from %s%s, which is none of a rank of this job: %s",
+        "the store of rank 0 dropped a connection from %s%s, which is not from a rank of this job: %s",
         connection.address().c_str(), more.c_str(), how.c_str());
 }
 

@@ -18,12 +18,12 @@ void WaitingCalls::add(uint64_t request, Call call)
     if (is_full || bytes_ + call.bytes > kMostBytes)
         fail(
             YOKE_E_VALUE,
-            "store.wait: this rank waits for keys in %zu calls already, and watches %zu, with %zu bytes; no more fit",
+            "store.wait: this rank already waits for keys in %zu calls, and watches %zu keys with %zu bytes; wait in fewer calls at a time",
             waited_for_, watched, bytes_);
     const size_t bytes = call.bytes;
     const bool is_waited_for = call.is_waited_for;
     if (!calls_.try_emplace(request, std::move(call)).second)
-        fail(YOKE_E_COMM, "store.wait: request %llu is under way already",
+        fail(YOKE_E_COMM, "store.wait: request %llu is already running",
              static_cast<unsigned long long>(request));
     waited_for_ += is_waited_for;
     bytes_ += bytes;

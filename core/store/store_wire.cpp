@@ -5,7 +5,8 @@
 
 namespace yoke::wire {
 
-static_assert(std::endian::native == std::endian::little, "numbers are sent as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "numbers are sent in the byte order of memory");
 
 Writer::Writer(Kind kind, uint64_t request)
 {

@@ -79,7 +79,7 @@ Watch::Watch()
     if (!has_both || epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, wake_up_.fd(), &event) != 0)
         fail(
             YOKE_E_IO,
-            "the system gives no descriptor that watches the connections to other ranks: %s; see ulimit -n",
+            "the system has no descriptor to watch the connections to other ranks: %s; check ulimit -n",
             strerror(errno));
 }
 
@@ -92,7 +92,7 @@ void Watch::start()
     if (!why.empty())
         fail(
             YOKE_E_OOM,
-            "the system gives no thread that watches the connections to other ranks: %s; see ulimit -u, and how many processes its container may have",
+            "the system cannot start the thread that watches the connections to other ranks: %s; check ulimit -u, and the limit of processes of the container",
             why.c_str());
     is_started_ = true;
 }
@@ -106,7 +106,7 @@ uint64_t Watch::add(const std::shared_ptr<Watched> &what, int fd, uint32_t event
     event.events = events;
     event.data.u64 = number;
     if (fd >= 0 && epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) != 0)
-        fail(YOKE_E_IO, "a connection to another rank cannot be watched: %s; see ulimit -n",
+        fail(YOKE_E_IO, "a connection to another rank cannot be watched: %s; check ulimit -n",
              strerror(errno));
     const auto tick =
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(tick_s));

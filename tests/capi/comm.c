@@ -57,8 +57,8 @@ static void calls_are_kept_and_issued_together(void)
     yoke_group *group = alone();
     yoke_tensor *t = ones(4);
     yoke_work *work = NULL;
-    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "begin first");
-    FAILS(yoke_comm_coalesce_drop(), YOKE_E_STATE, "begin first");
+    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "begin a coalesce first");
+    FAILS(yoke_comm_coalesce_drop(), YOKE_E_STATE, "begin a coalesce first");
     OK(yoke_comm_coalesce_begin());
     OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &work));
     OK(yoke_group_barrier(group, NULL));
@@ -90,12 +90,12 @@ static void an_inner_pair_that_is_dropped_takes_the_outer_one_along(void)
     OK(yoke_comm_coalesce_drop());
     OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &works[2]));
     FAILS(yoke_work_wait(works[2], -1), YOKE_E_STATE, "issued together");
-    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "an error has left a scope within this one");
+    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "an error left an inner scope");
     for (int i = 0; i < 3; ++i) {
         FAILS(yoke_work_wait(works[i], -1), YOKE_E_CANCELLED, "dropped");
         yoke_work_release(works[i]);
     }
-    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "begin first");
+    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "begin a coalesce first");
     OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, NULL));
     OK(yoke_comm_coalesce_begin());
     OK(yoke_comm_coalesce_begin());

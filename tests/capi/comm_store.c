@@ -92,7 +92,7 @@ static void a_store_that_fails_is_the_error_of_init(void)
     FAILS(init(&closed, 0, 9, &group), YOKE_E_COMM, "') failed: the store is closed on Sundays");
     FAILS(init(&closed, 1, 9, &group), YOKE_E_COMM, "the store's get('yoke/");
     FAILS(init(&wide, 1, 9, &group), YOKE_E_COMM, "a value of 1048576 bytes");
-    FAILS(init(&late, 1, 9, &group), YOKE_E_TIMEOUT, "nothing of rank 0");
+    FAILS(init(&late, 1, 9, &group), YOKE_E_TIMEOUT, "no address of rank 0");
     closed.is_mute = 1;
     FAILS(init(&closed, 0, 9, &group), YOKE_E_COMM, "failed: YOKE_E_IO");
     CHECK(group == NULL);

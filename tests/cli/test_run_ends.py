@@ -125,7 +125,7 @@ def test_a_relative_folder_for_temporary_files_is_the_same_for_all(tmp_path):
     (tmp_path / "folder").mkdir()
     options = {"cwd": tmp_path, "env": {**os.environ, "TMPDIR": "folder"}}
     told = start("-n", "1", "--", "sh", "-c", "cd /; echo no data > $TORCHELASTIC_ERROR_FILE; exit 4", **options)
-    assert told.communicate(timeout=PATIENCE)[1].endswith("exit code 4; it told: no data\n\n")
+    assert told.communicate(timeout=PATIENCE)[1].endswith("exit code 4; its error: no data\n\n")
     assert not list((tmp_path / "folder").iterdir())
     ranks = start("-n", "1", "--", "sh", "-c", "echo ready; exec sleep 1000", **options)
     ranks.stdout.readline()

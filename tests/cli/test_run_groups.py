@@ -20,7 +20,7 @@ from rank_scripts import free_port  # noqa: E402
 def test_the_cause_that_a_rank_told_is_shown(content, cause):
     program = f"[ $RANK = 1 ] || exec sleep 1000; echo '{json.dumps(content)}' > $TORCHELASTIC_ERROR_FILE; exit 4"
     done = shell(program)
-    assert done.returncode == 4 and last(done).endswith(f"ended with exit code 4; it told: {cause}"), done
+    assert done.returncode == 4 and last(done).endswith(f"ended with exit code 4; its error: {cause}"), done
 
 
 def test_all_are_started_again_when_one_fails(tmp_path):
@@ -65,14 +65,14 @@ MPI = "OMPI_COMM_WORLD_RANK={0} OMPI_COMM_WORLD_SIZE={1} PMIX_RANK={0} PMIX_NAME
 def test_a_launcher_that_runs_within_yoke_run_contradicts_it():
     inner = f"{MPI.format(1, 2)} {sys.executable} -c 'import yoke; yoke.comm.init(init_timeout=20.)'; true"
     done = shell(inner, ranks=1)
-    assert "RANK says that the rank is 0, PMIX_RANK that it is 1; PMIx runs within yoke run" in done.stderr, done
+    assert "RANK says that the rank is 0, but PMIX_RANK says 1; PMIx runs within yoke run" in done.stderr, done
 
 
 def test_a_launcher_that_has_started_yoke_run_is_not_compared():
     variables = dict(each.split("=") for each in MPI.format(0, 2).split())
     done = python(GROUP, ranks=2, **variables)
     assert done.returncode == 0 and "[1] [3.0, 3.0, 3.0] 1 2 1" in done.stdout.splitlines(), done
-    assert "a job of 2 by yoke run, within a process of Open MPI, which has started 2 (OMPI_COMM_WORLD_SIZE)" in done.stderr, done
+    assert "job of 2 ranks by yoke run runs inside a process of Open MPI, which started 2 (OMPI_COMM_WORLD_SIZE)" in done.stderr, done
 
 
 def test_two_nodes_are_one_group_and_start_again_together():
@@ -92,13 +92,13 @@ if group.rank == 1:
 else:
     group.barrier()
 """)
-    assert done.returncode == 1 and "; it told: " in last(done) and "ranks do not agree" in last(done), done
+    assert done.returncode == 1 and "; its error: " in last(done) and "ranks do not agree" in last(done), done
 
 
 def test_what_a_script_raises_is_its_cause():
     done = python(GROUP + "if group.rank == 1: raise KeyError('no such image')\nsignal.pause()\n")
     assert done.returncode == 1 and "rank 1 (process" in last(done), done
-    assert last(done).endswith("ended with exit code 1; it told: its script raised KeyError: 'no such image'"), done
+    assert last(done).endswith("ended with exit code 1; its error: its script raised KeyError: 'no such image'"), done
 
 
 def test_a_killed_rank_counts_before_those_that_miss_it():
@@ -166,7 +166,7 @@ sys.exit(4)
 
 def test_a_folder_of_its_own_that_cannot_be_made_is_told_with_what_to_set():
     done = run("-n", "1", "--", "true", TMPDIR="/nosuch/folder")
-    assert done.returncode != 0 and "/nosuch/folder" in done.stderr and "set TMPDIR to a folder that can be written" in done.stderr, done
+    assert done.returncode != 0 and "/nosuch/folder" in done.stderr and "set TMPDIR to a writable folder" in done.stderr, done
 
 
 def test_ranks_that_differ_in_the_silence_that_they_bear_are_named():

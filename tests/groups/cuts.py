@@ -29,7 +29,7 @@ def try_cut(how, when, size=2, by_silence=True, op="all_reduce"):
             hosts.cut(how)
             answers = job.ask(f"init env {timeout} 2")
             assert all(answer.status == "timeout" and answer.seconds < faults.SOON for answer in answers.values()), answers
-            assert "ranks are missing: 1" in answers[0].text and "did not reach rank 0" in answers[1].text, answers
+            assert "ranks did not arrive: 1" in answers[0].text and "did not reach rank 0" in answers[1].text, answers
             return
         job.meet(timeout)
         command = faults.LARGE.format(op=op, root=size - 1)
@@ -41,4 +41,4 @@ def try_cut(how, when, size=2, by_silence=True, op="all_reduce"):
             job.tell(f"call {command}")
         answers = job.answers()
         job.tell("call barrier")
-        check(job, faults.first_failures(answers, job.answers()), ["has not been heard"] if by_silence else ["did not come in time"])
+        check(job, faults.first_failures(answers, job.answers()), ["sent no heartbeat"] if by_silence else ["did not arrive at"])

@@ -64,7 +64,7 @@ class Stopped(Fault):
         stop(job.ranks[victim])
 
     def check(self, job, answers, victim, op):
-        told_all_alike(job, answers, victim, "timeout", job.ranks[victim].name, "did not come in time")
+        told_all_alike(job, answers, victim, "timeout", job.ranks[victim].name, "did not arrive at")
 
 
 class Silent(Stopped):
@@ -73,7 +73,7 @@ class Silent(Stopped):
     variables = {"YOKE_COMM_SILENCE": str(SHORT)}
 
     def check(self, job, answers, victim, op):
-        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "has not been heard for", "YOKE_COMM_SILENCE",
+        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "sent no heartbeat for", "YOKE_COMM_SILENCE",
                        calls={"barrier", *({"send", "recv"} if op in ("send", "ring") else {op})})
 
 

@@ -112,7 +112,7 @@ describe("coalesce", function()
         local group <close> = group_of_one()
         local x = yoke.ones { 2 }
         local before, behind
-        fails("state", "an error has left a scope within this one", comm.coalesce, function()
+        fails("state", "an error left an inner scope", comm.coalesce, function()
             before = assert(group:all_reduce(x, { async_op = true }))
             assert.is_false(pcall(comm.coalesce, error, "inner"))
             behind = assert(group:all_reduce(x, { async_op = true }))

@@ -77,7 +77,7 @@ def test_each_rank_has_its_own_card_and_the_gradients_of_one_process(recipe, tmp
         assert (told, device) == (rank, f"cuda:{rank}")
         for got, right in zip(found, expected, strict=True):
             assert got == pytest.approx(right, rel=1e-5, abs=1e-6)
-    assert all("in turn" not in error and "unlike modules" not in error for error in errors), errors
+    assert all("share a device" not in error and "different modules" not in error for error in errors), errors
 
 
 def run(environment, script, ranks=0, **variables):
@@ -131,9 +131,9 @@ def test_more_ranks_than_devices_take_them_in_turn_with_one_warning(tmp_path):
     outs, errors = run(machine(tmp_path, 2), SAYS, 5)
     assert outs == [[f"cuda:{rank % 2}"] * 5 for rank in range(5)]
     outs_of_one, errors_of_one = run(machine(tmp_path, 1), SAYS, 3)
-    assert outs_of_one == [["cuda:0"] * 5] * 3 and [error.count("in turn") for error in errors_of_one] == [0, 1, 0]
+    assert outs_of_one == [["cuda:0"] * 5] * 3 and [error.count("share a device") for error in errors_of_one] == [0, 1, 0]
     told = [rank for rank, error in enumerate(errors) if error]
-    assert told == [2] and errors[2].count("take them in turn") == 1 and "local rank 2, and 2 of" in errors[2], errors
+    assert told == [2] and errors[2].count("share a device") == 1 and "local rank 2, but only 2 of" in errors[2], errors
 
 
 def test_ranks_on_a_machine_without_cards_share_the_cpu_without_a_warning(tmp_path):
@@ -149,7 +149,7 @@ def test_one_visible_card_is_the_ranks_own_where_each_rank_was_given_one(tmp_pat
     words = [out.split() for out in outs]
     assert [out[:2] for out in words] == [["cuda:0"] * 2] * 2 and words[0][2] != words[1][2] and errors == ["", ""]
     _, errors = yoke_run([sys.executable, "-c", script], {**environment, "CUDA_VISIBLE_DEVICES": "1"}, 2)  # both ranks on the same card
-    assert errors[0] == "" and errors[1].count("take them in turn") == 1, errors
+    assert errors[0] == "" and errors[1].count("share a device") == 1, errors
 
 
 def test_a_variable_that_cannot_be_read_is_told_and_counts_no_ranks(tmp_path):

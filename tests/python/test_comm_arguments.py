@@ -65,7 +65,7 @@ def test_who_goes_on_without_a_rank_is_told_what_was_refused_there(refuse, is_fa
     if is_failed:
         second.abort()
     refusing(second, refuse)
-    with pytest.warns(RuntimeWarning, match="the others go on without rank 1 .*, whose call was refused: .*shrink"):
+    with pytest.warns(RuntimeWarning, match="the other ranks go on without rank 1 .*, whose call was refused: .*shrink"):
         assert first.shrink(0.1).size == 1
 
 
@@ -143,7 +143,7 @@ def test_devices_that_are_no_list(devices):
 def test_lists_of_devices_that_are_no_ranks():
     assert "0 devices" in refused(yoke.ValueError, "init_all", "devices", lambda: comm.init_all([]))
     assert "cpu" in refused(yoke.ValueError, "init_all", "devices", lambda: comm.init_all(["cpu", "cpu"]))
-    assert "leave size out" in refused(yoke.ValueError, "init_all", "size", lambda: comm.init_all(["cuda:0"], size=2))
+    assert "leave out 'size'" in refused(yoke.ValueError, "init_all", "size", lambda: comm.init_all(["cuda:0"], size=2))
     with pytest.raises(yoke.DeviceUnavailableError, match="cuda"):
         comm.init_all(["cuda:0"])
 

@@ -27,13 +27,13 @@ def told(end, victim, size=3, **environment):
 @pytest.mark.parametrize("victim", [0, 1])
 def test_an_error_that_nobody_caught_is_told_with_its_type_and_text(victim):
     line, status, error = told("raise ValueError('the loss is gone')", victim)
-    assert "its script raised ValueError: the loss is gone, while others waited" in line and "died" not in line, line
+    assert "its script raised ValueError: the loss is gone, while other ranks waited" in line and "died" not in line, line
     assert status == 1 and "ValueError: the loss is gone" in error
 
 
 @pytest.mark.parametrize("end, words", [
     ("class Own(Exception): pass\nraise Own", "raised Own, while"), ("raise KeyError('\\0é')", "raised KeyError: '\\x00é', while"),
-    ("class Mute(Exception):\n    def __str__(self): 1 / 0\nraise Mute", "raised Mute: its text cannot be made, while"),
+    ("class Mute(Exception):\n    def __str__(self): 1 / 0\nraise Mute", "raised Mute: an error without a text, while"),
     ("sys.excepthook = lambda *_: None\nraise ValueError('x' * 20_000_000)", "xxxx ... (cut: it has 20000012 bytes), while")])
 def test_whatever_its_text(end, words):
     assert words in told(end, 1, 2)[0]
@@ -59,11 +59,11 @@ sys.exit(3)
 
 
 @pytest.mark.parametrize("end, status, words", [
-    ("sys.exit(3)", 3, "its process ended with exit code 3"), ("sys.exit('enough')", 1, "its process ended with exit code 1"),
-    ("raise SystemExit(70)", 70, "its process ended with exit code 70"), ("sys.exit()", 0, "its script came to its end"),
-    ("pass", 0, "its script came to its end"), ("group = None\nyoke.comm.finalize()\nimport time; time.sleep(1)\nsys.exit(5)", 5, "it let it go"),
-    ("os._exit(3)", 3, "died"), ("try:\n    raise ValueError\nexcept ValueError:\n    pass", 0, "its script came to its end"),
-    ("sys.excepthook(ValueError, ValueError('shown'), None)", 0, "its script came to its end")])
+    ("sys.exit(3)", 3, "the process ended with exit code 3"), ("sys.exit('enough')", 1, "the process ended with exit code 1"),
+    ("raise SystemExit(70)", 70, "the process ended with exit code 70"), ("sys.exit()", 0, "its script ended"),
+    ("pass", 0, "its script ended"), ("group = None\nyoke.comm.finalize()\nimport time; time.sleep(1)\nsys.exit(5)", 5, "the rank released the group"),
+    ("os._exit(3)", 3, "died"), ("try:\n    raise ValueError\nexcept ValueError:\n    pass", 0, "its script ended"),
+    ("sys.excepthook(ValueError, ValueError('shown'), None)", 0, "its script ended")])
 @pytest.mark.parametrize("victim", [0, 1])
 def test_other_ends_are_told_apart(end, status, words, victim):
     line, ended, _ = told(end, victim, 2)
@@ -105,7 +105,7 @@ told(lambda: (part if rank else group).barrier())
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-@pytest.mark.parametrize("end, status, why", [("raise ValueError('bad')", 1, "its script raised ValueError: bad"), ("sys.exit(3)", 3, "its process ended with exit code 3")])
+@pytest.mark.parametrize("end, status, why", [("raise ValueError('bad')", 1, "its script raised ValueError: bad"), ("sys.exit(3)", 3, "the process ended with exit code 3")])
 def test_an_end_amid_what_was_begun_is_told_at_once(end, status, why, victim):
     other = (victim + 1) % 3
     outs, statuses, errors = start(f"""
@@ -141,8 +141,8 @@ run()
 
 # Python releases the subgroup before the exit code of the process is known.
 @pytest.mark.parametrize("victim", [0, 1])
-@pytest.mark.parametrize("end, status, why", [("sys.exit(3)", 3, "its process ended with exit code 3"), ("globals().update(keep=part)\n        sys.exit('no')", 1, "its process ended with exit code 1"),
-                                              ("raise ValueError('bad')", 1, "its script raised ValueError: bad"), ("del part, given, works; sys.exit(4)", 4, "its process ended with exit code 4")])
+@pytest.mark.parametrize("end, status, why", [("sys.exit(3)", 3, "the process ended with exit code 3"), ("globals().update(keep=part)\n        sys.exit('no')", 1, "the process ended with exit code 1"),
+                                              ("raise ValueError('bad')", 1, "its script raised ValueError: bad"), ("del part, given, works; sys.exit(4)", 4, "the process ended with exit code 4")])
 def test_so_is_one_amid_what_was_begun_in_a_part(end, status, why, victim):
     other = (victim + 1) % 3
     outs, statuses, errors = start(OF_A_PART % (victim, other, end, other, other, (victim + 2) % 3), 3)
@@ -207,7 +207,7 @@ print(select(2, group:barrier()).message)
              for rank in range(2)]
     done = [rank.communicate(timeout=120) for rank in ranks]
     assert ranks[1].returncode == 1 and "no table" in done[1][1], done
-    assert "barrier: rank 1 (host " in done[0][0] and "its process ended with exit code 1" in done[0][0], done
+    assert "barrier: rank 1 (host " in done[0][0] and "the process ended with exit code 1" in done[0][0], done
 
 
 HELD = """
@@ -264,7 +264,7 @@ print(tostring(err))
     ranks = [subprocess.Popen([lua, "-e", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in (0, 1)]
     outs = [rank.communicate(timeout=120) for rank in ranks]
-    assert "has left the group: its process ended with exit code 5" in outs[1][0] and ranks[0].returncode == 5, outs
+    assert "has left the group: the process ended with exit code 5" in outs[1][0] and ranks[0].returncode == 5, outs
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -284,4 +284,4 @@ if rank != {victim}: import time; time.sleep(3)
 """, 2, YOKE_COMM_SILENCE="1")
     assert statuses == [0, 0], errors
     for out in outs:
-        assert f"rank {victim} (host " in out and "has not been heard for" in out, outs
+        assert f"rank {victim} (host " in out and "sent no heartbeat for" in out, outs

@@ -55,7 +55,7 @@ def test_a_rank_is_told_that_the_one_it_waits_for_gave_up_though_rank_0_has_left
         assert answer.status == "comm" and f"recv: {job.ranks[0].name} has left the group" in answer.text, answer
         told = job.ranks[1].answer()
         assert told.status == "comm" and told.seconds < IN_TIME, told
-        for part in (f"{job.ranks[0].name}, by which ranks tell each other why they fail, has left", f"the connection to {job.ranks[2].name} ended", "recv of 4 float32 from rank 2"):
+        for part in (f"{job.ranks[0].name}, which keeps the store of the job, has left", f"the connection to {job.ranks[2].name} ended", "recv of 4 float32 from rank 2"):
             assert part in told.text, told
 
 
@@ -70,7 +70,7 @@ def all_told(answers, statuses, *words):
 
 def test_a_rank_that_is_missing_is_named():
     with Job(3, numbers=(0, 2)) as job:
-        all_told(job.ask(f"init env 60 {LATE}"), ["timeout"], "1 of 3 ranks are missing: 1;", job.ranks[0].name, job.ranks[2].name)
+        all_told(job.ask(f"init env 60 {LATE}"), ["timeout"], "1 of 3 ranks did not arrive: 1;", job.ranks[0].name, job.ranks[2].name)
 
 
 def test_a_rank_that_is_there_twice_is_named():
@@ -79,7 +79,7 @@ def test_a_rank_that_is_there_twice_is_named():
         for rank in job.ranks.values():
             rank.tell("init env")
         answers = [rank.answer() for rank in job.ranks.values()]
-        all_told(dict(enumerate(answers)), ["comm"], "rank 1 is there twice", f"process {twin.process.pid}", f"process {job.ranks[1].process.pid}")
+        all_told(dict(enumerate(answers)), ["comm"], "two processes have rank 1", f"process {twin.process.pid}", f"process {job.ranks[1].process.pid}")
 
 
 def test_a_rank_that_is_not_below_the_size_is_named():
@@ -151,7 +151,7 @@ def test_a_rank_without_memory_to_begin_with_is_named():
         assert job.ranks[1].ask("hog").status == "ok"
         answers = job.ask(f"init env 60 {2 * LATE}")
         all_told(answers, ["oom", "comm", "timeout"])
-        assert all("rank 1" in answers[each].text or "ranks are missing: 1" in answers[each].text for each in (0, 2)), answers
+        assert all("rank 1" in answers[each].text or "ranks did not arrive: 1" in answers[each].text for each in (0, 2)), answers
 
 
 def test_a_limit_of_files_is_named_where_it_bounds_shared_memory():
@@ -209,7 +209,7 @@ def test_a_rank_that_cannot_begin_tells_why(tmp_path):
     with Job(2, numbers=(0,)) as job:
         job.ranks[0].end()
         rank = job.start(0, TORCHELASTIC_ERROR_FILE=path)
-        assert rank.ask("init env 60 0.2").status == "timeout" and "1 of 2 ranks are missing" in message_of(path)
+        assert rank.ask("init env 60 0.2").status == "timeout" and "1 of 2 ranks did not arrive" in message_of(path)
         job.start(1)
         job.meet()
         assert message_of(path) is None  # the group goes on

@@ -36,10 +36,10 @@ def told(end, victim, met, call="group.all_reduce(yoke.ones(3))", ranks=3, **env
     return line
 
 
-RAISED = "has left the group: its script raised ValueError: the loss is gone, while others waited for it in all_reduce of 3 float32, sum at <string>:"
-CODE = "has left the group: its process ended with exit code 3, while others waited"
-PLAIN = "has left the group: it let it go, or its script came to its end, while others waited"
-DIED = "died: its connection ended"
+RAISED = "has left the group: its script raised ValueError: the loss is gone, while other ranks waited for it in all_reduce of 3 float32, sum at <string>:"
+CODE = "has left the group: the process ended with exit code 3, while other ranks waited"
+PLAIN = "has left the group: the rank released the group, or its script ended, while other ranks waited"
+DIED = "died: the connection ended"
 
 
 @needs_mpi
@@ -113,7 +113,7 @@ else:
 
 @needs_mpi
 @pytest.mark.skipif(not shutil.which("lua5.4"), reason="there is no lua5.4 here")
-@pytest.mark.parametrize("end, words", [("os.exit(5)", "its process ended with exit code 5"), ("os.exit(0)", "it let it go, or its script came to its end")])
+@pytest.mark.parametrize("end, words", [("os.exit(5)", "the process ended with exit code 5"), ("os.exit(0)", "the rank released the group, or its script ended")])
 def test_a_group_that_lives_on_as_its_process_exits_is_left_before_mpi_ends(end, words):
     """The end of MPI waits for the other ranks. The MPI group is not the default group: the first group of the job runs without MPI."""
     program = f"""

@@ -59,7 +59,7 @@ else:
     assert statuses == [0, 0, 0], errors
     others = [rank for rank in range(3) if rank != victim]
     assert [outs[rank].strip() for rank in others] == [f"{i} 2 {float(sum(others))}" for i in range(2)], outs
-    assert outs[victim].startswith("CollectiveError ") and "came too late" in outs[victim], outs
+    assert outs[victim].startswith("CollectiveError ") and "called shrink too late" in outs[victim], outs
 
 
 # Rank 0 is stopped and keeps the former group's store, so the store does not answer. The other ranks ask no longer
@@ -130,7 +130,7 @@ smaller.split(0).barrier()
     for rank in 1, 2:
         first, second, third = outs[rank].splitlines()
         assert first.startswith("CancelledError ") and "shrink() on rank 0" in first
-        assert second == f"{rank} 3" and third.startswith("StateError ") and "shrunk already" in third
+        assert second == f"{rank} 3" and third.startswith("StateError ") and "already shrunk" in third
 
 
 # Rank 0 keeps the former group's store, which is no longer read.
@@ -163,4 +163,4 @@ else:
 smaller.barrier()
 """, 2)
     assert statuses == [0, 0], errors
-    assert outs[1].startswith("TimeoutError ") and "there came not: rank 0" in outs[1], outs
+    assert outs[1].startswith("TimeoutError ") and "ranks that did not arrive: rank 0" in outs[1], outs

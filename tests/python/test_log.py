@@ -33,7 +33,7 @@ def test_warnings_name_the_line_of_the_script():
         yoke.optim.clip_grad_norm_(iter(()), 1.0)
     assert [each.filename for each in seen] == [__file__]
     schedule = yoke.optim.schedule.step(yoke.optim.SGD(net.parameters(), lr=0.1), 1)
-    with pytest.warns(RuntimeWarning, match="its step came before") as seen:
+    with pytest.warns(RuntimeWarning, match=r"step\(\) was called before") as seen:
         schedule.step()
     assert [each.filename for each in seen] == [__file__]
 

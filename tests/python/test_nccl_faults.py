@@ -70,7 +70,7 @@ def call():
 told(call)
 told(reduce)
 """)
-    first = all_told(said, "CollectiveError", word, "rank 1 (host", "all ranks make the same calls in the same order")
+    first = all_told(said, "CollectiveError", word, "rank 1 (host", "all ranks must make the same calls in the same order")
     assert "do not agree" in first and first.count(" called ") == 2, said
     for each in said:  # each later call fails likewise
         assert len(each.lines) == 2 and each.lines[1].startswith("CollectiveError") and word in each.lines[1], said
@@ -124,8 +124,8 @@ for work in works:  # none on a rank that had heard of it
 # ---- Failing ranks --------------------------------------------------------------------------------------------------
 
 LEAVES = {
-    "killed": ("os.kill(os.getpid(), signal.SIGKILL)", -9, "died: its connection ended"),
-    "exits": ("sys.exit(3)", 3, "its process ended with exit code 3"),
+    "killed": ("os.kill(os.getpid(), signal.SIGKILL)", -9, "died: the connection ended"),
+    "exits": ("sys.exit(3)", 3, "the process ended with exit code 3"),
     "raises": ("raise RuntimeError('sums are off')", 1, "its script raised RuntimeError: sums are off"),
     "leaves": ("del group; yoke.comm.finalize(); sys.exit(0)", 0, "has left the group"),
 }
@@ -172,7 +172,7 @@ told(call)
 come("told")
 if rank != 1: os._exit(0)  # rank 0 would wait for the stopped one
 """, timeout=LATE, stopped=(1,) if how == "stopped" else ())
-    all_told(said, "TimeoutError", "rank 1 (host", "did not come in time to all_reduce of 4 float32 on a device",
+    all_told(said, "TimeoutError", "rank 1 (host", "did not arrive at all_reduce of 4 float32 on a device",
              seconds=LATE + 1, seconds_at_least=LATE / 2, but=(1,))
     if how == "late":  # so the group still reports to a late rank
         assert said[1].status == 0 and said[1].out.startswith("TimeoutError") and "rank 1 (host" in said[1].out, said
@@ -180,7 +180,7 @@ if rank != 1: os._exit(0)  # rank 0 would wait for the stopped one
 
 def test_kernels_that_do_not_end_are_told_at_the_deadline():
     said = made("told(reduce)\ntold(reduce)\n", timeout=LATE, FAKE_NCCL_STUCK="1@2")
-    all_told(said, "TimeoutError", "all ranks came to all_reduce of 4 float32 on a device", "was not done in time",
+    all_told(said, "TimeoutError", "all ranks arrived at all_reduce of 4 float32 on a device", "did not finish",
              seconds=LATE + 1, seconds_at_least=LATE / 2)
 
 
@@ -202,7 +202,7 @@ told(call)
     assert late, said
     for each in late:
         assert float(each.out.split()[1]) < LATE + 1, said
-        assert "all ranks use their groups in one order" in each.out and "of another group, which is first on the stream there" in each.out, said
+        assert "use the groups in the same order on all ranks" in each.out and "of another group" in each.out, said
         assert "all_reduce of 4 float32" in each.out and "all_reduce of 7 float32" in each.out, said
 
 

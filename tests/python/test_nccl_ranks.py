@@ -126,7 +126,7 @@ print(t.tolist())
 """, 2)
     fine(said, "[1.0, 1.0, 1.0, 1.0]\n[2.0, 2.0, 2.0, 2.0]\n")
     for rank, each in enumerate(said):
-        assert each.error.count("pass through the host's memory: it comes before the group's first collective on "
+        assert each.error.count("pass through host memory: the call precedes the group's first collective on "
                                 f"cuda:{rank}; give init the device") == 1, said
     said = start("""group = yoke.comm.init(timeout=20., device=card)
 t = ones() * (rank + 1)
@@ -176,7 +176,7 @@ def test_without_nccl_tensors_are_staged_and_why_is_said_once(no_nccl, tmp_path)
     said = start("group = yoke.comm.init(timeout=20.)\n" + REDUCE + REDUCE, 2, environments={1: no_nccl})
     fine(said, 2 * "[2.0, 2.0, 2.0, 2.0]\n")
     for each in said:
-        for word in ("pass through the host's memory: rank 1 (host", "NCCL 2.19 or later cannot be loaded", f"{tmp_path}/libnccl.so.2 (",
+        for word in ("pass through host memory: rank 1 (host", "NCCL 2.19 or later cannot be loaded", f"{tmp_path}/libnccl.so.2 (",
                      "pip install nvidia-nccl-cu1"):
             assert each.error.count(word) == 1, (word, said)
 
@@ -185,11 +185,11 @@ def test_a_group_that_wants_nccl_is_refused_on_all_ranks_where_one_has_none(no_n
     init = "told(lambda: yoke.comm.init(backend='nccl', timeout=20.))\n"
     refused(start(init, 2, environments={1: no_nccl}), "DeviceUnavailableError", "the backend 'nccl' cannot serve all ranks: rank 1 (host",
             str(tmp_path), "pip install nvidia-nccl-cu1")
-    refused(start(init, 2, environments={1: {"YOKE_PLATFORMS": "cpu"}}), "DeviceUnavailableError", "rank 1 (host", "YOKE_PLATFORMS leaves cuda out")
+    refused(start(init, 2, environments={1: {"YOKE_PLATFORMS": "cpu"}}), "DeviceUnavailableError", "rank 1 (host", "YOKE_PLATFORMS does not name cuda")
 
 
 @pytest.mark.parametrize("version, words", [
-    ("21805", ["rank 1 (host", "it is version 2.18.5, this module needs 2.19 or later"]),
+    ("21805", ["rank 1 (host", "the library is version 2.18.5, but this module needs 2.19 or later"]),
     ("22707", ["rank 0 (host", "and rank 1 (host", "nccl 2.27.7, which do not understand each other; install one version on all machines"])])
 def test_a_version_that_cannot_serve_is_told(version, words):
     other = {1: {"FAKE_NCCL_VERSION": version}}
@@ -228,7 +228,7 @@ def test_a_tensor_of_another_card_is_refused_and_the_group_goes_on():
     for rank, each in enumerate(said):
         first, error, last = each.lines
         assert first == last == "[2.0, 2.0, 2.0, 2.0]" and error.startswith("ValueError"), said
-        assert f"the tensor is on cuda:3, and this group's collectives are on cuda:{rank}" in error, said
+        assert f"the tensor is on cuda:3, but since its first collective this group uses cuda:{rank}" in error, said
 
 
 def test_a_rank_that_brings_a_host_tensor_to_the_making_or_does_not_come_is_named():
@@ -236,7 +236,7 @@ def test_a_rank_that_brings_a_host_tensor_to_the_making_or_does_not_come_is_name
     refused(start(make + "told(lambda: group.all_reduce(ones() if rank else yoke.ones(4, device='cpu')))\n", 2), "CollectiveError",
             "in the host's memory or on a device", "rank 0 (host", "rank 1 (host", "4 float32 on a device")
     said = start(make + "if rank == 1: await_rank('told', 0)\ntold(lambda: group.all_reduce(ones()))\ncome('told')\n", 2)
-    refused(said, "TimeoutError", "rank 1 (host", "did not come in time to all_reduce of 4 float32 on a device")
+    refused(said, "TimeoutError", "rank 1 (host", "did not arrive at all_reduce of 4 float32 on a device")
     assert float(said[0].out.split()[1]) < 2, said
 
 

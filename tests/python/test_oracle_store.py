@@ -75,7 +75,7 @@ def test_ranks_meet_by_it_again_and_again(kind, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_rank_zero_that_does_not_come_is_a_timeout(kind, tmp_path):
     told = run(LATE, kind, tmp_path, 2)[1]
-    assert "comm.init: rank 1 (host " in told and "found nothing of rank 0 in the host's store within 1.5 s" in told, told
+    assert "comm.init: rank 1 (host " in told and "found no address of rank 0 in the given store within 1.5 s" in told, told
 
 
 def test_a_store_that_ranks_of_one_process_share_is_taken(tmp_path):

@@ -66,7 +66,7 @@ except yoke.CollectiveError as error:
     print(error)
 """)
     assert code == 0 and out.startswith("spawn(): rank 1 (process "), (out, err)
-    assert "ended with exit code 1; it told: its script raised KeyError: 'no data'\n\nTraceback" in out, (out, err)
+    assert "ended with exit code 1; its error: its script raised KeyError: 'no data'\n\nTraceback" in out, (out, err)
     assert 'script.py", line ' in out and "KeyError: 'no data'" in out and "[1] KeyError: 'no data'" in err
 
 
@@ -82,7 +82,7 @@ except yoke.CollectiveError as error:
     print(error)
 """)
     first = out.splitlines()[0]
-    assert "; it told: all_reduce: ranks do not agree" in first and "in train\n" in out and "yoke.CollectiveError: all_reduce" in out, out
+    assert "; its error: all_reduce: ranks do not agree" in first and "in train\n" in out and "yoke.CollectiveError: all_reduce" in out, out
 
 
 @pytest.mark.parametrize("end, words", [("sys.exit(3)", "exit code 3"), ("os.abort()", "signal 6 (SIGABRT)"), ("sys.exit(0)", None)])

@@ -22,7 +22,7 @@ static int init(lua_State *L)
     options.init_method = yl_string_arg(L, b, 2, "init", "init_method");
     if (lua_isnil(L, 3) != lua_isnil(L, 4))
         yl_raise(L, b, YOKE_E_VALUE, "init",
-                 "one of the options 'rank' and 'world_size' is missing; give both, or neither");
+                 "only one of the options 'rank' and 'world_size' is given; give both, or neither");
     if (!lua_isnil(L, 3)) {
         options.has_rank = 1;
         options.rank = yl_rank_arg(L, b, 3, "init", "rank");

@@ -21,7 +21,7 @@ Group.__name = "yoke.comm.Group"
 local function reduction(op, call)
     local number = REDUCTIONS[op]
     if not number then
-        core.raise("value", call, ("argument 'op' is %s; it is 'sum', 'avg', 'prod', 'min' or 'max'"):format(options.shown(op)))
+        core.raise("value", call, ("argument 'op' is %s; it must be 'sum', 'avg', 'prod', 'min' or 'max'"):format(options.shown(op)))
     end
     return number
 end
@@ -195,8 +195,8 @@ local function asked(store)
         local is_fine, value, problem = pcall(store.get, store, key, timeout)
         if not is_fine then return FAILED, tostring(value) end
         if problem ~= nil then return FAILED, tostring(problem) end
-        if value == nil then return LATE, "nobody set it in time" end
-        if type(value) ~= "string" then return FAILED, "it gave " .. options.shown(value) .. ", where a string is wanted" end
+        if value == nil then return LATE, "no rank set the key in time" end
+        if type(value) ~= "string" then return FAILED, "get() returned " .. options.shown(value) .. "; it must be a string" end
         return OK, value
     end
     return set, get
@@ -254,7 +254,7 @@ function comm.coalesce(fn)
     core._comm_coalesce("drop")
     coroutine.close(inner)
     if has_yielded then
-        core.raise("state", "coalesce", "argument 'fn' has yielded; it must return first, so yield before or behind coalesce")
+        core.raise("state", "coalesce", "argument 'fn' has yielded; it must return first, so yield before or after coalesce")
     end
     error(problem, 0)
 end
@@ -272,7 +272,7 @@ function comm.measure_shares(step, group)
         core.raise("type", "measure_shares", ("argument 'group' is %s; it takes a group"):format(options.shown(group)))
     end
     if scopes > 0 then
-        core.raise("state", "measure_shares", "this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind")
+        core.raise("state", "measure_shares", "this call needs the other ranks at once, but this thread is in a coalesce, which issues its calls at its end; call it before or after the coalesce")
     end
     carried.guarded(group, step)
     local done, problem = group:barrier() -- an early rank would have the processors alone

@@ -18,7 +18,7 @@ local function literal(value, where, above)
         core.raise("type", "spawn", ("argument '%s' is %s; other processes take nil, booleans, numbers, strings and tables of these")
             :format(where, options.shown(value)))
     end
-    if above[value] then core.raise("value", "spawn", ("argument '%s' is a table that holds itself"):format(where)) end
+    if above[value] then core.raise("value", "spawn", ("argument '%s' is a table that contains itself; it must be a tree"):format(where)) end
     above[value] = true
     local parts = {}
     for key, each in next, value do

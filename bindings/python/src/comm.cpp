@@ -19,7 +19,7 @@ int32_t need_rank(const py::object &value, const char *call, const char *argumen
 {
     const int64_t number = need_int(value, call, argument);
     if (number != static_cast<int32_t>(number))
-        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %lld, which no rank has",
+        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %lld; no rank has this number",
                             argument, static_cast<long long>(number)) != nullptr);
     return static_cast<int32_t>(number);
 }

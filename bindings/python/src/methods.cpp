@@ -154,7 +154,7 @@ PyObject *tell_refused(yoke_tensor *tensor)
     PyErr_Clear();
     {
         const ReleaseGil release;
-        yoke_backward_note_refused(tensor, why ? why : "its text cannot be made");
+        yoke_backward_note_refused(tensor, why ? why : "an error without a text");
     }
     Py_XDECREF(text);
     PyErr_Restore(kind, error, trace);
@@ -288,15 +288,15 @@ const PyMethodDef tensor_methods[] = {
      "host and device; what then lies on the host is read after the stream was waited for."},
     {"to_", keywords(to_in_place), kKeywords,
      "to_($self, /, device=None, dtype=None)\n--\n\n"
-     "Moves and casts the tensor itself, a leaf, and its gradient; returns it. Who holds it, such as an\n"
-     "optimizer, has the new values. What was recorded before cannot be walked back afterwards."},
+     "Moves and casts this leaf and its gradient in place; returns it. All holders of the tensor, such as an\n"
+     "optimizer, have the new values. Earlier records cannot be walked back afterwards."},
     {"cpu", cpu, METH_NOARGS,
      "cpu($self, /)\n--\n\nThe tensor in host memory; itself if it is there."},
     {"pin_memory", pin_memory, METH_NOARGS,
      "pin_memory($self, /)\n--\n\n"
-     "A copy in host memory that a device reads and writes by itself; itself if it is there."},
+     "A copy in pinned host memory, which a device reads and writes directly; the tensor itself if it is pinned."},
     {"is_pinned", is_pinned, METH_NOARGS,
-     "is_pinned($self, /)\n--\n\nWhether it lies in such memory."},
+     "is_pinned($self, /)\n--\n\nWhether the tensor is in pinned memory."},
     {"record_stream", record_stream, METH_O,
      "record_stream($self, stream, /)\n--\n\n"
      "Tells that work which Yoke does not see uses the memory on a stream: it serves again after what\n"

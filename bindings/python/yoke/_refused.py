@@ -14,7 +14,7 @@ def text_of(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # a class of the script
-        text = "its text cannot be made"
+        text = "an error without a text"
     return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 

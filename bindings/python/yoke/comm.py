@@ -37,7 +37,7 @@ _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 
 def _reduction(op: str, call: str) -> int:
     if not isinstance(op, str) or op not in _REDUCTIONS:
-        raise _yoke.ValueError(f"{call}(): argument 'op' is {shown(op)}; it is 'sum', 'avg', 'prod', 'min' or 'max'")
+        raise _yoke.ValueError(f"{call}(): argument 'op' is {shown(op)}; it must be 'sum', 'avg', 'prod', 'min' or 'max'")
     return _REDUCTIONS[op]
 
 
@@ -59,7 +59,7 @@ def _run(core: Any, call: str, async_op: bool, t: Any = None, out: Any = None, p
          reduce_dtype: dtype_ | None = None) -> Work | None:
     try:
         if not isinstance(async_op, bool):
-            raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it is True or False")
+            raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it must be True or False")
         wants_work = async_op or _scopes.depth > 0
         work: Work | None = core.run(call, t, out, peer, 0 if op is _NO_OP else _reduction(op, call), reduce_dtype, wants_work)
     except Exception as error:
@@ -329,9 +329,9 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
     its reason.
     """
     if not callable(step_fn):
-        raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it is a function without arguments")
+        raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it must be a function without arguments")
     if _scopes.depth:
-        raise _yoke.StateError("measure_shares(): this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind")
+        raise _yoke.StateError("measure_shares(): this call needs the other ranks at once, but this thread is in a coalesce, which issues its calls at its end; call it before or after the coalesce")
     held = Group(_yoke._comm_group()) if group is None else group
     with held:  # the other ranks wait in this group
         step_fn()
@@ -375,10 +375,10 @@ def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: 
     wait for all ranks. Groups of ["cpu"] are used by a thread each, and take tensors of any device.
     """
     if isinstance(devices, str) or not isinstance(devices, Iterable):
-        raise _yoke.TypeError(f"init_all(): argument 'devices' is {shown(devices)}; it is a list of devices, such as ['cuda:0', 'cuda:1'] or ['cpu']")
+        raise _yoke.TypeError(f"init_all(): argument 'devices' is {shown(devices)}; it must be a list of devices, such as ['cuda:0', 'cuda:1'] or ['cpu']")
     given = list(devices)
     if list(map(str, given)) == ["cpu"]:
         return [Group(core) for core in _yoke._comm_init_threads(1 if size is None else size, timeout)]
     if size is not None and size != len(given):
-        raise _yoke.ValueError(f"init_all(): argument 'size' is {shown(size)} and 'devices' has {len(given)}; each device is a rank, so leave size out")
+        raise _yoke.ValueError(f"init_all(): argument 'size' is {shown(size)} and 'devices' has {len(given)}; each device is a rank, so leave out 'size'")
     return [Group(core) for core in _yoke._comm_init_devices(given, timeout)]

@@ -98,9 +98,10 @@ void CallWatch::ensure_thread(const char *call)
     const std::string why = start_detached_thread(run);
     if (why.empty()) return;
     watched.process = 0;
-    fail_in(call, YOKE_E_OOM,
-            "the system gives no thread that watches collectives on devices: %s; see ulimit -u",
-            why.c_str());
+    fail_in(
+        call, YOKE_E_OOM,
+        "the system cannot start the thread that watches collectives on devices: %s; check ulimit -u",
+        why.c_str());
 }
 
 void CallWatch::watch(std::shared_ptr<Flights> flights)

@@ -101,7 +101,7 @@ try {
         std::make_shared<DeviceEngine>(format("rank %d of %d", members_.rank, members_.size()),
                                        std::move(lane), std::move(engine), failure_.devices());
     failure_.attach(made);
-    log(LogLevel::kInfo, "%s: tensors of %s go by %s: %s", call, device.name.c_str(),
+    log(LogLevel::kInfo, "%s: tensors of %s use %s: %s", call, device.name.c_str(),
         choice_.table->name, made->engine()->describe().c_str());
     return made;
 } catch (const EngineFailure &found) {
@@ -136,7 +136,7 @@ void DeviceCalls::check_device(const Device &device, const char *call) const
     if (made && &made->device() != &device)
         fail_in(
             call, YOKE_E_VALUE,
-            "the tensor is on %s, and this group's collectives are on %s since its first one; move the tensor there, or make a group of its own",
+            "the tensor is on %s, but since its first collective this group uses %s; move the tensor there, or make another group for it",
             device.name.c_str(), made->device().name.c_str());
 }
 
@@ -162,9 +162,9 @@ std::string DeviceCalls::why_staged(const Device &device) const
 {
     if (!choice_.table) return choice_.why_staged;
     if (const DeviceEngine *const made = known())
-        return format("this group's collectives are on %s", made->device().name.c_str());
+        return format("this group's collectives use %s", made->device().name.c_str());
     return format(
-        "it comes before the group's first collective on %s; give init the device, or make a collective first",
+        "the call precedes the group's first collective on %s; give init the device, or make a collective first",
         device.name.c_str());
 }
 
@@ -172,7 +172,7 @@ void DeviceCalls::tell_staged(const Collective &call, const Device &device)
 {
     const std::string why = why_staged(device);
     if (why.empty() || has_told_staged_.exchange(true)) return;
-    log(LogLevel::kWarn, "%s: tensors of %s pass through the host's memory: %s", call.name(),
+    log(LogLevel::kWarn, "%s: tensors of %s pass through host memory: %s", call.name(),
         device.name.c_str(), why.c_str());
 }
 

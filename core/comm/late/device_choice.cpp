@@ -22,7 +22,7 @@ bool is_late_engine(std::string_view backend)
 const yoke_backend_comm *late_table_of(const std::string &kind, std::string *why_not)
 {
     if (!platforms().allow(kind)) {
-        *why_not = format("YOKE_PLATFORMS leaves %s out", kind.c_str());
+        *why_not = format("YOKE_PLATFORMS does not name %s", kind.c_str());
         return nullptr;
     }
     if (is_disabled(kind)) {
@@ -68,7 +68,7 @@ std::string why_not_all(const std::vector<DeviceOffer> &offers, const Members &m
         if (!offers[i].version) return format("%s: %s", who.c_str(), offers[i].why_not.c_str());
         if (offers[i].engine != offers[0].engine || offers[i].version != offers[0].version)
             return format(
-                "%s has %s %s and %s has %s %s, which do not understand each other; install one version on all machines",
+                "%s has %s %s and %s has %s %s, which cannot work together; install one version on all machines",
                 describe(members.ranks[0]).c_str(), offers[0].engine.c_str(),
                 version_text(offers[0].version).c_str(), who.c_str(), offers[i].engine.c_str(),
                 version_text(offers[i].version).c_str());
@@ -80,10 +80,11 @@ void check_alike(const std::vector<DeviceOffer> &offers, const Members &members,
 {
     for (size_t i = 1; i < offers.size(); ++i)
         if (offers[i].has_device != offers[0].has_device)
-            fail_in(call, YOKE_E_VALUE,
-                    "%s gives argument 'device' and %s does not; give it on all ranks, or on none",
-                    describe(members.ranks[offers[0].has_device ? 0 : i]).c_str(),
-                    describe(members.ranks[offers[0].has_device ? i : 0]).c_str());
+            fail_in(
+                call, YOKE_E_VALUE,
+                "%s gives argument 'device' and %s does not; give 'device' on all ranks, or on none",
+                describe(members.ranks[offers[0].has_device ? 0 : i]).c_str(),
+                describe(members.ranks[offers[0].has_device ? i : 0]).c_str());
 }
 
 }  // namespace

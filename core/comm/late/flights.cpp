@@ -135,7 +135,7 @@ std::optional<EngineFailure> Flights::failure_of(LateCall &call)
     constexpr std::chrono::milliseconds kBetween{20};
     if (watched_.found) return std::exchange(watched_.found, std::nullopt);
     if (call.deadline().has_passed()) {
-        EngineFailure late{no_fault(), YOKE_E_TIMEOUT, "the device was not done in time"};
+        EngineFailure late{no_fault(), YOKE_E_TIMEOUT, "the device did not finish in time"};
         late.fault.kind = YOKE_COMM_FAULT_LATE;
         return late;
     }

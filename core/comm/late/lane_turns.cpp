@@ -13,8 +13,8 @@ std::string HeldLane::text(uint64_t group) const
     CurrentCall current;
     if (user) current = {user->signature, describe(user->line), user->from};
     return format(
-        "another thread has the stream for collectives on %s, in %s%s, and the engine has not returned to it; the engine or the driver hangs on this rank",
-        device->name.c_str(), user ? told_as(current).c_str() : "a call that nobody knows",
+        "another thread holds the stream for collectives on %s, in %s%s, and the engine has not returned; the engine or the driver hangs on this rank",
+        device->name.c_str(), user ? told_as(current).c_str() : "an unknown call",
         user && user->signature.group != group ? " of another group" : "");
 }
 

@@ -245,7 +245,7 @@ TEST(Deaths, APartWithoutRankZeroStillEndsForAll)
         &dead);
     expect_parts(told[0], {"YOKE_E_CANCELLED", "rank 0 (host", "enough"});
     expect_parts(told[1], {"YOKE_E_COMM barrier: rank 0 (host", dead,
-                           "died, and then the connection to rank 0 (host"});
+                           "died; then the connection to rank 0 (host"});
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(GroupDevices, OtherPartsOfAStorageMayBeWrittenByLaterCallsBeforeAWorkIsWait
         const Ref<Work> second = ones[0]->run(reduce_all(halves[0]), true);
         EXPECT_TRUE(second->wait_for_end(-1));
         others[0]->run(reduce_all(halves[0]), true)->wait(-1);
-        expect_error(YOKE_E_STATE, {"all_reduce", "under way"}, [&] { second->wait(-1); });
+        expect_error(YOKE_E_STATE, {"all_reduce", "was running"}, [&] { second->wait(-1); });
     });
 }
 
@@ -93,7 +93,8 @@ TEST(GroupDevices, ADeviceThatDoesNotEndWhatItWasGivenBeforeIsNamedAtTheDeadline
         EXPECT_TRUE(told[0].starts_with("YOKE_E_TIMEOUT")) << told[0];
         EXPECT_NE(told[0].find("rank 0"), std::string::npos) << told[0];
         const Ref<Group> alone = init_threads(1, 0.1, kCall)[0];
-        expect_error(YOKE_E_TIMEOUT, {"all_reduce", "rank 0", "fake:0 did not end in time"},
+        expect_error(YOKE_E_TIMEOUT,
+                     {"all_reduce", "rank 0", "fake:0 did not finish earlier work in time"},
                      [&] { alone->run(reduce_all(filled_on(device, 4, 1)), false); });
         fake_streams.reached = true;
     });

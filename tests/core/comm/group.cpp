@@ -91,11 +91,11 @@ TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
         group.run({YOKE_COMM_SEND, -1, 0, t, {}}, false);
     });
     expect_error(
-        YOKE_E_VALUE, {"reduce_scatter", "'t'", "[3]", "do not divide by the 2 ranks"}, [&] {
+        YOKE_E_VALUE, {"reduce_scatter", "'t'", "[3]", "cannot be divided among the 2 ranks"}, [&] {
             group.run({YOKE_COMM_REDUCE_SCATTER, YOKE_REDUCE_SUM, -1, t, filled(1, 0)}, false);
         });
-    expect_error(YOKE_E_VALUE,
-                 {"all_gather", "[3]", "[4]", "3 elements in the one and 2 in the other"}, [&] {
+    expect_error(YOKE_E_VALUE, {"all_gather", "[3]", "[4]", "3 elements in 't' and 2 in 'out'"},
+                 [&] {
                      group.run({YOKE_COMM_ALL_GATHER, -1, -1, t, filled(4, 0)}, false);
                  });
     expect_error(YOKE_E_TYPE, {"all_gather", "float32", "int64"}, [&] {
@@ -108,7 +108,7 @@ TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
     expect_error(YOKE_E_VALUE, {"scatter", "'t' is absent", "rank 0"}, [&] {
         group.run({YOKE_COMM_SCATTER, -1, 0, {}, t}, false);
     });
-    expect_error(YOKE_E_VALUE, {"all_reduce", "no reduction"},
+    expect_error(YOKE_E_VALUE, {"all_reduce", "'op' is 9"},
                  [&] { group.run(reduce_all(t, 9), false); });
     const int64_t shape[] = {4}, strides[] = {0};
     expect_error(YOKE_E_VALUE, {"all_reduce", "expanded", "axis 0"},
@@ -178,7 +178,7 @@ TEST(Group, ShowsARecvAsOneThoughTheSendDiffers)
     expect_all_told({told[0]},
                     {"recv: ranks do not agree on the number of elements: rank 0 (host",
                      ") called recv of 3 float32 from rank 1, and rank 1 (host",
-                     ") called send of 4 float32 to rank 0 (message 1 from the one to the other)"});
+                     ") called send of 4 float32 to rank 0 (message 1 between the two ranks)"});
 }
 
 // The other rank's send meets a call that this rank has not reached.
@@ -200,11 +200,11 @@ TEST(Group, ShowsTheOrderOfCallsThatAreIssuedTogether)
         });
         const std::string own = has_barrier_first ? "barrier before recv of 3 float32 from rank 0"
                                                   : "recv of 3 float32 from rank 0 before barrier";
-        expect_all_told(
-            {told[1]}, {"ranks do not agree on the order of their calls in coalesce: "
-                        "rank 1 (host",
-                        own.c_str(), "and from rank 0 (host", "there came first ",
-                        has_barrier_first ? "first send of 3 float32 to rank 1" : "first barrier"});
+        expect_all_told({told[1]}, {"ranks do not agree on the order of their calls in coalesce: "
+                                    "rank 1 (host",
+                                    own.c_str(), "but rank 0 (host",
+                                    has_barrier_first ? "called send of 3 float32 to rank 1"
+                                                      : "called barrier"});
     }
 }
 
@@ -214,7 +214,8 @@ TEST(Group, NamesTheRankFromWhichARecvWaits)
     const auto told = each_rank(groups, [](Group &group) {
         if (group.rank() == 0) group.run({YOKE_COMM_RECV, -1, 1, {}, filled(3, 0)}, false);
     });
-    expect_all_told({told[0]}, {"recv: rank 1 (host", "in time to recv of 3 float32 from rank 1"});
+    expect_all_told({told[0]}, {"recv: timed out; rank 1 (host",
+                                "did not arrive at recv of 3 float32 from rank 1"});
 }
 
 TEST(Group, NamesTheRankThatDoesNotCome)
@@ -224,10 +225,10 @@ TEST(Group, NamesTheRankThatDoesNotCome)
         if (group.rank() != 1) group.run(reduce_all(filled(4, 1)), false);
     });
     EXPECT_EQ(told[1], "");
-    expect_all_told({told[0], told[2]}, {"YOKE_E_TIMEOUT", "rank 1 (host", "did not come in time",
+    expect_all_told({told[0], told[2]}, {"YOKE_E_TIMEOUT", "rank 1 (host", "did not arrive at",
                                          "all_reduce of 4 float32, sum"});
     // A rank that comes later raises the same error.
-    expect_error(YOKE_E_TIMEOUT, {"rank 1 (host", "did not come"},
+    expect_error(YOKE_E_TIMEOUT, {"rank 1 (host", "did not arrive at"},
                  [&] { groups[1]->run(barrier(), false); });
 }
 
@@ -245,13 +246,13 @@ TEST(Group, NamesAllThatMayBeLateWhereNobodyCanTellWhich)
     const auto expect = [](const std::string &told, std::initializer_list<const char *> parts) {
         expect_all_told({told}, parts);
     };
-    expect(text({2}), {"rank 2 (host", "did not come in time to all_reduce of 4 float32, sum"});
-    expect(text({1, 2}), {"one of these did not come in time to all_reduce of 4", "nobody can tell",
-                          ": rank 1 (host", "), rank 2 (host"});
+    expect(text({2}), {"rank 2 (host", "did not arrive at all_reduce of 4 float32, sum"});
+    expect(text({1, 2}), {"one of several ranks did not arrive at all_reduce of 4",
+                          "check which of these ranks", ": rank 1 (host", "), rank 2 (host"});
     const std::string many = text({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
     expect(many, {"rank 8 (host", " and 2 more"});
     EXPECT_EQ(many.find("rank 9"), std::string::npos);
-    expect(text({}), {"all ranks came to all_reduce of 4", "wait for each other"});
+    expect(text({}), {"all ranks arrived at all_reduce of 4", "wait for each other"});
 }
 
 TEST(Group, NamesWhoKeepsARankFromAnother)
@@ -268,7 +269,8 @@ TEST(Group, NamesWhoKeepsARankFromAnother)
         waits.get_future().wait();
         group.run({YOKE_COMM_RECV, -1, 1, {}, filled(3, 0)}, false);
     });
-    expect_all_told({told[0], told[1]}, {"YOKE_E_TIMEOUT", "recv: rank 2 (host", "did not come"});
+    expect_all_told({told[0], told[1]},
+                    {"YOKE_E_TIMEOUT", "recv: timed out; rank 2 (host", "did not arrive at"});
 }
 
 TEST(Group, EndsOnAllRanksByAnAbort)
@@ -293,7 +295,7 @@ TEST(Group, TellsOfTensorsThatAreWrittenMeanwhile)
         "fill_");  // as a write does, but for the bytes, which the engine reads
     // meanwhile: the peer has not come
     groups[1]->run(reduce_all(filled(4, 1)), false);
-    expect_error(YOKE_E_STATE, {"all_reduce", "written by fill_", "under way"},
+    expect_error(YOKE_E_STATE, {"all_reduce", "fill_ wrote", "while the call was running"},
                  [&] { work->wait(-1); });
     // The error concerns only this work, not the group.
     const auto told = each_rank(groups, [](Group &group) { group.run(barrier(), false); });

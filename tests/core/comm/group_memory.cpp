@@ -143,7 +143,7 @@ void expect_error_after(
     const Ref<Work> work = others[0]->run(reduce_all(view_of(base, offset, 4)), true);
     meanwhile(ones, base);
     others[1]->run(reduce_all(filled(4, 1)), false);
-    expect_error(YOKE_E_STATE, {"all_reduce", "written by", writer, "under way"},
+    expect_error(YOKE_E_STATE, {"all_reduce", writer, " wrote ", "was running"},
                  [&] { work->wait(-1); });
 }
 

@@ -91,7 +91,8 @@ TEST(GroupWaits, AForkAmidTheMakingOfADescriptorLeavesTheChildNone)
 TEST(GroupWaits, TheMakingEndsAtTheDeadlineOfItsCall)
 {
     const Members members = ranks_of(2, std::make_shared<HashStore>(), nullptr);
-    expect_error(YOKE_E_TIMEOUT, {"init_all: within 0.1 s there came not: rank 1 (host here"},
+    expect_error(YOKE_E_TIMEOUT,
+                 {"init_all: timed out after 0.1 s; ranks that did not arrive: rank 1 (host here"},
                  [&] { (void)Group::make(members, {}, Deadline::after(0.1), kCall); });
 }
 
@@ -112,15 +113,15 @@ TEST(GroupWaits, RanksThatReceiveFromEachOtherInARingAreAllNamed)
         store->set("misses/" + std::to_string(rank), text, Deadline::after(0));
     };
     misses(1, 2), misses(2, 0), misses(3, 2);
-    expect_error(
-        YOKE_E_TIMEOUT,
-        {"recv: 3 ranks waited in a ring", ": rank 0 (host here, process 100) in recv of 4",
-         "from rank 1, rank 1 (host here, process 101) in recv of 4 float32 from rank 2",
-         ", rank 2 (host here, process 102) in recv of 4 float32 from rank 0; change"},
-        [&] {
-            const Tensor t = filled(4, 0);
-            groups[0]->run({YOKE_COMM_RECV, -1, 1, {}, t}, false);
-        });
+    expect_error(YOKE_E_TIMEOUT,
+                 {"recv: timed out; 3 ranks waited in a ring",
+                  ": rank 0 (host here, process 100) in recv of 4",
+                  "from rank 1, rank 1 (host here, process 101) in recv of 4 float32 from rank 2",
+                  ", rank 2 (host here, process 102) in recv of 4 float32 from rank 0; change"},
+                 [&] {
+                     const Tensor t = filled(4, 0);
+                     groups[0]->run({YOKE_COMM_RECV, -1, 1, {}, t}, false);
+                 });
 }
 
 TEST(GroupWaits, ACallThatOneRankRefusedIsToldOfAtTheDeadlineOfTheOthers)
@@ -132,9 +133,8 @@ TEST(GroupWaits, ACallThatOneRankRefusedIsToldOfAtTheDeadlineOfTheOthers)
         groups[1]->run({YOKE_COMM_BROADCAST, -1, 7, t, t}, false);
     });
     expect_error(YOKE_E_TIMEOUT,
-                 {"barrier: rank 1 (host here, process 101) did not come in time to barrier",
-                  "the call that it made in its place was refused: broadcast: argument 'root' is 7",
-                  "stopped"},
+                 {"barrier: timed out; rank 1 (host here, process 101) did not arrive at barrier",
+                  "the call in its place was refused: broadcast: argument 'root' is 7", "stopped"},
                  [&] { groups[0]->run(barrier(), false); });
 }
 
@@ -182,7 +182,7 @@ TEST(GroupWaits, ASendThatOneRankRefusedIsToldOfToWhoReceivesUntilItSendsAnother
     groups[0]->run({YOKE_COMM_RECV, -1, 1, {}, t}, false);
     refuse();
     expect_error(YOKE_E_TIMEOUT,
-                 {"recv: rank 1 (host here, process 101) did not come in time to recv of 4",
+                 {"recv: timed out; rank 1 (host here, process 101) did not arrive at recv of 4",
                   "was refused: send: argument 'dst' is 7"},
                  [&] {
                      groups[0]->run({YOKE_COMM_RECV, -1, 1, {}, t}, false);
@@ -212,11 +212,11 @@ TEST(GroupWaits, AMonitoredBarrierListsTheDeadAtOnce)
     store->wait({"monitored/1/0", "monitored/1/1"}, Deadline::after(20));
     watcher->tell({PeerEvent::kEnded, 2, 0, "", ""});
     const std::initializer_list<const char *> parts = {
-        "YOKE_E_COMM monitored_barrier", "there died: rank 2 (host here, process 102)",
-        "not there yet: rank 3 (host here, process 103)"};
+        "YOKE_E_COMM monitored_barrier", "ranks died: rank 2 (host here, process 102)",
+        "ranks that did not arrive yet: rank 3 (host here, process 103)"};
     expect_all_told(told.get(), parts);
     for (const Ref<Group> &each : living)  // at once, the next time
-        expect_error(YOKE_E_COMM, {"there died: rank 2 (host here, process 102)"},
+        expect_error(YOKE_E_COMM, {"ranks died: rank 2 (host here, process 102)"},
                      [&] { come(*each); });
 }
 

@@ -42,7 +42,7 @@ TEST(InUse, FindsAWriteBetweenTheLastCheckAndTheCallsOwn)
     EXPECT_EQ(found_by(in_use), "");
     out->storage->note_written("add_");
     write_result(in_use, out);
-    EXPECT_NE(found_by(in_use).find("written by add_"), std::string::npos) << found_by(in_use);
+    EXPECT_NE(found_by(in_use).find("add_ wrote"), std::string::npos) << found_by(in_use);
 }
 
 TEST(InUse, FollowsItsResultAloneOnceThatIsWritten)
@@ -53,7 +53,7 @@ TEST(InUse, FollowsItsResultAloneOnceThatIsWritten)
     in->storage->note_written("add_");
     EXPECT_EQ(found_by(in_use), "");
     out->storage->note_written("mul_");
-    EXPECT_NE(found_by(in_use).find("written by mul_"), std::string::npos);
+    EXPECT_NE(found_by(in_use).find("mul_ wrote"), std::string::npos);
 }
 
 }  // namespace

@@ -331,10 +331,10 @@ void expect_silence_to_be_noticed(const std::function<Ref<Group>(int rank)> &who
             return met(group->rank() == 0 ? group : part);
         }));
     expect_parts(ranks[2].result(),
-                 {"YOKE_E_COMM all_reduce: rank 0 (host", "has not been heard for",
+                 {"YOKE_E_COMM all_reduce: rank 0 (host", "sent no heartbeat for",
                   "is in all_reduce of 1 float32, sum"});
     expect_parts(ranks[0].result(),
-                 {"YOKE_E_COMM all_reduce: rank 1 (host", "has not been heard for"});
+                 {"YOKE_E_COMM all_reduce: rank 1 (host", "sent no heartbeat for"});
 }
 
 TEST(Init, ByAFileSilenceIsNoticed)

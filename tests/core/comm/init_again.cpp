@@ -183,9 +183,8 @@ TEST(InitAgain, WhoIsBackBeforeRankZeroIsWarnedOfByNobody)
     const std::string zero = process_of(ranks[0]);
     const auto texts = results(ranks);
     EXPECT_EQ(texts[0], "0 of 2\n\n");
-    expect_parts(texts[1],
-                 {"1 of 2\ncomm.init: rank 1 (host",
-                  "rank 0 has not let go yet of the groups that it made", zero + ". See"});
+    expect_parts(texts[1], {"1 of 2\ncomm.init: rank 1 (host",
+                            "rank 0 has not yet released its earlier groups", zero + ". Check"});
     EXPECT_EQ(texts[1].find('\n'), texts[1].rfind('\n', texts[1].size() - 3)) << texts[1];
 }
 

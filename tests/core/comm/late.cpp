@@ -112,8 +112,7 @@ TEST(LateCalls, ARankThatDoesNotComeIsNamedAtTheDeadline)
         [](Groups &groups) {
             const Tensor t = filled_on(device_of(*groups[0]), 4, 3);
             const Ref<Work> work = groups[0]->run(reduce_all(t), true);
-            expect_error(YOKE_E_TIMEOUT, {"rank 1", "did not come in time"},
-                         [&] { work->wait(20); });
+            expect_error(YOKE_E_TIMEOUT, {"rank 1", "did not arrive at"}, [&] { work->wait(20); });
             raise_deferred_error(device_of(*groups[0]));  // the work has reported this error
         },
         0.3);
@@ -128,7 +127,7 @@ TEST(LateCalls, ADeviceThatDoesNotEndACallIsFoundAtTheDeadline)
                 group.run(reduce_all(filled_on(device_of(group), 4, 1)), true)->wait(20);
             });
             expect_alike(told,
-                         {"YOKE_E_TIMEOUT", "all ranks came to all_reduce", "not done in time"});
+                         {"YOKE_E_TIMEOUT", "all ranks arrived at all_reduce", "did not finish"});
             expect_lines("abort", 2);
         },
         0.3);
@@ -147,7 +146,7 @@ TEST(LateCalls, ABlockingCallThatTheDeviceDoesNotEndIsToldByTheDevice)
                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 }
             });
-            expect_alike(told, {"YOKE_E_TIMEOUT", "not done in time"});
+            expect_alike(told, {"YOKE_E_TIMEOUT", "but did not finish"});
         },
         0.3);
 }

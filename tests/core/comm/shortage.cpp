@@ -151,7 +151,7 @@ TEST(Shortage, OfThreadsAtInitIsToldToAll)
     for (const int victim : {0, 1}) {
         const auto texts = told(victim, [] { EXPECT_TRUE(forbid_threads()); });
         expect_named(texts, victim,
-                     {format("comm.init: rank %d (host", victim), "gives no thread", "ulimit -u"});
+                     {format("comm.init: rank %d (host", victim), "cannot start", "ulimit -u"});
         expect_parts(texts[static_cast<size_t>(victim)], {"YOKE_E_OOM"});
     }
 }
@@ -258,7 +258,8 @@ TEST(Shortage, OfThreadsForRanksOfOneProcessIsRaised)
         before_refusal = refused - 1;
         expect_error(
             YOKE_E_OOM,
-            {format("%s: the system gives no thread for rank %d of 4: ", kCall, refused).c_str()},
+            {format("%s: the system cannot start a thread for rank %d of 4: ", kCall, refused)
+                 .c_str()},
             [] { (void)init_threads(4, 20, kCall); });
         before_refusal = -1;
         std::vector<Ref<Group>> groups = init_threads(4, 20, kCall);

@@ -52,9 +52,9 @@ TEST(Group, ShrinksToTheRanksThatCome)
     EXPECT_EQ(told, std::vector<std::string>(4));
     expect_error(YOKE_E_CANCELLED, {"ended by shrink() on rank"},
                  [&] { groups[1]->run(barrier(), false); });
-    expect_error(YOKE_E_COMM, {"shrink", "rank 1", "came too late", "a group of 3"},
+    expect_error(YOKE_E_COMM, {"shrink", "rank 1", "called shrink too late", "a group of 3"},
                  [&] { (void)groups[1]->shrink(5); });
-    expect_error(YOKE_E_STATE, {"has been shrunk already"}, [&] { (void)groups[0]->shrink(5); });
+    expect_error(YOKE_E_STATE, {"was already shrunk"}, [&] { (void)groups[0]->shrink(5); });
     expect_error(YOKE_E_VALUE, {"'timeout' is 0"}, [&] { (void)groups[0]->shrink(0); });
 }
 
@@ -144,7 +144,7 @@ TEST(Group, RefusesInACoalesceWhatIsWantedAtOnce)
             {"monitored_barrier", [&] { group.monitored_barrier(1); }}};
         Coalescing::begin();
         for (const auto &[name, call] : calls)
-            expect_error(YOKE_E_STATE, {name, "in a coalesce", "before or behind"}, call);
+            expect_error(YOKE_E_STATE, {name, "in a coalesce", "before or after"}, call);
         group.run(barrier(), false);
         Coalescing::end("coalesce");
         group.run(barrier(), false);

@@ -192,7 +192,7 @@ TEST(Hang, WhoWaitForEachOtherAreOneCircle)
     EXPECT_EQ(two.report.blamed, (Ranks{0, 1}));
     two.expect(
         FindingKind::kCycle,
-        {"these wait for each other: rank 0 for rank 1 in send of 4 float32 to rank 1 at t.py:1",
+        {"ranks wait for each other: rank 0 for rank 1 in send of 4 float32 to rank 1 at t.py:1",
          "rank 1 for rank 0 in send"});
     std::vector<Dump> ring;
     for (int32_t rank = 0; rank < 4; ++rank)

@@ -91,9 +91,9 @@ TEST(HostStore, WhoIsMissingIsNamed)
     test::in_fresh_process([] {
         SharedTable store, empty;
         expect_parts(meet_in(store, {0, 2}, 3, kShort)[2],
-                     {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 1;"});
+                     {"YOKE_E_TIMEOUT", "1 of 3 ranks did not arrive: 1;"});
         expect_parts(meet_in(empty, {1}, 2, kShort)[1],
-                     {"YOKE_E_TIMEOUT", "rank 1 (host", "nothing of rank 0", "store"});
+                     {"YOKE_E_TIMEOUT", "rank 1 (host", "no address of rank 0", "store"});
     });
 }
 
@@ -102,7 +102,7 @@ TEST(HostStore, OtherDataInItIsRefused)
     test::in_fresh_process([] {
         SharedTable strange;
         strange.table.set("yoke/start0/rank0", "a piano", Deadline::after(9));
-        expect_parts(meet_in(strange, {1}, 2)[1], {"YOKE_E_COMM", "'a piano'", "store of its own"});
+        expect_parts(meet_in(strange, {1}, 2)[1], {"YOKE_E_COMM", "'a piano'", "its own store"});
     });
 }
 
@@ -112,7 +112,7 @@ TEST(HostStore, OfAnotherVersionNothingIsShown)
         SharedTable later;
         later.table.set("yoke/start0/rank0", "yoke 2 00112233 x", Deadline::after(9));
         const std::string text = meet_in(later, {1}, 2)[1];
-        expect_parts(text, {"YOKE_E_COMM", "'yoke ...'", "store of its own"});
+        expect_parts(text, {"YOKE_E_COMM", "'yoke ...'", "its own store"});
         EXPECT_EQ(text.find("00112233"), std::string::npos) << text;
     });
 }

@@ -44,7 +44,7 @@ TEST(Interfaces, AnAbsentOneIsNamedWithThoseThatThereAre)
 {
     const std::vector<Interface> all = {{"lo", {}}, {"eth0", {}}, {"lo", {}}};
     const auto choice = InterfaceChoice::read("NCCL_SOCKET_IFNAME", "ib");
-    expect_error(YOKE_E_VALUE, {"NCCL_SOCKET_IFNAME is 'ib'", ": lo, eth0"},
+    expect_error(YOKE_E_VALUE, {"NCCL_SOCKET_IFNAME is 'ib'", "are lo, eth0"},
                  [&] { choice.among(all); });
     EXPECT_EQ(InterfaceChoice::read("", "eth").among(all).front().name, "eth0");
 }

@@ -67,14 +67,14 @@ TEST(NestedLaunchers, OneThatYokeRunOrTorchrunHasStartedContradictsThem)
         const Variables one = ranks(run, "7f", 0, 1, 1);
         const Variables shell = {{"PATH", "/bin"}};
         expect_error(YOKE_E_VALUE,
-                     {"RANK says that the rank is 0, PMIX_RANK that it is 1", "PMIx runs within ",
+                     {"RANK says that the rank is 0, but PMIX_RANK says 1", "PMIx runs within ",
                       run == kYoke ? "yoke run" : "torchrun"},
                      [&] { environment_of(one + mpirun(1, 2), shell); });
         expect_error(YOKE_E_VALUE,
-                     {"WORLD_SIZE says that the size is 1, OMPI_COMM_WORLD_SIZE that it is 2",
+                     {"WORLD_SIZE says that the size is 1, but OMPI_COMM_WORLD_SIZE says 2",
                       "Open MPI runs within "},
                      [&] { environment_of(one + mpirun(0, 2), shell); });
-        expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID that it is 1"},
+        expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID says 1"},
                      [&] { environment_of(one + srun(1, 2), shell); });
         EXPECT_EQ(environment_of(one + mpirun(0, 1), shell).size, 1);
     }
@@ -101,11 +101,11 @@ TEST(NestedLaunchers, OneWithinARankIsRefusedThoughItCountsAlike)
     for (const char *run : {kYoke, kTorch})
         for (const int rank : {0, 1}) {
             const Variables one = ranks(run, "7f", rank, 2, 2);
-            const std::string ours = format("%s has started rank %d of 2 here (RANK is %d), and ",
+            const std::string ours = format("%s started rank %d of 2 (RANK is %d), and ",
                                             run == kYoke ? "yoke run" : "torchrun", rank, rank);
             const std::string theirs =
-                format("within it PMIx has started rank %d as well (PMIX_RANK is %d)", rank, rank);
-            expect_error(YOKE_E_VALUE, {ours.c_str(), theirs.c_str(), "one of them alone"},
+                format("inside it PMIx also started rank %d (PMIX_RANK is %d)", rank, rank);
+            expect_error(YOKE_E_VALUE, {ours.c_str(), theirs.c_str(), "with one launcher"},
                          [&] { environment_of(one + mpirun(rank, 2), shell); });
             const std::string step = format("(SLURM_PROCID is %d)", rank);
             expect_error(YOKE_E_VALUE, {ours.c_str(), "Slurm step 77.0", step.c_str()},
@@ -146,7 +146,7 @@ TEST(NestedLaunchers, OneThatHasStartedYokeRunOrTorchrunIsNotCompared)
 TEST(NestedLaunchers, MpirunBetweenAStepAndItsRanksIsComparedAlone)
 {
     // srun has started yoke run, and yoke run has started mpirun.
-    expect_error(YOKE_E_VALUE, {"RANK says", "PMIX_RANK that it is 1"}, [] {
+    expect_error(YOKE_E_VALUE, {"RANK says", "PMIX_RANK says 1"}, [] {
         environment_of(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1) + mpirun(1, 2), srun(1, 2));
     });
 }
@@ -154,7 +154,7 @@ TEST(NestedLaunchers, MpirunBetweenAStepAndItsRanksIsComparedAlone)
 TEST(NestedLaunchers, AnotherStepWithinOfTheSameLauncherIsAnother)
 {
     // A step runs a yoke run, which has started a further step.
-    expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID that it is 1"},
+    expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID says 1"},
                  [] { environment_of(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), srun(0, 1)); });
 }
 
@@ -167,15 +167,16 @@ TEST(NestedLaunchers, AJobInEachOfSeveralProcessesIsDoubted)
 {
     const Variables one = ranks(kYoke, "7f", 0, 1, 1);
     const std::string by_mpi = environment_of(mpirun(1, 2) + one, mpirun(1, 2)).doubt;
-    EXPECT_NE(by_mpi.find("a job of 1 by yoke run, within a process of Open MPI, which has started "
-                          "2 (OMPI_COMM_WORLD_SIZE)"),
-              std::string::npos)
+    EXPECT_NE(
+        by_mpi.find("job of 1 ranks by yoke run runs inside a process of Open MPI, which started "
+                    "2 (OMPI_COMM_WORLD_SIZE)"),
+        std::string::npos)
         << by_mpi;
     EXPECT_EQ(environment_of(mpirun(0, 1) + one, mpirun(0, 1)).doubt, "");
     // The inner launcher's variables hide the outer launcher's, but the inner launcher was started with them.
     const Variables outer = ranks(kTorch, "elastic", 1, 2, 2);
     const std::string by_torch = environment_of(one, outer).doubt;
-    EXPECT_NE(by_torch.find("within a process of torchrun, which has started 2 (WORLD_SIZE)"),
+    EXPECT_NE(by_torch.find("inside a process of torchrun, which started 2 (WORLD_SIZE)"),
               std::string::npos)
         << by_torch;
     EXPECT_EQ(environment_of(ranks(kYoke, "7f", 1, 4, 2), outer).doubt, "");

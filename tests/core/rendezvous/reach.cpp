@@ -69,7 +69,8 @@ TEST(Reach, WhatTheResolverSaidOfAHostStands)
         (void)reach_rank_0(environment, "job", options, Deadline::after(0.4));
         ADD_FAILURE() << "it has reached nobody";
     } catch (const Error &error) {
-        EXPECT_EQ(std::string(error.what()).find("did not say"), std::string::npos) << error.what();
+        EXPECT_EQ(std::string(error.what()).find("sent no greeting"), std::string::npos)
+            << error.what();
         expect_parts(error.what(), {"'no..host': the host 'no..host' cannot be found: "});
     }
 }
@@ -97,7 +98,8 @@ std::string warnings_of_a_port_that_closes(int times)
 TEST(Reach, AnotherProgramIsWarnedOfWhenItClosesTwice)
 {
     EXPECT_EQ(warnings_of_a_port_that_closes(1), "");
-    expect_parts(warnings_of_a_port_that_closes(2), {"another program listens there", "trying on"});
+    expect_parts(warnings_of_a_port_that_closes(2),
+                 {"another program listens there", "tries again"});
 }
 
 // No machine has an address in 192.0.2.0/24.
@@ -107,8 +109,8 @@ TEST(Reach, RankZeroThatNobodyFindsIsToldThatItsAddressIsNotHere)
     Variables elsewhere = test::variables_of(0, 2, port.number()), here = elsewhere;
     elsewhere["MASTER_ADDR"] = "192.0.2.1";
     expect_parts(start(options_of(elsewhere, 0.2)).result(),
-                 {"YOKE_E_TIMEOUT", "1 of 2 ranks are missing: 1;", "'192.0.2.1' (MASTER_ADDR)",
-                  "no network of this host (", "has that address"});
+                 {"YOKE_E_TIMEOUT", "1 of 2 ranks did not arrive: 1;", "'192.0.2.1' (MASTER_ADDR)",
+                  "but this host (", "has another address"});
     EXPECT_EQ(start(options_of(here, 0.2)).result().find("no network"), std::string::npos);
 }
 
@@ -128,7 +130,7 @@ TEST(Reach, AnOlderStartOfRankZeroEndsWhenANewerOneComes)
     RankProcess older = start(options_of(of_start(0, 0, port.number())));
     const std::string process = process_of(newer);
     expect_parts(older.result(), {"YOKE_E_COMM", "rank 1 (host", process, "start 1 of the job",
-                                  "start 0", "the older one ends"});
+                                  "start 0", "the older process ends"});
     RankProcess again = start(options_of(of_start(1, 0, port.number())));
     EXPECT_EQ(again.result(), "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
     EXPECT_EQ(newer.result(), "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
@@ -179,7 +181,7 @@ TEST(Reach, ARankThatLeavesBeforeAllAreThereIsNamedAtOnce)
     for (const std::string &text : told_of_a_third([] {}))
         EXPECT_EQ(
             text,
-            "YOKE_E_COMM comm.init: rank 2 (host x, process 7) left before all ranks were there");
+            "YOKE_E_COMM comm.init: rank 2 (host x, process 7) left before all ranks arrived");
 }
 
 }  // namespace

@@ -82,8 +82,8 @@ TEST(Rendezvous, UnlikeDevicesAreToldOnce)
             return logged;
         }));
     const std::vector<std::string> told = results(ranks);
-    expect_parts(told[0], {"rank 0 (host", "H200, driver 580.1, as 2 of 4 ranks have",
-                           "rank 2 (host", "L4, driver 570.2, as 2 have"});
+    expect_parts(told[0], {"rank 0 (host", "H200, driver 580.1 (2 of 4 ranks)", "rank 2 (host",
+                           "L4, driver 570.2 (2 ranks)"});
     EXPECT_EQ(told[1] + told[2] + told[3], "");
 }
 
@@ -144,16 +144,16 @@ TEST(Rendezvous, ARankThatIsMissingIsNamedOnAllThatLive)
         ranks.push_back(start(options_of(variables_of(rank, 4, port.number()), kShortWait)));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 4 ranks are missing: 2;", "rank 0 (host", first,
-                            "rank 1 (host", second});
+        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 4 ranks did not arrive: 2;", "rank 0 (host",
+                            first, "rank 1 (host", second});
 }
 
 TEST(Rendezvous, OfManyThatAreMissingTheFirstAreNamed)
 {
     const Port port;
     expect_parts(start(options_of(variables_of(0, 65536, port.number()), kShortWait)).result(),
-                 {"YOKE_E_TIMEOUT", "65535 of 65536 ranks are missing: 1, 2, 3,",
-                  ", 16 and 65519 more; there are rank 0 (host"});
+                 {"YOKE_E_TIMEOUT", "65535 of 65536 ranks did not arrive: 1, 2, 3,",
+                  ", 16 and 65519 more; ranks that arrived: rank 0 (host"});
 }
 
 TEST(Rendezvous, WithoutRankZeroEachSaysWhereItLooked)
@@ -178,7 +178,7 @@ TEST(Rendezvous, ARankThatIsThereTwiceIsNamedOnAll)
         ranks.push_back(start(options_of(variables_of(rank, 4, port.number()))));
     const std::string first = process_of(ranks[1]), second = process_of(ranks[2]);
     for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_COMM", "rank 1 is there twice: host", first, second});
+        expect_parts(text, {"YOKE_E_COMM", "two processes have rank 1: host", first, second});
 }
 
 TEST(Rendezvous, RankZeroTwiceIsNamedOnAll)
@@ -189,8 +189,8 @@ TEST(Rendezvous, RankZeroTwiceIsNamedOnAll)
         ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     for (const std::string &text : results(ranks)) {
-        expect_parts(text, {"YOKE_E_COMM", "rank 0 is there twice: host", first, second});
-        EXPECT_EQ(text.find("there is rank 0 is"), std::string::npos) << text;
+        expect_parts(text, {"YOKE_E_COMM", "two processes have rank 0: host", first, second});
+        EXPECT_EQ(text.find("listens there"), std::string::npos) << text;
     }
 }
 
@@ -238,7 +238,8 @@ TEST(Rendezvous, SizesThatDifferAreNamedOnAll)
     for (const int size : {2, 3})
         ranks.push_back(start(options_of(variables_of(size - 2, size, port.number()))));
     for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_COMM", "rank 0 (host", "2 ranks", "rank 1 (host", "it has 3"});
+        expect_parts(text,
+                     {"YOKE_E_COMM", "rank 0 (host", "2 ranks", "rank 1 (host", "a job of 3"});
 }
 
 TEST(Rendezvous, BuildsThatDifferAreNamedOnAll)
@@ -251,7 +252,7 @@ TEST(Rendezvous, BuildsThatDifferAreNamedOnAll)
         ranks.push_back(start(options));
     }
     for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_COMM", "runs Yoke 1, rank 1 (host", "runs Yoke 2"});
+        expect_parts(text, {"YOKE_E_COMM", "runs Yoke 1, but rank 1 (host", "runs Yoke 2"});
 }
 
 TEST(Rendezvous, AnInterfaceThatIsAbsentOnOneRankIsNamedOnAll)
@@ -291,7 +292,7 @@ TEST(Rendezvous, APortThatAnotherProgramHasIsNamed)
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     const auto texts = results(ranks);
     expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 (host", first, "port " + std::to_string(port),
-                            "Address already in use; there is another program"});
+                            "Address already in use; another program listens there"});
     expect_parts(texts[1], {"YOKE_E_TIMEOUT", "rank 1 (host", second,
                             "127.0.0.1:" + std::to_string(port), "another program"});
 }
@@ -321,7 +322,8 @@ TEST(Rendezvous, ASecondJobAtAPortIsToldWhoseItIsAndTheFirstGoesOn)
     for (const int rank : {0, 1})
         second.push_back(start(options_of(variables_of(rank, 2, port.number()), kShortWait)));
     const auto texts = results(second);
-    expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 of another job: host", holder, "are all there"});
+    expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 of another job listens there: host", holder,
+                            "have all arrived"});
     expect_parts(texts[1],
                  {"YOKE_E_TIMEOUT", "rank 1", "rank 0 of another job listens there, host", holder});
     for (const int end : {hold[0], hold[1], met[0], met[1]}) close(end);
@@ -362,7 +364,7 @@ TEST(Rendezvous, InAFileARankThatIsMissingIsNamedEvenIfItIsRankZero)
     for (const int rank : {1, 2})
         ranks.push_back(start(by_file(file_url("b"), rank, 3, kShortWait)));
     for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 0;", "rank 1 (host",
+        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 3 ranks did not arrive: 0;", "rank 1 (host",
                             "rank 2 (host"});
 }
 

@@ -201,7 +201,8 @@ TEST(ShrinkRendezvous, WhoHasMetOthersThatGoOnComesTooLate)
         StoreConnection met = ranks.greet(1, 0, ranks.about(1));
         former->close_to_newcomers();
         met.store.reset();
-        expect_error(YOKE_E_COMM, {"shrink", "rank 1", "came too late", "host a, process 1"},
+        expect_error(YOKE_E_COMM,
+                     {"shrink", "rank 1", "called shrink too late", "host a, process 1"},
                      [&] { ranks.reunite(1, 0.5).get(); });
     });
 }
@@ -271,7 +272,8 @@ TEST(ShrinkRendezvous, WhoFollowsOneThatComesTooLateIsToldSo)
         former->close_to_newcomers();
         std::future<Members> low = ranks.reunite(0, 1), high = ranks.reunite(1, 1);
         for (std::future<Members> *each : {&low, &high})
-            expect_error(YOKE_E_COMM, {"shrink", "rank 0", "came too late", "host a, process 1"},
+            expect_error(YOKE_E_COMM,
+                         {"shrink", "rank 0", "called shrink too late", "host a, process 1"},
                          [&] { each->get(); });
     });
 }
@@ -284,7 +286,7 @@ TEST(ShrinkRendezvous, ALeaderThatDoesNotSayWhoIsThereIsNamed)
         options.cookie = ranks.cookie();
         options.size = 2;
         const auto stopped = ranks.serve(0, options);
-        expect_error(YOKE_E_TIMEOUT, {"shrink", "rank 0", "leads", "call it again"},
+        expect_error(YOKE_E_TIMEOUT, {"shrink", "rank 0", "the leader", "call shrink again"},
                      [&] { ranks.reunite(1, 0.5).get(); });
     });
 }
@@ -307,7 +309,8 @@ TEST(ShrinkRendezvous, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
         const auto zero = ranks.serve(0, options);
         zero->close_to_newcomers();
         first->table()->set("word", "see 0", soon());
-        expect_error(YOKE_E_COMM, {"shrink", "rank 2", "came too late", "host a, process 1"},
+        expect_error(YOKE_E_COMM,
+                     {"shrink", "rank 2", "called shrink too late", "host a, process 1"},
                      [&] { late.get(); });
     });
 }

@@ -25,7 +25,7 @@ protected:
     const std::shared_ptr<HashStore> store_ = std::make_shared<HashStore>();
 };
 
-constexpr const char *kTooLate = "came too late: the other ranks have gone on without it";
+constexpr const char *kTooLate = "called shrink too late: the other ranks went on without it";
 
 TEST_F(ShrinkThreads, NoTryMakesAnotherGroupWhereOthersHaveGoneOn)
 {

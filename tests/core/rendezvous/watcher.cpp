@@ -39,7 +39,7 @@ TEST(Group, IsNotMadeWithOneThatHasDied)
     members.watcher->tell({PeerEvent::kJoined, 1, 0, "", ""});
     members.watcher->tell({PeerEvent::kSilent, 1, 31, "", ""});
     members.store = std::make_shared<PrefixStore>(met->server->table(), "another group");
-    expect_error(YOKE_E_COMM, {"init_all: rank 1 (host here", "has not been heard for 31 s"},
+    expect_error(YOKE_E_COMM, {"init_all: rank 1 (host here", "sent no heartbeat for 31 s"},
                  [&] { (void)Group::make(members, {}, Deadline::after(20), kCall); });
 }
 

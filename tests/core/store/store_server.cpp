@@ -121,7 +121,7 @@ TEST(StoreServer, StrangersThatComeAgainAndAgainAreLoggedOnce)
 {
     std::atomic<int> lines{0};
     const auto count = [](void *user, int32_t, const char *text) {
-        *static_cast<std::atomic<int> *>(user) += strstr(text, "is of another job") != nullptr;
+        *static_cast<std::atomic<int> *>(user) += strstr(text, "belongs to another job") != nullptr;
     };
     const int64_t id = add_log_callback(count, &lines, nullptr);
     {
@@ -147,8 +147,9 @@ TEST(StoreServer, OtherJobsAndOtherProtocolsAreToldWhy)
     twice.about = "host b, process 9";
     const auto refused = served.connect(twice);
     EXPECT_EQ(refused.outcome, StoreConnection::kRefused);
-    EXPECT_NE(refused.why.find("rank 1 is there twice: host a, process 1 and host b, process 9"),
-              std::string::npos)
+    EXPECT_NE(
+        refused.why.find("two processes have rank 1: host a, process 1 and host b, process 9"),
+        std::string::npos)
         << refused.why;
     EXPECT_EQ(served.events.await(PeerEvent::kRefused).rank, 1);
     first.store->set("key", "value", soon());  // the first rank goes on
@@ -179,7 +180,7 @@ TEST(StoreServer, WhatIsWatchedTakesNoPlaceOfCallsAndIsForgotten)
     for (int group = 0; group < 5000; ++group)
         EXPECT_TRUE(rank.store->when_set("cause", [](const std::string &) {}));
     rank.store->set("turn", "", soon());
-    expect_error(YOKE_E_TIMEOUT, {"nobody set 'never'"},
+    expect_error(YOKE_E_TIMEOUT, {"no rank set 'never'"},
                  [&] { rank.store->get("never", Deadline::after(0.01)); });
     const auto told = std::make_shared<std::promise<std::string>>();
     rank.store->when_set("cause", [told](const std::string &why) { told->set_value(why); });
@@ -193,7 +194,8 @@ TEST(StoreServer, MoreThanFitsIntoAnAnswerIsRefusedAndTheRankServed)
     const auto rank = served.connect(options_of(1));
     rank.store->set("large", std::string(size_t{8} << 20, 'x'), soon());
     const Store::Keys keys(9, "large");
-    expect_error(YOKE_E_VALUE, {"9 keys", "in parts"}, [&] { rank.store->get_all(keys, soon()); });
+    expect_error(YOKE_E_VALUE, {"9 keys", "fewer keys"},
+                 [&] { rank.store->get_all(keys, soon()); });
     EXPECT_EQ(rank.store->get_all(Store::Keys(3, "large"), soon()).size(), 3u);
     // A waiting call is answered when its last key is set, by any thread.
     std::thread setter([&] {
@@ -203,7 +205,7 @@ TEST(StoreServer, MoreThanFitsIntoAnAnswerIsRefusedAndTheRankServed)
     Store::Keys waited = keys;
     waited.push_back("last");
     rank.store->set("asked", "", soon());
-    expect_error(YOKE_E_VALUE, {"10 keys", "in parts"},
+    expect_error(YOKE_E_VALUE, {"10 keys", "fewer keys"},
                  [&] { rank.store->get_all(waited, soon()); });
     setter.join();
     expect_error(YOKE_E_VALUE, {"70000 keys", "65536"},

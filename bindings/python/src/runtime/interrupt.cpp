@@ -13,7 +13,7 @@ namespace {
 
 thread_local Waiting *innermost = nullptr;
 
-constexpr const char *kNoText = "an error whose text cannot be made";
+constexpr const char *kNoText = "an error without a text";
 
 // Returns whether an error is an Exception, unlike Ctrl-C and the end of the script.
 bool is_exception(PyObject *raised)
