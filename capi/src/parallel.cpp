@@ -21,7 +21,9 @@ public:
         : hook_(read_struct(hook, call, "options->hook"))
     {
         if (!hook_.run)
-            fail(YOKE_E_VALUE, "%s: argument 'options->hook' has no run", short_name(call));
+            fail(YOKE_E_VALUE,
+                 "%s: argument 'options->hook' has no run; it must have the function run",
+                 short_name(call));
     }
     ~HostHooks()
     {
@@ -49,7 +51,7 @@ private:
     [[noreturn]] void fail_hook(yoke_status status, size_t index) const
     {
         const char *problem = hook_.problem ? hook_.problem(hook_.user) : nullptr;
-        fail(status, "backward: the hook of gradients failed at bucket %zu: %s", index,
+        fail(status, "backward: the gradient hook failed at bucket %zu: %s", index,
              problem && *problem ? problem : status_name(status));
     }
 
@@ -87,7 +89,7 @@ ReducerOptions options_of(const yoke_reducer_options *options, const char *call)
     how.flags = flags_of_reduce_dtype(given.reduce_dtype, "DistributedDataParallel");
     if (given.compression && given.hook)
         fail(YOKE_E_VALUE,
-             "%s: argument 'options' has both a compression, '%s', and a hook; give one of them",
+             "%s: argument 'options' has a compression, '%s', and a hook; give only one of them",
              short_name(call), given.compression);
     return how;
 }
@@ -113,8 +115,10 @@ Ref<State> given_state(yoke_state *mine, yoke_state **out, const char *call)
     if (out) *out = nullptr;
     if (!mine) return nullptr;
     if (!out)
-        fail(YOKE_E_VALUE, "%s: argument 'mine' is given, and there is no place for what comes",
-             short_name(call));
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'mine' is given, but 'out' is NULL; give a place for the other rank's state",
+            short_name(call));
     return need_ref(mine, call, "mine");
 }
 

@@ -11,7 +11,7 @@ StepTerms BackwardGate::claim(bool was_told)
     if (is_walking_)
         fail(
             YOKE_E_STATE,
-            "backward: another backward over the same parameters is under way; ranks reduce one after the other, so call them one after the other");
+            "backward: another backward over the same parameters is running; call the backward passes one after the other");
     is_walking_ = true;
     StepTerms terms;
     terms.is_alone = is_closed_ || was_told;
@@ -94,8 +94,10 @@ std::unique_lock<std::mutex> BackwardGate::hold_resting(const char *call) const
     std::unique_lock held = hold();
     const std::lock_guard lock(mutex_);
     if (is_walking_)
-        fail(YOKE_E_STATE,
-             "%s: a backward over the parameters is under way; call it when that is over", call);
+        fail(
+            YOKE_E_STATE,
+            "%s: a backward over the parameters is running; make this call after the backward has ended",
+            call);
     return held;
 }
 
@@ -104,9 +106,9 @@ void BackwardGate::begin_join()
     const std::lock_guard lock(mutex_);
     if (presence_ != Presence::kPlain)
         fail(YOKE_E_STATE,
-             "join: this rank is in a join of this group already; leave that one before");
+             "join: this rank is already in a join of this group; leave that join first");
     if (!is_sync_)
-        fail(YOKE_E_STATE, "join: this rank is within no_sync; begin the join outside of it");
+        fail(YOKE_E_STATE, "join: this rank is in a no_sync; begin the join outside of no_sync");
     presence_ = Presence::kJoined;
     joined_root_ = -1;
 }
@@ -115,7 +117,7 @@ BackwardGate::Leave BackwardGate::leave_join()
 {
     const std::lock_guard lock(mutex_);
     if (presence_ != Presence::kJoined)
-        fail(YOKE_E_STATE, "join: this rank is in no join of this group; begin one before");
+        fail(YOKE_E_STATE, "join: this rank is in no join of this group; begin a join first");
     presence_ = Presence::kOut;
     return {is_sync_, has_unsynced_};
 }

@@ -97,7 +97,7 @@ void BucketLayout::check_places() const
         if (param.dtype != view.dtype || param.device != view.device)
             fail(
                 YOKE_E_STATE,
-                "backward: the parameter '%s' is %s by now, but its gradients are reduced as %s; move or cast the module before it is wrapped, or wrap it again",
+                "backward: the parameter '%s' is now %s, but its gradients are reduced as %s; move or cast the module before wrapping, or wrap the module again",
                 given.name.c_str(), describe(param).c_str(), describe(view).c_str());
     }
 }

@@ -45,7 +45,7 @@ BucketSizes bucket_sizes(double mib)
     if (!(mib > 0 && mib <= kMost))
         fail(
             YOKE_E_VALUE,
-            "DistributedDataParallel: argument 'bucket_mb' is %g; it takes the MiB of a bucket, above 0 and up to %g",
+            "DistributedDataParallel: argument 'bucket_mb' is %g; it must be the MiB of a bucket, above 0 and up to %g",
             mib, kMost);
     BucketSizes sizes;
     sizes.other = static_cast<uint64_t>(mib * kMiB);

@@ -52,7 +52,7 @@ void Compression::load(const CompressionState &state)
     if (!state.tensors.empty())
         fail(
             YOKE_E_VALUE,
-            "load_comm_state: the state has '%s', which this compression does not; make the module with the compression whose state it is",
+            "load_comm_state: the state has '%s', which this compression does not have; make the module with the compression that saved the state",
             state.tensors.begin()->first.c_str());
 }
 
@@ -75,13 +75,14 @@ CompressionState read_compression_state(const State &state, const char *call)
     const int64_t *count = steps ? steps->get_if<int64_t>() : nullptr;
     const auto *named = tensors ? tensors->get_if<StateDict>() : nullptr;
     if (count && *count < 0)
-        fail(YOKE_E_VALUE,
-             "%s: argument 'state' has 'steps' %lld, which is below 0; give what comm_state gave",
-             call, static_cast<long long>(*count));
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'state' has 'steps' %lld, which is below 0; give the state that comm_state returned",
+            call, static_cast<long long>(*count));
     if (!count || !named)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'state' is %s without 'steps', a number, and 'tensors', a dict; give what comm_state gave",
+            "%s: argument 'state' is %s without 'steps', a number, and 'tensors', a dict; give the state that comm_state returned",
             call, kind_text(state.kind()));
     CompressionState read{*count, {}};
     for (const StateDict::Entry &each : named->entries()) {
@@ -182,7 +183,7 @@ std::unique_ptr<Compression> make_compression(const std::string &text, Ref<Group
                              std::move(group));
     fail(
         YOKE_E_VALUE,
-        "DistributedDataParallel: argument 'compression' is '%s'; there are 'fp16', 'bf16' and 'powersgd:rank=4,start=10,rate=2'",
+        "DistributedDataParallel: argument 'compression' is '%s'; it must be 'fp16', 'bf16' or powersgd with options, 'powersgd:rank=4,start=10,rate=2'",
         text.c_str());
 }
 

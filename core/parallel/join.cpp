@@ -28,7 +28,7 @@ void leave(Reducer &reducer)
     const BackwardGate::Leave left = reducer.gate().leave_join();
     if (left.is_sync && !(left.has_unsynced && has_any_gradient(reducer.module()))) return;
     const std::string problem = format(
-        "%s: this rank leaves with gradients that no_sync has added up and no backward has reduced; its last backward must be outside of no_sync",
+        "%s: this rank leaves with gradients added up in no_sync, which no backward has reduced; make the last backward outside of no_sync",
         kJoin);
     reducer.group().abort(problem);
     throw Error(YOKE_E_STATE, problem);
@@ -94,7 +94,7 @@ Ref<State> end_join(Reducer &reducer, const Ref<State> &mine)
     if (root < 0)
         fail(
             YOKE_E_STATE,
-            "%s: all %d ranks were out of data before any of them had a backward; give one of them a batch at least",
+            "%s: all %d ranks were out of data before any backward; give at least one rank a batch",
             kJoin, reducer.group().size());
     return state_of_last(reducer, root, mine);
 }

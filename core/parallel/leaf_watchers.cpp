@@ -105,7 +105,7 @@ public:
         if (oldest >= from_ && oldest < to_)
             yoke::fail(
                 YOKE_E_STATE,
-                "backward: the DistributedDataParallel that would reduce these gradients over %d ranks was let go after the forward; hold it until backward has ended",
+                "backward: the DistributedDataParallel that reduces these gradients over %d ranks was released after the forward; keep the object until backward has ended",
                 size_);
     }
     void arrive(LeafNode &leaf, Tensor gradient) override { leaf.add(std::move(gradient)); }
@@ -144,7 +144,7 @@ void WatchedLeaves::check_free(const char *call) const
         if (is_reduced_elsewhere(i))
             fail(
                 YOKE_E_STATE,
-                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that one go before (del ddp; in Lua ddp:close(), in C yoke_reducer_release), which an assignment over it does too late, or regroup that one",
+                "%s: the parameter '%s' is already wrapped; release that wrapper first (del ddp; in Lua ddp:close(), in C yoke_reducer_release), because an assignment releases it too late, or regroup that wrapper",
                 call, of_.module().params()[i].name.c_str());
 }
 

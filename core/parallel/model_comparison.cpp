@@ -119,7 +119,7 @@ void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
     throw UnlikeModels(
         YOKE_E_STATE,
         format(
-            "%s: %s regroups a module, and %s wraps one; who comes anew wraps its module in a group of one, such as init_all gives of size 1, and then regroups as the others do",
+            "%s: %s regroups a module, but %s wraps one; a new rank must wrap its module in a group of size 1, as init_all makes it, and then regroup as the other ranks do",
             kDdpCall, name_of(group, static_cast<size_t>(regroups - all.begin())).c_str(),
             name_of(group, static_cast<size_t>(wraps - all.begin())).c_str()));
 }
@@ -148,7 +148,8 @@ try {
     all_about(group, {static_cast<int64_t>(why.status()), kNoModel});
     gathered(group, packed(why.what(), kLength), kDdpCall);
 } catch (const Error &error) {
-    log(LogLevel::kInfo, "%s: the others were not told what was wrong: %s", kDdpCall, error.what());
+    log(LogLevel::kInfo, "%s: the error could not be reported to the other ranks: %s", kDdpCall,
+        error.what());
 }
 
 namespace {
@@ -161,7 +162,7 @@ void check_all_have_models(Group &group, const std::vector<About> &all)
     const auto rank = static_cast<int32_t>(refused - all.begin());
     const std::string why = told_by(gathered(group, packed("", kLength), kDdpCall), rank);
     throw UnlikeModels(static_cast<yoke_status>(refused->hash),
-                       format("%s: what %s gives was refused there: %s", kDdpCall,
+                       format("%s: the call of %s was refused: %s", kDdpCall,
                               name_of(group, static_cast<size_t>(rank)).c_str(), why.c_str()));
 }
 
@@ -180,7 +181,7 @@ void check_one_order(Group &group, const std::vector<About> &all, const std::str
     throw UnlikeModels(
         YOKE_E_STATE,
         format(
-            "regroup: the ranks regroup unlike modules of their former group, %s, and %s; regroup them in one order on all ranks",
+            "regroup: the ranks regroup different modules of their former group, %s, and %s; regroup the modules in the same order on all ranks",
             shown(unlike->first).c_str(), shown(unlike->second).c_str()));
 }
 
@@ -198,7 +199,7 @@ void tell_difference(Group &group, const std::string &mine, int64_t length_of_fi
         throw UnlikeModels(
             YOKE_E_VALUE,
             format(
-                "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
+                "%s: the ranks have different modules or options: %s on %s; give all ranks the same",
                 kDdpCall, told.c_str(), name_of(group, static_cast<size_t>(rank)).c_str()));
     }
 }

@@ -104,7 +104,7 @@ void take_values_of_rank_0(Group &group, const WrappedModule &module)
     send_module(group, module, 0);
     if (group.rank() == 0)
         log(LogLevel::kWarn,
-            "%s: the ranks began with unlike values, and all have taken those of %s", kDdpCall,
+            "%s: the ranks began with different values; all ranks took the values of %s", kDdpCall,
             describe(group.ranks()[0]).c_str());
 }
 

@@ -357,7 +357,7 @@ void PowerSgd::load(const CompressionState &state)
         if (!fits)
             fail(
                 YOKE_E_VALUE,
-                "load_comm_state: the state has '%s' of %s, which this module does not have with rank=%lld; it is that of another model or compression",
+                "load_comm_state: the state has '%s' of %s, which this module does not have with rank=%lld; the state belongs to another model or compression",
                 key.c_str(), describe(*tensor).c_str(), static_cast<long long>(options_.rank));
     }
     steps_ = state.steps;

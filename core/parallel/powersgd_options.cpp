@@ -19,7 +19,7 @@ int64_t whole(const std::string &text, const char *key, int64_t least, const std
     if (!value || *value < least)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a whole number of %lld or more",
+            "%s: argument 'compression' has %s=%s in 'powersgd:%s'; the value must be a whole number of %lld or more",
             kDdpCall, key, text.c_str(), all.c_str(), static_cast<long long>(least));
     return *value;
 }
@@ -28,9 +28,10 @@ double number(const std::string &text, const char *key, const std::string &all)
 {
     const double value = parsed<double>(text).value_or(0);
     if (!(value > 0) || std::isinf(value))
-        fail(YOKE_E_VALUE,
-             "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a number above 0",
-             kDdpCall, key, text.c_str(), all.c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'compression' has %s=%s in 'powersgd:%s'; the value must be a number above 0",
+            kDdpCall, key, text.c_str(), all.c_str());
     return value;
 }
 
@@ -48,7 +49,7 @@ void take(PowerSgdOptions &options, const std::string &key, const std::string &v
     else
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; there are rank, start and rate",
+            "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; the keys are rank, start and rate",
             kDdpCall, key.c_str(), all.c_str());
 }
 
@@ -69,7 +70,7 @@ PowerSgdOptions read_powersgd_options(const std::string &text)
         if (!seen.insert(key).second)
             fail(
                 YOKE_E_VALUE,
-                "%s: argument 'compression' has the key '%s' twice in 'powersgd:%s'; give each once",
+                "%s: argument 'compression' has the key '%s' twice in 'powersgd:%s'; give each key once",
                 kDdpCall, key.c_str(), text.c_str());
         at = end + 1;
     }

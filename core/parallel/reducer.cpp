@@ -91,12 +91,12 @@ std::shared_ptr<Reducer> Reducer::of(Group &group, const char *call)
     if (all.empty())
         fail(
             YOKE_E_STATE,
-            "%s: no module's gradients are reduced in this group of %d ranks; wrap it in DistributedDataParallel before, and hold that",
+            "%s: this group of %d ranks has no DistributedDataParallel; wrap the module first, and keep the wrapper",
             call, group.size());
     if (all.size() > 1)
         fail(
             YOKE_E_STATE,
-            "%s: the gradients of %zu modules are reduced in this group, and it answers for one; let the others go",
+            "%s: this group reduces the gradients of %zu modules, but this call serves only one; release the other wrappers",
             call, all.size());
     return std::move(all.front());
 }
@@ -139,7 +139,7 @@ void Reducer::set_weight(double n)
         if (!(n > 0) || std::isinf(n))
             fail(
                 YOKE_E_VALUE,
-                "set_weight: argument 'n' is %g; it takes a number above 0, such as the tokens of this rank's batch",
+                "set_weight: argument 'n' is %g; it must be above 0, such as the tokens of this rank's batch",
                 n);
     });
     gate_.set_weight(n);
@@ -153,7 +153,7 @@ try {
     if (is_retired)
         fail(
             YOKE_E_STATE,
-            "DistributedDataParallel: a regroup of this module has failed, so its gradients are this rank's alone; call regroup again, with a group that has not failed");
+            "DistributedDataParallel: a regroup of this module failed, so its gradients are not reduced; call regroup again with a group that has not failed");
     return next_sequence_number();
 } catch (...) {
     gate_.close();

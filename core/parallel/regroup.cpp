@@ -126,7 +126,7 @@ try {
     throw NotReduced(
         YOKE_E_STATE,
         format(
-            "%s: all living ranks of the former group have written their parameters behind reductions that their devices did not end (%s); load the last saved state of the module, and of what goes with it, on all of them, and call regroup again with this group",
+            "%s: all living ranks changed parameters after reductions that their devices did not finish (%s); load the last saved state of the module, optimizer and so on on all ranks, and call regroup again with this group",
             kRegroup, why->get_if<std::string>()->c_str()));
 }
 
@@ -145,10 +145,10 @@ void warn_of_losses(const Reducer &former, const Group &group, int32_t from)
     const Backwards &backwards = former.group().backwards();
     if (!backwards.has_gone_on_in(group.number()))
         log(LogLevel::kWarn,
-            "regroup: other modules of this one's former group have gone on in a group that has ended since, and their state may be another rank's; load all of them from one checkpoint, or compare them");
+            "regroup: other modules of the former group went on in a group that has since ended, so their state may come from another rank; load all modules from one checkpoint, or compare them");
     if (const int64_t answered = backwards.answered(); group.rank() == from && answered > 0)
         log(LogLevel::kWarn,
-            "regroup: all go on from this rank, which was out of data in a join; the steps of the others since, of %lld backwards, are lost",
+            "regroup: all ranks go on from this rank, which was out of data in a join; the later steps of the other ranks, %lld backward passes, are lost",
             static_cast<long long>(answered));
 }
 

@@ -27,34 +27,39 @@ uint64_t hashed(uint64_t value)
 void check_shares(const SamplerOptions &options)
 {
     if (std::ssize(options.shares) != options.size)
-        fail(YOKE_E_VALUE, "%s: argument 'shares' has %zu numbers for %d ranks; give one for each",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'shares' has %zu numbers for %d ranks; give one number for each rank",
              kSampler, options.shares.size(), options.size);
     double sum = 0;
     for (const double each : options.shares) {
         if (!(each > 0))
-            fail(YOKE_E_VALUE, "%s: argument 'shares' has %g; a share is above 0, and all make 1",
-                 kSampler, each);
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument 'shares' has %g; each share must be above 0, and their sum must be 1",
+                kSampler, each);
         sum += each;
     }
     constexpr double kRounding = 1e-6;
     if (!(std::abs(sum - 1) < kRounding))
-        fail(YOKE_E_VALUE, "%s: argument 'shares' makes %g in all; it must make 1", kSampler, sum);
+        fail(YOKE_E_VALUE, "%s: argument 'shares' has the sum %g; the sum must be 1", kSampler,
+             sum);
     if (options.drops_last)
         fail(
             YOKE_E_VALUE,
-            "%s: arguments 'drop_last' and 'shares' are both given; with shares each example goes to one rank, and none is left out",
+            "%s: arguments 'drop_last' and 'shares' are both given; give only one of them, because with shares no example is left out",
             kSampler);
 }
 
 SamplerOptions checked(SamplerOptions options)
 {
     if (options.count < 0 || options.count > kMostExamples)
-        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 to %lld examples", kSampler,
+        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; it must be 0 to %lld examples", kSampler,
              static_cast<long long>(options.count), static_cast<long long>(kMostExamples));
     if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
-        fail(YOKE_E_VALUE,
-             "%s: rank %d of %d is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1",
-             kSampler, options.rank, options.size);
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'rank' is %d and 'world_size' is %d; 'world_size' must be 1 or more, and 'rank' 0 to world_size - 1",
+            kSampler, options.rank, options.size);
     if (options.shares.empty()) return options;
     check_shares(options);
     options.is_padded = false;
@@ -110,7 +115,7 @@ yoke_sampler::Pass yoke_sampler::pass_from(int64_t consumed) const
 void yoke_sampler::set_epoch(int64_t epoch)
 {
     if (epoch < 0)
-        fail(YOKE_E_VALUE, "set_epoch: argument 'epoch' is %lld; the first epoch is 0",
+        fail(YOKE_E_VALUE, "set_epoch: argument 'epoch' is %lld; it must be 0 or more",
              static_cast<long long>(epoch));
     warn_of_epoch_again(epoch);
     const std::lock_guard lock(mutex_);
@@ -132,7 +137,7 @@ void yoke_sampler::warn_of_epoch_again(int64_t epoch)
         now = epoch_;
     }
     log(LogLevel::kWarn,
-        "set_epoch: argument 'epoch' is %lld, and the ranks have gone on in epoch %lld when they regrouped, so others may be in another one by now; take the epoch from the state of the sampler, which regroup has made alike on all ranks, not from a counter of the script",
+        "set_epoch: argument 'epoch' is %lld, but after a regroup the ranks went on in epoch %lld, so their epochs may differ; take the epoch from the sampler's state, which is the same on all ranks, not from a counter of the script",
         static_cast<long long>(epoch), static_cast<long long>(now));
 }
 
@@ -263,15 +268,16 @@ void yoke_sampler::regroup(Group &group)
         if (told[i + 3] != told[3])
             fail(
                 YOKE_E_VALUE,
-                "%s: regroup: the data set has %lld examples on rank 0 and %lld on rank %zu; give all the same",
+                "%s: regroup: the data set has %lld examples on rank 0 and %lld on rank %zu; give all ranks the same data set",
                 kSampler, static_cast<long long>(told[3]), static_cast<long long>(told[i + 3]),
                 i / kEach);
     }
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.);
     if (sum > 0 && std::ranges::count(shares, 0.))
-        fail(YOKE_E_VALUE,
-             "%s: regroup: %lld of %d ranks have no shares and the others do; give them to all",
-             kSampler, static_cast<long long>(std::ranges::count(shares, 0.)), group.size());
+        fail(
+            YOKE_E_VALUE,
+            "%s: regroup: %lld of %d ranks have no shares, but the other ranks have; give shares to all ranks",
+            kSampler, static_cast<long long>(std::ranges::count(shares, 0.)), group.size());
     for (double &each : shares) each /= sum;
     const std::lock_guard lock(mutex_);
     options_.rank = group.rank();

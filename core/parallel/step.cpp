@@ -59,7 +59,7 @@ void Step::check_params() const
         if (each.tensor->frozen)
             fail(
                 YOKE_E_STATE,
-                "backward: the parameter '%s' was frozen after its gradients were given to %d ranks to reduce; wrap the module again",
+                "backward: the parameter '%s' was frozen after it was wrapped for %d ranks; wrap the module again",
                 each.name.c_str(), layout_.group().size());
 }
 

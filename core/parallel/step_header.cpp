@@ -24,8 +24,8 @@ struct Spot {
 
 std::string describe_next(const Spot &spot)
 {
-    return spot.next ? format(" and then module %lld", static_cast<long long>(spot.next))
-                     : " and then no other";
+    return spot.next ? format(" and next through module %lld", static_cast<long long>(spot.next))
+                     : " and through no other module";
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ double StepHeader::factor(double weight) const
     if (!std::isfinite(all))
         fail(
             YOKE_E_VALUE,
-            "%s: the weights of all ranks make %g together, of this one %g; weigh all by smaller numbers",
+            "%s: the sum of all ranks' weights is %g, and the weight of this rank is %g; use smaller weights on all ranks",
             "backward", all, terms_.weight);
     return is_even_ ? 1 : weight / all * group_.size();
 }
@@ -106,7 +106,7 @@ std::vector<int64_t> StepHeader::take_spots(std::span<const double> told) const
     const auto rank = static_cast<size_t>(other - spots.begin()) + 1;
     fail(
         YOKE_E_STATE,
-        "%s: %s goes back through module %lld of this group%s, and %s through module %lld%s, as DistributedDataParallel has wrapped them; one backward goes through the same modules on all ranks, and all have the backwards of several modules in one order",
+        "%s: the backward of %s goes through module %lld of this group%s, but the backward of %s through module %lld%s, counted in the order of wrapping; run the same modules in the same order on all ranks",
         terms_.call(), describe(group_.ranks()[0]).c_str(), static_cast<long long>(first.module),
         is_same ? describe_next(first).c_str() : "", describe(group_.ranks()[rank]).c_str(),
         static_cast<long long>(second.module), is_same ? describe_next(second).c_str() : "");
@@ -127,9 +127,9 @@ void StepHeader::check_presences(std::span<const int64_t> presences) const
     };
     fail(
         YOKE_E_STATE,
-        "%s: %s %s join, and %s is in none; the loop over the batches of each rank must be within one, or that of none",
+        "%s: %s %s join, but %s is in no join; either all ranks or no ranks must loop over their batches in a join",
         terms_.call(), shown(joined).c_str(),
-        *joined == static_cast<int64_t>(Presence::kOut) ? "has come to the end of its" : "is in a",
+        *joined == static_cast<int64_t>(Presence::kOut) ? "has ended its" : "is in a",
         shown(plain).c_str());
 }
 

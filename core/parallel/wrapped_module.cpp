@@ -20,14 +20,14 @@ void check_params(const std::vector<ModuleTensor> &params)
         if (!is_leaf(*each.tensor))
             fail(
                 YOKE_E_VALUE,
-                "DistributedDataParallel: the parameter '%s', %s, was made by an op; a parameter is a leaf",
+                "DistributedDataParallel: the parameter '%s', %s, was made by an op; a parameter must be a leaf",
                 each.name.c_str(), describe(*each.tensor).c_str());
         const void *const node = node_of(*each.tensor);
         const auto [place, is_new] = seen.emplace(node ? node : each.tensor.get(), &each.name);
         if (!is_new)
             fail(
                 YOKE_E_VALUE,
-                "DistributedDataParallel: the parameters '%s' and '%s' are one tensor; give it once",
+                "DistributedDataParallel: the parameters '%s' and '%s' are one tensor; give the tensor once",
                 place->second->c_str(), each.name.c_str());
     }
 }

@@ -149,7 +149,7 @@ static void ranks_share_the_mean_of_their_gradients(void)
 
 static void join(Rank *own)
 {
-    FAILS(yoke_group_join_begin(own->group), YOKE_E_STATE, "no module's gradients");
+    FAILS(yoke_group_join_begin(own->group), YOKE_E_STATE, "has no DistributedDataParallel");
     yoke_tensor *p = parameter(COUNT);
     yoke_reducer *reducer = reducer_of(own->group, p, NULL);
     FAILS(yoke_group_join_end(own->group, NULL, NULL), YOKE_E_STATE, "in no join");

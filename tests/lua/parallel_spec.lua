@@ -132,7 +132,7 @@ describe("DistributedDataParallel", function()
             local group <close> = assert(yoke.comm.init())
             local layer = yoke.nn.Linear(2, 1, { bias = false })
             local none, problem = pcall(group.join, group, function() end)
-            assert(not none and problem.code == "state" and tostring(problem):find("no module's gradients", 1, true), tostring(problem))
+            assert(not none and problem.code == "state" and tostring(problem):find("has no DistributedDataParallel", 1, true), tostring(problem))
             local ddp = yoke.DistributedDataParallel(layer, { group = group })
             none, problem = pcall(group.join, group, function() end)
             assert(not none and problem.code == "state" and tostring(problem):find("all 2 ranks were out of data", 1, true), tostring(problem))
@@ -197,7 +197,7 @@ describe("DistributedDataParallel", function()
     end)
 
     it("tells all ranks of a parameter or buffer that was added, frozen, taken away or replaced on one", function()
-        local changes = { { "was frozen" }, { "was taken away" }, { "came to it" }, { "is another tensor" }, { "is another tensor", true } }
+        local changes = { { "was frozen" }, { "was taken away" }, { "was added" }, { "is another tensor" }, { "is another tensor", true } }
         for _, change in ipairs(changes) do
             assert(yoke.spawn(function(change, is_within)
                 local yoke = require "yoke"
@@ -215,11 +215,11 @@ describe("DistributedDataParallel", function()
                     if change == "was frozen" then layer.bias:requires_grad_(false) end
                     if change == "was taken away" then layer.bias = nil end
                     if change == "is another tensor" then layer.seen = yoke.ones { 1 } end
-                    if change == "came to it" then layer.extra = yoke.ones({ 2 }):requires_grad_() end
+                    if change == "was added" then layer.extra = yoke.ones({ 2 }):requires_grad_() end
                 end
                 local done, problem = pcall(function() ddp(yoke.ones { 1, 2 }):sum():backward() end)
                 assert(not done and problem.code == (group.rank == 1 and "state" or "cancelled"), tostring(problem))
-                local names = { ["came to it"] = "the parameter 'extra' ", ["is another tensor"] = "the buffer 'seen' " }
+                local names = { ["was added"] = "the parameter 'extra' ", ["is another tensor"] = "the buffer 'seen' " }
                 assert(tostring(problem):find((names[change] or "the parameter 'bias' ") .. change, 1, true), tostring(problem))
                 ddp:close()
             end, 2, change))

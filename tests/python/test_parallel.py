@@ -13,7 +13,7 @@ import yoke
 from yoke import nn
 from rank_scripts import start
 
-pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with different values")
 
 
 class Net(nn.Module):
@@ -213,7 +213,7 @@ def test_values_that_were_unlike_are_told_of_by_rank_0():
     def run(group):
         yoke.manual_seed(group.rank)
         yoke.DistributedDataParallel(nn.Linear(2, 2), group)
-    with pytest.warns(RuntimeWarning, match=r"all have taken those of rank 0 \(host"):
+    with pytest.warns(RuntimeWarning, match=r"all ranks took the values of rank 0 \(host"):
         on_ranks(2, run)
 
 
@@ -232,7 +232,7 @@ def test_wrong_arguments_are_refused(arguments, error, words):
 
 
 @pytest.mark.parametrize("name, words", [
-    ("find_unused_parameters", "leave it out"), ("process_group", "it is called 'group'"), ("buckets", "there are module, group")])
+    ("find_unused_parameters", "leave it out"), ("process_group", "the argument is called 'group'"), ("buckets", "there are module, group")])
 def test_arguments_that_it_does_not_have_are_told_with_what_to_do(name, words):
     group, = yoke.comm.init_all(["cpu"], size=1)
     with pytest.raises(yoke.TypeError, match=f"there is no argument '{name}'; {words}"):
@@ -372,7 +372,7 @@ def test_a_parameter_is_wrapped_once():
     def body(group):
         net = nn.Linear(2, 2, bias=False)
         first = yoke.DistributedDataParallel(net, group)
-        with pytest.raises(yoke.StateError, match=r"the parameter 'weight' is wrapped already.*\(del ddp; in Lua ddp:close\(\)"):
+        with pytest.raises(yoke.StateError, match=r"the parameter 'weight' is already wrapped.*\(del ddp; in Lua ddp:close\(\)"):
             first = yoke.DistributedDataParallel(net, group)  # the old wrapper lives while the new wrapper is made
         first(yoke.full((1, 2), group.rank + 1.)).sum().backward()
         means = net.weight.grad.tolist()

@@ -228,7 +228,7 @@ def test_what_was_recorded_before_a_reducer_was_let_go_is_refused_where_another_
         alone = yoke.DistributedDataParallel(net, group.split(group.rank))
         beside = yoke.DistributedDataParallel(net, group.split(group.rank))
         for _ in range(3):
-            with pytest.raises(yoke.StateError, match="was let go after the forward"):
+            with pytest.raises(yoke.StateError, match="was released after the forward"):
                 loss.backward()
             assert net.weight.grad is None
             beside, alone = alone, None

@@ -17,14 +17,14 @@ needs_cards = pytest.mark.skipif(not IS_BUILT, reason="no emulated CUDA module, 
 
 
 @pytest.mark.parametrize("options, error, words", [
-    ({"device_ids": [0]}, yoke.ValueError, r"argument 'device_ids' is \[0\], and the module is on cpu; leave it out, or move the module to its card first"),
-    ({"device_ids": ["cpu"]}, yoke.ValueError, r"'device_ids' is \['cpu'\], and the module is on cpu; leave it out"),
-    ({"device_ids": [yoke.device("cpu")]}, yoke.ValueError, r"'device_ids' is \[cpu\], and the module is on cpu; leave it out"),
-    ({"output_device": 0}, yoke.ValueError, "argument 'output_device' is 0, and the module is on cpu; leave it out"),
-    ({"device_ids": [0, 1]}, yoke.ValueError, r"'device_ids' is \[0, 1\], and a rank drives one card; start one rank a card: yoke run -n 2$"),
+    ({"device_ids": [0]}, yoke.ValueError, r"argument 'device_ids' is \[0\], but the module is on cpu; leave out this argument, or move the module to its card first"),
+    ({"device_ids": ["cpu"]}, yoke.ValueError, r"'device_ids' is \['cpu'\], but the module is on cpu; leave out this argument"),
+    ({"device_ids": [yoke.device("cpu")]}, yoke.ValueError, r"'device_ids' is \[cpu\], but the module is on cpu; leave out this argument"),
+    ({"output_device": 0}, yoke.ValueError, "argument 'output_device' is 0, but the module is on cpu; leave out this argument"),
+    ({"device_ids": [0, 1]}, yoke.ValueError, r"'device_ids' is \[0, 1\], but a rank uses one card; start one rank for each card: yoke run -n 2$"),
     ({"device_ids": ("cuda:0", 1, 2, 3)}, yoke.ValueError, r"'device_ids' is \['cuda:0', 1, 2, 3\], .*: yoke run -n 4$"),
-    ({"device_ids": 0}, yoke.TypeError, r"'device_ids' is 0; it is a list of one device, \[0\], or None"),
-    ({"device_ids": "cuda:0"}, yoke.TypeError, r"'device_ids' is 'cuda:0'; it is a list of one device, \['cuda:0'\], or None"),
+    ({"device_ids": 0}, yoke.TypeError, r"'device_ids' is 0; it must be a list of one device, \[0\], or None"),
+    ({"device_ids": "cuda:0"}, yoke.TypeError, r"'device_ids' is 'cuda:0'; it must be a list of one device, \['cuda:0'\], or None"),
     ({"group": [0]}, yoke.TypeError, r"argument 'group' is of type list; .*, or None; a list of devices is device_ids=$")])
 def test_of_a_module_on_the_host_no_device_is_taken(options, error, words):
     group, = yoke.comm.init_all(["cpu"], size=1)
@@ -107,13 +107,13 @@ def test_a_device_that_is_not_the_modules_is_refused_with_both(tmp_path):
 print(json.dumps([told("cuda:0", device_ids=[1]), told("cuda:0", device_ids=[0], output_device="cuda:1"), told("cuda:0", device_ids=["cpu"]),
                   told("cuda:0", device_ids=[7]), told("cuda:0", device_ids=[True]), told("cuda:0", "cuda:1", device_ids=[0])]))
 """, tmp_path, ranks=1)[0]
-    assert wrong == ("ValueError DistributedDataParallel(): argument 'device_ids' is [1], which is cuda:1, and the module is on cuda:0; "
+    assert wrong == ("ValueError DistributedDataParallel(): argument 'device_ids' is [1], which is cuda:1, but the module is on cuda:0; "
                      "give the module's own card, or move the module first: module.to('cuda:1')")
-    assert out.startswith("ValueError DistributedDataParallel(): argument 'output_device' is 'cuda:1', which is cuda:1, and the module is on cuda:0;")
-    assert "'device_ids' is ['cpu'], which is cpu, and the module is on cuda:0" in cpu
+    assert out.startswith("ValueError DistributedDataParallel(): argument 'output_device' is 'cuda:1', which is cuda:1, but the module is on cuda:0;")
+    assert "'device_ids' is ['cpu'], which is cpu, but the module is on cuda:0" in cpu
     assert missing.startswith("DeviceUnavailableError") and "cuda:7" in missing, missing
-    assert kind.startswith("TypeError") and "is [True]; it takes a device, an index or a text, such as ['cuda:0']" in kind, kind
-    assert several.startswith("ValueError") and "is [0], and the module is on cuda:0 and cuda:1; leave it out" in several
+    assert kind.startswith("TypeError") and "is [True]; it must be a device, an index or a text, such as ['cuda:0']" in kind, kind
+    assert several.startswith("ValueError") and "is [0], but the module is on cuda:0 and cuda:1; leave out this argument" in several
 
 
 TRAINS = """
@@ -197,19 +197,19 @@ def test_lua_has_the_same_words(tmp_path):
         *fine, wrong, output, trained = out.splitlines()
         assert fine == ["fine"] * 3, (out, errors)
         other = 1 - rank
-        assert wrong == (f"value DistributedDataParallel: option 'device_ids' is {{{other}}}, which is cuda:{other}, and the module is on cuda:{rank}; "
+        assert wrong == (f"value DistributedDataParallel: option 'device_ids' is {{{other}}}, which is cuda:{other}, but the module is on cuda:{rank}; "
                          f"give the module's own card, or move the module first: module:to('cuda:{other}')")
-        assert f"option 'output_device' is 'cuda:{other}', which is cuda:{other}, and the module is on cuda:{rank}" in output
+        assert f"option 'output_device' is 'cuda:{other}', which is cuda:{other}, but the module is on cuda:{rank}" in output
         assert trained.split() == [f"cuda:{rank}", "kept", "1.5", "1.5", "cpu", "true", "cpu"], trained
 
 
 @pytest.mark.skipif(LUA is None, reason="there is no Lua")
 @pytest.mark.parametrize("option, words", [
-    ("device_ids = {0}", "option 'device_ids' is {0}, and the module is on cpu; leave it out, or move the module to its card first"),
-    ("output_device = 0", "option 'output_device' is 0, and the module is on cpu; leave it out"),
-    ("device_ids = {0, 1}", "option 'device_ids' is {0, 1}, and a rank drives one card; start one rank a card: yoke run -n 2"),
-    ("device_ids = 0", "option 'device_ids' is 0; it is a list of one device, {0}, or left out"),
-    ("device_ids = {card = 0}", "it is a list of one device, such as {'cuda:0'}, or left out"),
+    ("device_ids = {0}", "option 'device_ids' is {0}, but the module is on cpu; leave out this argument, or move the module to its card first"),
+    ("output_device = 0", "option 'output_device' is 0, but the module is on cpu; leave out this argument"),
+    ("device_ids = {0, 1}", "option 'device_ids' is {0, 1}, but a rank uses one card; start one rank for each card: yoke run -n 2"),
+    ("device_ids = 0", "option 'device_ids' is 0; it must be a list of one device, {0}, or left out"),
+    ("device_ids = {card = 0}", "it must be a list of one device, such as {'cuda:0'}, or left out"),
     ("device_ids = {}", "fine"), ("device_ids = false, output_device = false", "fine")])
 def test_lua_takes_no_device_of_a_module_on_the_host(option, words):
     script = f"""

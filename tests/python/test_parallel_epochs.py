@@ -111,5 +111,5 @@ def test_the_documented_loop_goes_on_in_one_epoch(failing_epoch):
 
 
 def test_a_loop_with_a_counter_of_its_own_is_warned():
-    with pytest.warns(RuntimeWarning, match="'epoch' is 1, and the ranks have gone on in epoch 1 when they regrouped"):
+    with pytest.warns(RuntimeWarning, match="'epoch' is 1, but after a regroup the ranks went on in epoch 1"):
         run(of_a_counter, 0)

@@ -9,7 +9,7 @@ from yoke import nn
 from rank_scripts import start
 from test_parallel import on_ranks
 
-pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with different values")
 
 
 def test_names_have_no_prefix_and_those_with_one_are_taken():
@@ -113,9 +113,9 @@ def take_buffer_away(net):
 
 @pytest.mark.parametrize("is_training", [True, False])
 @pytest.mark.parametrize("change, words", [(assign_buffer, "'2.running_mean' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"),
-                                           (add_buffer, "'seen' came to it"), (take_buffer_away, "'2.running_var' was taken away"),
+                                           (add_buffer, "'seen' was added"), (take_buffer_away, "'2.running_var' was taken away"),
                                            (freeze, "'0.weight' was frozen; "), (unfreeze, "'frozen' was frozen, and requires a gradient now"),
-                                           (replace_frozen, "'frozen' was moved, or another one"), (add, "'extra' came to it"), (take_away, "'1.bias' was taken away"),
+                                           (replace_frozen, "'frozen' was moved, or another parameter"), (add, "'extra' was added"), (take_away, "'1.bias' was taken away"),
                                            (move, "'1.weight' was moved")])
 def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_training):
     def run(group):
@@ -152,7 +152,7 @@ class Assigns(nn.Module):
         return x * self.weight
 
 
-@pytest.mark.parametrize("kind, words", [("mean", "'mean' is another tensor"), ("weight", "'weight' was moved, or another one"), ("gone", "'mean' was taken away")])
+@pytest.mark.parametrize("kind, words", [("mean", "'mean' is another tensor"), ("weight", "'weight' was moved, or another parameter"), ("gone", "'mean' was taken away")])
 def test_what_the_first_forward_assigns_is_told_before_its_backward(kind, words):
     def run(group):
         ddp = yoke.DistributedDataParallel(Assigns(kind if group.rank else None), group)
@@ -170,7 +170,7 @@ def test_a_backward_of_what_was_recorded_before_it_was_let_go_is_told():
         made = ddp(x)
         del ddp
         for loss in made.sum(), (made + net(x)).sum():
-            with pytest.raises(yoke.StateError, match="was let go after the forward; hold it until backward has ended"):
+            with pytest.raises(yoke.StateError, match="was released after the forward"):
                 loss.backward(retain_graph=True)
             assert net.weight.grad is None
         net(x).sum().backward()  # this rank alone
@@ -307,7 +307,7 @@ def test_what_a_function_raises_leaves_backward_or_is_the_cause(kind, left):
             return [error]  # on_ranks passes the error on
     (other,), (own,) = on_ranks(2, run)
     assert isinstance(other, yoke.CancelledError) and "rank 1" in str(other), other
-    assert ("an error whose text cannot be made" if kind is Untold else kind.__name__) in str(other)
+    assert ("an error without a text" if kind is Untold else kind.__name__) in str(other)
     if left is None:
         assert own is raised and "hook" in [each.name for each in traceback.extract_tb(own.__traceback__)]
     else:
@@ -350,7 +350,7 @@ def test_gradients_of_a_module_that_moved_are_not_reduced_as_what_it_was():
         ddp(yoke.ones((1, 2))).sum().backward()
         layer.double()
         loss = layer(yoke.ones((1, 2), dtype=yoke.float64)).sum()  # the call bypasses the wrapper's check
-        with pytest.raises(yoke.StateError, match=r"'weight' is \[1, 2\] float64 on .* by now, but its gradients are reduced as .*float32.*wrap it again"):
+        with pytest.raises(yoke.StateError, match=r"'weight' is now \[1, 2\] float64 on .*, but its gradients are reduced as .*float32.*wrap the module again"):
             loss.backward()
         return "told"
     told = on_ranks(2, run)

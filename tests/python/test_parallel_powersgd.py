@@ -86,7 +86,7 @@ def test_another_thread_gets_the_state_of_a_whole_step_or_none():
                     try:
                         got.append(ddp.comm_state())
                     except yoke.StateError as error:
-                        assert "a backward over the parameters is under way" in str(error)
+                        assert "a backward over the parameters is running" in str(error)
             except BaseException as error:
                 problems.append(error)
         for _ in range(3):
@@ -121,7 +121,7 @@ def test_another_thread_may_load_a_state_between_two_backwards_alone():
                     ddp.load_comm_state(state)
                     loaded.append(True)
                 except yoke.StateError as error:
-                    assert "a backward over the parameters is under way" in str(error)
+                    assert "a backward over the parameters is running" in str(error)
         for _ in range(4):
             ddp(yoke.ones((4, 64))).sum().backward()
         state = ddp.comm_state()

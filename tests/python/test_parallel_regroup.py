@@ -330,7 +330,7 @@ def test_what_it_does_not_take():
         run.steps(1)
         return told, run.told()
     for told, after in done(on_ranks(2, body)):
-        assert len(told) == 2 and all("this rank gives 2 objects, and the one whose states all take 1" in each for each in told)
+        assert len(told) == 2 and all("this rank gives 2 objects, but the rank whose states are taken gives 1" in each for each in told)
 
 
 def test_the_state_of_a_compression_goes_through_a_group_of_one():

@@ -35,7 +35,7 @@ def test_modules_of_one_shape_do_not_take_each_other_s_values(orders):
         return str(told.value), [each.module.weight.grad.tolist() for each in towers]
     first, second = done(on_ranks(3, body))
     assert first == second and first[1] == [[[1.5, 1.5]] * 2] * 2
-    for words in "on rank 0 (", "module 1, whose first parameter is 'weight', and on rank 1 (", "module 2", "in one order":
+    for words in "on rank 0 (", "module 1, whose first parameter is 'weight', and on rank 1 (", "module 2", "in the same order":
         assert words in first[0]
 
 
@@ -108,7 +108,7 @@ def test_who_wraps_is_told_that_others_regroup_and_what_to_do():
         return str(told.value), values(net), net.weight.grad.tolist()
     results = done(on_ranks(3, body))
     assert results == results[:1] * 3 and results[0][2] == [[2.] * 3] * 2
-    for words in "rank 0 (", "regroups a module, and rank 2 (", "wraps one", "wraps its module in a group of one", "then regroups":
+    for words in "rank 0 (", "regroups a module, but rank 2 (", "wraps one", "wrap its module in a group of size 1", "then regroup as":
         assert words in results[0][0]
 
 
@@ -141,6 +141,6 @@ def test_leaves_of_another_wrapper_that_lives_stay_its_own(with_live):
         assert before == kept == (sum(10. ** each for each in with_live) / len(with_live) if rank in with_live else 10.)
         assert after == (5.5 if rank < 2 else 100.)
         if rank < 2:
-            assert "regroup: the parameter 'weight' is wrapped already" in told and (rank in with_live or "what rank 0 (" in told), told
+            assert "regroup: the parameter 'weight' is already wrapped" in told and (rank in with_live or "the call of rank 0 (" in told), told
         else:
             assert told is None

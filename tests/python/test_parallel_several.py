@@ -75,8 +75,8 @@ def test_a_module_that_one_rank_leaves_out_is_told_on_all():
         second(x).sum().backward() if group.rank == 1 else (first(x) + second(x)).sum().backward()
 
     for told in on_ranks(2, body):
-        assert isinstance(told, yoke.Error) and "rank 0 (host" in str(told) and "module 2 of this group and then module 1" in str(told), told
-        assert "rank 1 (host" in str(told) and "module 2 and then no other" in str(told), told
+        assert isinstance(told, yoke.Error) and "rank 0 (host" in str(told) and "module 2 of this group and next through module 1" in str(told), told
+        assert "rank 1 (host" in str(told) and "module 2 and through no other" in str(told), told
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -139,7 +139,7 @@ def test_unlike_modules_are_told_on_all_whatever_they_hold(both):
         assert "rank 1 (host" in str(told) and "through module 2" in str(told), told
 
 
-@pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+@pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with different values")
 @pytest.mark.parametrize("apart", [None, 0, 1])
 def test_a_step_that_was_begun_is_seen_also_where_one_module_does_not_reduce(apart):
     def body(group):

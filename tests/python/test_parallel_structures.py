@@ -8,7 +8,7 @@ import yoke
 from yoke import _outputs, nn
 from test_parallel import on_ranks
 
-pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with different values")
 
 
 class Pair(tuple):

@@ -55,7 +55,7 @@ def test_weights_that_are_not_finite_together_are_told_on_all():
             gradients(group, [1.7e308])
         return str(caught.value)
     for told in on_ranks(2, body):
-        assert "the weights of all ranks make inf together, of this one 1.7e+308" in told
+        assert "the sum of all ranks' weights is inf, and the weight of this rank is 1.7e+308" in told
 
 
 def mean_of_constants(group, weight, gradient, compression, dtype):

@@ -18,7 +18,7 @@ function carried.checked(objects, call)
     end
     for i, each in ipairs(objects) do
         if not (carried.has(each, "state_dict") and carried.has(each, "load_state_dict")) then
-            core.raise("type", call, ("object %d is %s; it takes what has the methods state_dict and load_state_dict, such as an optimizer"):format(
+            core.raise("type", call, ("object %d is %s; it must have the methods state_dict and load_state_dict, such as an optimizer"):format(
                 i, options.shown(each)))
         end
     end
@@ -42,7 +42,7 @@ end
 function carried.told(objects, told, call)
     local states = told and tree.value(told) or {}
     if #states ~= #objects then
-        core.raise("value", call, ("this rank gives %d objects, and the one whose states all take %d; give the same on all ranks"):format(
+        core.raise("value", call, ("this rank gives %d objects, but the rank whose states are taken gives %d; give the same objects on all ranks"):format(
             #objects, #states))
     end
     return states

@@ -20,13 +20,13 @@ end
 local function only(call, given)
     if not given then return nil end
     if type(given) ~= "table" or getmetatable(given) then
-        refuse("type", call, "device_ids", given, ("; it is a list of one device, {%s}, or left out"):format(text(given)))
+        refuse("type", call, "device_ids", given, ("; it must be a list of one device, {%s}, or left out"):format(text(given)))
     end
     if #given > 1 then
-        refuse("value", call, "device_ids", given, (", and a rank drives one card; start one rank a card: yoke run -n %d"):format(#given))
+        refuse("value", call, "device_ids", given, (", but a rank uses one card; start one rank for each card: yoke run -n %d"):format(#given))
     end
     if given[1] == nil and next(given) ~= nil then
-        refuse("type", call, "device_ids", given, "; it is a list of one device, such as {'cuda:0'}, or left out")
+        refuse("type", call, "device_ids", given, "; it must be a list of one device, such as {'cuda:0'}, or left out")
     end
     return given[1]
 end
@@ -36,7 +36,7 @@ local function opened(call, name, given, device, kind)
     if math.type(device) == "integer" then device = ("%s:%d"):format(kind, device) end
     if type(device) ~= "string" and (type(device) ~= "userdata" or core.is_tensor(device)) then
         local such = name == "device_ids" and "{'cuda:0'}" or "'cuda:0'"
-        refuse("type", call, name, given, "; it takes a device, an index or a text, such as " .. such)
+        refuse("type", call, name, given, "; it must be a device, an index or a text, such as " .. such)
     end
     local found, problem = core.device(device)
     if not found then error(problem, 0) end
@@ -46,16 +46,16 @@ end
 -- Raises unless `device`, from the option `given`, is the only entry of `homes`, texts in their order.
 local function check_one(call, name, given, device, homes)
     if #homes > 1 then
-        refuse("value", call, name, given, (", and the module is on %s; leave it out: a module on several devices says itself what runs where")
+        refuse("value", call, name, given, (", but the module is on %s; leave out this argument, because a module on several devices moves its own tensors")
             :format(table.concat(homes, " and ")))
     end
     local kind = homes[homes[1]].kind
     if kind == "cpu" then
-        refuse("value", call, name, given, ", and the module is on cpu; leave it out, or move the module to its card first: module:to(device)")
+        refuse("value", call, name, given, ", but the module is on cpu; leave out this argument, or move the module to its card first: module:to(device)")
     end
     local meant = tostring(opened(call, name, given, device, kind))
     if meant ~= homes[1] then
-        refuse("value", call, name, given, (", which is %s, and the module is on %s; give the module's own card, or move the module first: module:to('%s')")
+        refuse("value", call, name, given, (", which is %s, but the module is on %s; give the module's own card, or move the module first: module:to('%s')")
             :format(meant, homes[1], meant))
     end
 end

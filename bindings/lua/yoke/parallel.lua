@@ -92,7 +92,7 @@ local function change_of_parameters(self)
     local was, is = set_of(self.wrapped), set_of(params)
     for i, each in ipairs(params) do
         if not was[each] then
-            local what = self.known[names[i]] and "was moved, or another one has its name" or "came to it"
+            local what = self.known[names[i]] and "was moved, or another parameter has its name" or "was added"
             return ("the parameter '%s' %s"):format(names[i], what)
         end
     end
@@ -118,7 +118,7 @@ local function change_of_buffers(self)
         end
     end
     for name in pairs(now) do
-        if not self.broadcast[name] then return ("the buffer '%s' came to it"):format(name) end
+        if not self.broadcast[name] then return ("the buffer '%s' was added"):format(name) end
     end
 end
 
@@ -126,7 +126,7 @@ local function check_module(self)
     if self.size == 1 then return end -- no reduction
     local change = change_of_parameters(self) or change_of_buffers(self)
     if not change then return end
-    local text = ("the module has changed since it was wrapped: %s; wrap it anew on all ranks"):format(change)
+    local text = ("the module has changed since it was wrapped: %s; wrap the module again on all ranks"):format(change)
     pcall(self.group.abort, self.group, NAME .. ": " .. text) -- may be closed
     core.raise("state", NAME, text)
 end

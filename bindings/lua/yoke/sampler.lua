@@ -25,7 +25,7 @@ function Sampler:indices()
     return function()
         if is_over then return nil end
         if self.pass ~= own then
-            core.raise("state", "DistributedSampler", "this pass was left for another one, or for another state or epoch, before it came to its end; iterate one at a time, and over another sampler to look at the order")
+            core.raise("state", "DistributedSampler", "another pass, state or epoch began before this pass ended; use one pass at a time, and another sampler to look at the order")
         end
         local index = self.handle:next()
         is_over = index == nil
@@ -81,7 +81,7 @@ return function(n, given)
     local named = options.named("DistributedSampler", given, { rank = options.none, world_size = options.none, shuffle = true, seed = 0, drop_last = false,
         pad = true, shares = options.none })
     if (named.rank == nil) ~= (named.world_size == nil) then
-        core.raise("value", "DistributedSampler", ("one of the options 'rank', %s, and 'world_size', %s, is missing; give both, or neither"):format(
+        core.raise("value", "DistributedSampler", ("option 'rank' is %s and 'world_size' is %s; give both, or neither"):format(
             tostring(named.rank), tostring(named.world_size)))
     elseif named.rank == nil then
         named.rank, named.world_size = own_rank()

@@ -11,7 +11,7 @@ from yoke._check import shown
 def check(objects: tuple[Any, ...], call: str) -> None:
     for i, each in enumerate(objects):
         if not all(callable(getattr(each, name, None)) for name in ("state_dict", "load_state_dict")):
-            raise _yoke.TypeError(f"{call}(): object {i} is {shown(each)}; it takes what has state_dict() and load_state_dict(), such as an optimizer")
+            raise _yoke.TypeError(f"{call}(): object {i} is {shown(each)}; it must have state_dict() and load_state_dict(), such as an optimizer")
 
 
 def states(objects: tuple[Any, ...]) -> list[Any] | None:
@@ -21,7 +21,7 @@ def states(objects: tuple[Any, ...]) -> list[Any] | None:
 def compare(objects: tuple[Any, ...], told: list[Any] | None, call: str) -> None:
     count = len(told or [])
     if count != len(objects):
-        raise _yoke.ValueError(f"{call}(): this rank gives {len(objects)} objects, and the one whose states all take {count}; give the same on all ranks")
+        raise _yoke.ValueError(f"{call}(): this rank gives {len(objects)} objects, but the rank whose states are taken gives {count}; give the same objects on all ranks")
 
 
 def load(objects: tuple[Any, ...], told: list[Any] | None, call: str) -> None:

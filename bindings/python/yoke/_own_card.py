@@ -25,9 +25,9 @@ def _only(call: str, given: Any) -> Any:
     if given is None:
         return None
     if not isinstance(given, (list, tuple)):
-        _refuse(_yoke.TypeError, call, "device_ids", given, f"; it is a list of one device, [{_text(given)}], or None")
+        _refuse(_yoke.TypeError, call, "device_ids", given, f"; it must be a list of one device, [{_text(given)}], or None")
     if len(given) > 1:
-        _refuse(_yoke.ValueError, call, "device_ids", given, f", and a rank drives one card; start one rank a card: yoke run -n {len(given)}")
+        _refuse(_yoke.ValueError, call, "device_ids", given, f", but a rank uses one card; start one rank for each card: yoke run -n {len(given)}")
     return given[0] if given else None
 
 
@@ -44,16 +44,16 @@ def _spec(given: Any, kind: str) -> Device | str | None:
 def _check_one(call: str, name: str, given: Any, device: Any, homes: dict[str, Device]) -> None:
     """Raises unless `device`, from the argument `given`, is the only entry of `homes`."""
     if len(homes) > 1:
-        _refuse(_yoke.ValueError, call, name, given, f", and the module is on {' and '.join(homes)}; leave it out: a module on several devices says itself what runs where")
+        _refuse(_yoke.ValueError, call, name, given, f", but the module is on {' and '.join(homes)}; leave out this argument, because a module on several devices moves its own tensors")
     (where, home), = homes.items()
     if home.kind == "cpu":
-        _refuse(_yoke.ValueError, call, name, given, ", and the module is on cpu; leave it out, or move the module to its card first: module.to(device)")
+        _refuse(_yoke.ValueError, call, name, given, ", but the module is on cpu; leave out this argument, or move the module to its card first: module.to(device)")
     spec = _spec(device, home.kind)
     if spec is None:
-        _refuse(_yoke.TypeError, call, name, given, "; it takes a device, an index or a text, such as " + ("['cuda:0']" if name == "device_ids" else "'cuda:0'"))
+        _refuse(_yoke.TypeError, call, name, given, "; it must be a device, an index or a text, such as " + ("['cuda:0']" if name == "device_ids" else "'cuda:0'"))
     meant = str(_yoke.device(spec))
     if meant != where:
-        _refuse(_yoke.ValueError, call, name, given, f", which is {meant}, and the module is on {where}; give the module's own card, or move the module first: module.to('{meant}')")
+        _refuse(_yoke.ValueError, call, name, given, f", which is {meant}, but the module is on {where}; give the module's own card, or move the module first: module.to('{meant}')")
 
 
 def own_card(call: str, device_ids: Any, output_device: Any, parameters: list[Tensor]) -> Device | None:

@@ -20,16 +20,16 @@ __all__ = ["Bucket", "DistributedDataParallel"]
 _NAME = "DistributedDataParallel"
 _PREFIX = "module."
 _REMEDIES = {  # for arguments of other libraries' scripts
-    "find_unused_parameters": "leave it out, as parameters that a rank does not use are always found", "process_group": "it is called 'group'", "bucket_cap_mb": "it is called 'bucket_mb'"}
+    "find_unused_parameters": "leave it out, as parameters that a rank does not use are always found", "process_group": "the argument is called 'group' here", "bucket_cap_mb": "the argument is called 'bucket_mb' here"}
 
 
 class Bucket(NamedTuple):
     """Gradients of several parameters, which a function given as `compression` makes the mean over the ranks."""
 
     tensor: Tensor
-    """Of one axis; the mean goes here."""
+    """Gradients of the bucket, with one axis; the function writes the mean here."""
     index: int
-    """Of the bucket in this backward, in whose order all ranks come to it."""
+    """Number of the bucket in this backward; all ranks reduce buckets in this order."""
     is_last: bool
 
 
@@ -42,9 +42,9 @@ def _hook(function: Hook, groups: list[Group]) -> Callable[[Tensor, int, bool], 
         if given is None or isinstance(given, Work):
             return given
         if not isinstance(given, Tensor):
-            raise _yoke.TypeError(f"the hook gave {noun(given)} for a bucket; it gives a tensor like the bucket's, a Work, or None")
+            raise _yoke.TypeError(f"the hook returned {noun(given)} for a bucket; it must return a tensor like the bucket's, a Work, or None")
         if given.shape != tensor.shape or given.dtype != tensor.dtype:
-            raise _yoke.ValueError(f"the hook gave {given.dtype} {list(given.shape)} for a bucket of {tensor.dtype} {list(tensor.shape)}; it gives a tensor like the bucket's, a Work, or None")
+            raise _yoke.ValueError(f"the hook returned {given.dtype} {list(given.shape)} for a bucket of {tensor.dtype} {list(tensor.shape)}; it must return a tensor like the bucket's, a Work, or None")
         tensor.copy_(given)
         return None
     return run
@@ -57,14 +57,14 @@ def _weakly(run: Callable[[Tensor, int, bool], Work | None]) -> Callable[[Tensor
     def call(tensor: Tensor, index: int, is_last: bool) -> Work | None:
         kept = held()
         if kept is None:
-            raise _yoke.StateError(f"{_NAME}: it was let go while backward ran; hold it until backward has ended")
+            raise _yoke.StateError(f"{_NAME}: the object was released while backward ran; keep it until backward has ended")
         return kept(tensor, index, is_last)
     return call
 
 
 def _check_group(group: Any, call: str) -> None:
     if not isinstance(group, Group):
-        raise _yoke.TypeError(f"{call}(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
+        raise _yoke.TypeError(f"{call}(): argument 'group' is {shown(group)}; it must be a yoke.comm.Group")
 
 
 class DistributedDataParallel(Module):
@@ -94,11 +94,11 @@ class DistributedDataParallel(Module):
         for name in unknown:
             raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'there are module, group, bucket_mb, compression, device_ids, output_device and reduce_dtype')}")
         if not isinstance(module, Module):
-            raise _yoke.TypeError(f"{_NAME}(): argument 'module' is {shown(module)}; it is a yoke.nn.Module")
+            raise _yoke.TypeError(f"{_NAME}(): argument 'module' is {shown(module)}; it must be a yoke.nn.Module")
         if group is not None and not isinstance(group, Group):
-            raise _yoke.TypeError(f"{_NAME}(): argument 'group' is {shown(group)}; it is a yoke.comm.Group, or None{'; a list of devices is device_ids=' if isinstance(group, (list, tuple)) else ''}")
+            raise _yoke.TypeError(f"{_NAME}(): argument 'group' is {shown(group)}; it must be a yoke.comm.Group, or None{'; a list of devices is device_ids=' if isinstance(group, (list, tuple)) else ''}")
         if not (compression is None or isinstance(compression, str) or callable(compression)):
-            raise _yoke.TypeError(f"{_NAME}(): argument 'compression' is {shown(compression)}; it is a text, a function, or None")
+            raise _yoke.TypeError(f"{_NAME}(): argument 'compression' is {shown(compression)}; it must be a text, a function, or None")
         self.module = module
         held = Group(_yoke._comm_group()) if group is None else group
         named = list(module.named_parameters())
@@ -157,7 +157,7 @@ class DistributedDataParallel(Module):
         change = self._change_of_parameters() or self._change_of_buffers()
         if change is None:
             return
-        text = f"{_NAME}: the module has changed since it was wrapped: {change}; wrap it anew on all ranks"
+        text = f"{_NAME}: the module has changed since it was wrapped: {change}; wrap the module again on all ranks"
         self.group.abort(text)
         raise _yoke.StateError(text)
 
@@ -166,7 +166,7 @@ class DistributedDataParallel(Module):
         was, now = {id(each): trains for each, trains in self._wrapped.values()}, {id(each): each.requires_grad for _, each in every}
         for name, each in every:
             if id(each) not in was:
-                return f"the parameter '{name}' " + ("was moved, or another one has its name" if name in self._wrapped else "came to it")
+                return f"the parameter '{name}' " + ("was moved, or another parameter has its name" if name in self._wrapped else "was added")
         for name, (each, trained) in self._wrapped.items():
             if id(each) not in now:
                 return f"the parameter '{name}' was taken away"
@@ -183,7 +183,7 @@ class DistributedDataParallel(Module):
                 return f"the buffer '{name}' was taken away"
             if now[name] is not each:
                 return f"the buffer '{name}' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"
-        return next((f"the buffer '{name}' came to it" for name in now if name not in self._broadcast), None)
+        return next((f"the buffer '{name}' was added" for name in now if name not in self._broadcast), None)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -46,14 +46,14 @@ class DistributedSampler(Named):
             rank, world_size = _own_rank()
         for name, given in (("n", n), ("rank", rank), ("world_size", world_size), ("seed", seed)):
             if not isinstance(given, int) or isinstance(given, bool):
-                raise _yoke.TypeError(f"DistributedSampler(): argument '{name}' is {shown(given)}; it is a whole number")
+                raise _yoke.TypeError(f"DistributedSampler(): argument '{name}' is {shown(given)}; it must be a whole number")
             whole("DistributedSampler", name, given)
         if not (0 <= rank < world_size < 2**31):
-            raise _yoke.ValueError(f"DistributedSampler(): rank {rank} of {world_size} is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1")
+            raise _yoke.ValueError(f"DistributedSampler(): argument 'rank' is {rank} and 'world_size' is {world_size}; 'world_size' must be 1 or more, and 'rank' 0 to world_size - 1")
         if shares is not None:
             shares = [float(number("DistributedSampler", "shares", each)) for each in listed("DistributedSampler", "shares", shares, "numbers")]
             if len(shares) != world_size:
-                raise _yoke.ValueError(f"DistributedSampler(): argument 'shares' has {len(shares)} numbers for {world_size} ranks; give one for each")
+                raise _yoke.ValueError(f"DistributedSampler(): argument 'shares' has {len(shares)} numbers for {world_size} ranks; give one number for each rank")
         self._pass: object = None  # pass described by the state
         self._core = _yoke._Sampler(n, rank, world_size, bool(shuffle), seed, bool(drop_last), bool(pad), shares)
 
@@ -69,7 +69,7 @@ class DistributedSampler(Named):
         while index >= 0:
             yield index
             if self._pass is not own:
-                raise _yoke.StateError("DistributedSampler: this pass was left for another one, or for another state or epoch, before it came to its end; iterate one at a time, and over another sampler to look at the order")
+                raise _yoke.StateError("DistributedSampler: another pass, state or epoch began before this pass ended; use one pass at a time, and another sampler to look at the order")
             index = self._core.next()
 
     def set_epoch(self, epoch: int) -> None:
@@ -89,14 +89,14 @@ class DistributedSampler(Named):
         try:
             epoch, consumed = state_dict["epoch"], state_dict["consumed"]
         except (KeyError, TypeError):
-            raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' is {shown(state_dict)}; it has 'epoch' and 'consumed'") from None
+            raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' is {shown(state_dict)}; it must have 'epoch' and 'consumed'") from None
         self._core.load(whole("load_state_dict", "epoch", epoch), whole("load_state_dict", "consumed", consumed))
         self._pass = None
 
     def regroup(self, group: Group) -> None:
         """Deals the rest of the furthest rank's epoch among the ranks of `group`, from the next pass on; all its ranks call it."""
         if not isinstance(group, Group):
-            raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
+            raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it must be a yoke.comm.Group")
         group._core.regroup_sampler(self._core)
         self._pass = None
 

@@ -42,7 +42,7 @@ struct LateModel : Model {
     void expect_refused(const Ref<Group> &next)
     {
         const double before = value();
-        expect_error(YOKE_E_STATE, {"regroup", "did not end", "rank 0", "it is lost", "load"},
+        expect_error(YOKE_E_STATE, {"regroup", "did not finish", "rank 0", "it is lost", "load"},
                      [&] { regroup(next); });
         EXPECT_EQ(value(), before);
     }

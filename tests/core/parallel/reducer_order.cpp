@@ -92,8 +92,8 @@ TEST(SeveralReducers, TellAllRanksWhereOneGoesThroughFewer)
         group->rank() == 1 ? go_back(of_two, of_two) : go_back(of_one, of_two);
     });
     for (const std::string &each : told)
-        for (const char *part : {"rank 0", "module 2 of this group and then module 1", "rank 1",
-                                 "module 2 and then no other"})
+        for (const char *part : {"rank 0", "module 2 of this group and next through module 1",
+                                 "rank 1", "module 2 and through no other"})
             EXPECT_NE(each.find(part), std::string::npos) << part << " in " << each;
 }
 

@@ -139,7 +139,7 @@ TEST(ReducerOutput, OfOneThatWasLetGoIsRefused)
         const Tensor output = tied(model, input.params[0]);
         const Tensor second = tied(model, model.loss({group->rank() + 1.}));
         model.reducer->let_go();
-        expect_error(YOKE_E_STATE, {"let go after the forward"}, [&] { go_back_from(output); });
+        expect_error(YOKE_E_STATE, {"released after the forward"}, [&] { go_back_from(output); });
         model.join(group);  // reduces gradients of outputs recorded before
         go_back_from(second);
         EXPECT_EQ(model.grads(), (Values{1.5}));

@@ -28,7 +28,7 @@ TEST(ReducerStart, WhoIsInterruptedEndsThatOfTheOthers)
 TEST(ReducerStart, UnlikeModelsLeaveTheGroupToOthers)
 {
     on_ranks(3, [](const Ref<Group> &group) {
-        expect_error(YOKE_E_VALUE, {"unlike modules", "'p1' is"}, [&] {
+        expect_error(YOKE_E_VALUE, {"different modules", "'p1' is"}, [&] {
             Model({3, group->rank() == 2 ? 5 : 4}).join(group);
         });
         Model model({3});

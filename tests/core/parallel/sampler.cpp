@@ -260,14 +260,14 @@ TEST(Sampler, RefusesWhatIsNone)
     refused(options_of(-1, 0, 1), {"DistributedSampler", "'n' is -1"});
     refused(options_of(INT64_MAX, 1, 3), {"'n' is 9223372036854775807", "4611686018427387904"});
     EXPECT_EQ(sampler(options_of(int64_t{1} << 62, 1, 3))->length(), 1537228672809129302);
-    refused(options_of(5, 2, 2), {"rank 2 of 2"});
-    refused(options_of(5, -1, 2), {"rank -1 of 2"});
-    refused(options_of(5, 0, 0), {"rank 0 of 0"});
+    refused(options_of(5, 2, 2), {"'rank' is 2 and 'world_size' is 2"});
+    refused(options_of(5, -1, 2), {"'rank' is -1 and 'world_size' is 2"});
+    refused(options_of(5, 0, 0), {"'rank' is 0 and 'world_size' is 0"});
     SamplerOptions options = options_of(5, 0, 2);
     options.shares = {0.5};
     refused(options, {"'shares' has 1 numbers for 2 ranks"});
     options.shares = {0.5, 0.6};
-    refused(options, {"'shares' makes 1.1"});
+    refused(options, {"'shares' has the sum 1.1"});
     options.shares = {1.5, -0.5};
     refused(options, {"'shares' has -0.5"});
     options.shares = {0.5, 0.5};
