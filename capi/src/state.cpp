@@ -18,7 +18,7 @@ static_assert(static_cast<int32_t>(StateKind::kNone) == YOKE_STATE_NONE &&
 
 namespace {
 
-constexpr const char *kGiveState = "give what yoke_state_create made";
+constexpr const char *kGiveState = "give the state that yoke_state_create made";
 
 State &need_state(yoke_state *handle, const char *call, const char *argument = "state")
 {
@@ -35,9 +35,10 @@ std::string text_of(const char *text, int64_t length, const char *call, const ch
 {
     const char *begin = &need(text, call, argument);
     if (length < -1)
-        fail(YOKE_E_VALUE,
-             "%s: argument 'length' is %lld; it is a number of bytes, or -1 up to the first NUL",
-             short_name(call), static_cast<long long>(length));
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'length' is %lld; it must be a number of bytes, or -1 for text that ends at the first NUL",
+            short_name(call), static_cast<long long>(length));
     return length < 0 ? std::string(begin) : std::string(begin, static_cast<size_t>(length));
 }
 
@@ -296,7 +297,8 @@ yoke_status yoke_state_entry(yoke_state *state, int64_t index, yoke_state_key *k
                  kind_text(node.kind()));
         const size_t count = list ? list->items.size() : dict->entries().size();
         if (index < 0 || static_cast<uint64_t>(index) >= count)
-            fail(YOKE_E_INDEX, "%s: argument 'index' is %lld, for %zu entries, counted from 0",
+            fail(YOKE_E_INDEX,
+                 "%s: argument 'index' is %lld; there are %zu entries, counted from 0",
                  short_name(call), static_cast<long long>(index), count);
         const auto at = static_cast<size_t>(index);
         if (key)

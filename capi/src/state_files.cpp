@@ -50,7 +50,7 @@ LoadOptions load_options(const yoke_load_options *given, const char *call)
         if (wanted && name.find('\0') != std::string_view::npos)
             fail(
                 YOKE_E_CHECKPOINT,
-                "%s: the name of tensor '%s' has a NUL, and no function can be asked about it; load by a prefix, or all",
+                "%s: the name of tensor '%s' has a NUL, so no function can receive it; load by a prefix, or load all tensors",
                 short_name(call), shown_name(name).c_str());
         return !wanted || wanted(user, std::string(name).c_str()) != 0;
     };

@@ -15,21 +15,21 @@ namespace {
 // slices, they would be the seconds of the last slice.
 [[noreturn]] void fail_late(const Work &work, const char *call)
 {
-    if (work.of() == 0)
-        fail(YOKE_E_TIMEOUT, "%s: the work is not done in that time; it goes on", said_name(call));
-    fail(YOKE_E_TIMEOUT, "%s: %llu of %llu bytes are done in that time; it goes on",
+    if (work.of() == 0) fail(YOKE_E_TIMEOUT, "%s: timed out; the work goes on", said_name(call));
+    fail(YOKE_E_TIMEOUT, "%s: timed out; %llu of %llu bytes are done, and the work goes on",
          said_name(call), static_cast<unsigned long long>(work.bytes()),
          static_cast<unsigned long long>(work.of()));
 }
 
-constexpr const char *kGiveWork = "give what began it";
+constexpr const char *kGiveWork = "give the work that a call returned";
 
 yoke_status wait(yoke_work *work, double timeout, const char *call, bool (Work::*until)(double))
 {
     return guard(call, [&] {
         const Ref<Work> held = need_ref(work, call, "work", kGiveWork);
         if (std::isnan(timeout))
-            fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", said_name(call));
+            fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it must be a number of seconds",
+                 said_name(call));
         const Interruptible waits(said_name(call));
         if (!(held.get()->*until)(timeout)) fail_late(*held.get(), call);
     });

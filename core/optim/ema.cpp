@@ -67,7 +67,7 @@ void yoke_ema::need_own_values(const char *call, const char *why) const
     if (!kept_.empty())
         fail(
             YOKE_E_STATE,
-            "%s: the averages stand in the place of the parameters, %s; put the parameters back first (leave applied(), or swap once more)",
+            "%s: the averages are in the place of the parameters, so %s; put the parameters back first (leave applied(), or swap once more)",
             call, why);
 }
 
@@ -85,7 +85,7 @@ void yoke_ema::follow_params()
 
 void yoke_ema::update()
 {
-    need_own_values("EMA.update", "and would be averaged with themselves");
+    need_own_values("EMA.update", "an update would average them with themselves");
     NoGrad no_grad;
     follow_params();
     ops::lerp_all(pointers(averages_), pointers(params_), 1 - decay_);
@@ -93,7 +93,7 @@ void yoke_ema::update()
 
 void yoke_ema::copy_to_params()
 {
-    need_own_values("EMA.copy_to_params", "and the next swap would undo it");
+    need_own_values("EMA.copy_to_params", "the next swap would undo the copy");
     put_averages();
 }
 
@@ -128,7 +128,7 @@ const Tensor &yoke_ema::average(int64_t index) const
 void yoke_ema::load(double decay, const std::vector<Tensor> &averages)
 {
     constexpr const char *call = "load_state_dict";
-    need_own_values(call, "and would be lost");
+    need_own_values(call, "the loaded averages would be lost");
     check_decay(decay, call);
     if (averages.size() != averages_.size())
         fail(YOKE_E_VALUE, "%s: %zu averages for %zu parameters", call, averages.size(),

@@ -115,7 +115,7 @@ void yoke_grad_scaler::need_scale(const char *call) const
 {
     if (!scale_.present())
         fail(YOKE_E_STATE,
-             "%s: nothing has been scaled yet; call scaler.scale(loss) and backward() first", call);
+             "%s: no loss was scaled yet; call scaler.scale(loss) and backward() first", call);
 }
 
 Tensor yoke_grad_scaler::scale(const yoke_tensor &x)
@@ -257,14 +257,13 @@ void yoke_grad_scaler::unscale(yoke_optimizer &optimizer)
     need_scale(call);
     Iteration &iteration = iteration_of(optimizer);
     if (iteration.stage == Stage::kUnscaled)
-        fail(
-            YOKE_E_STATE,
-            "%s: it has already been called on this %s since the last update(); call it once in an iteration",
-            call, optimizer.kind());
+        fail(YOKE_E_STATE,
+             "%s: a second call on this %s since the last update(); call once in an iteration",
+             call, optimizer.kind());
     if (iteration.stage == Stage::kStepped)
         fail(
             YOKE_E_STATE,
-            "%s: it is called after step() of this %s; call it before step(), and update() at the end of each iteration",
+            "%s: called after step() of this %s; call before step(), and call update() at the end of each iteration",
             call, optimizer.kind());
     std::vector<Tensor> found = unscale_gradients(optimizer);
     need_gradients(found, optimizer, call);
@@ -281,7 +280,7 @@ void yoke_grad_scaler::step(yoke_optimizer &optimizer)
     if (iteration.stage == Stage::kStepped)
         fail(
             YOKE_E_STATE,
-            "%s: it has already been called on this %s since the last update(); call update() at the end of each iteration",
+            "%s: a second call on this %s since the last update(); call update() at the end of each iteration",
             call, optimizer.kind());
     std::vector<Tensor> found =
         iteration.stage == Stage::kReady ? unscale_gradients(optimizer) : iteration.found_infs;

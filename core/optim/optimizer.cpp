@@ -307,7 +307,7 @@ void yoke_optimizer::note_schedule_step() noexcept
 {
     if (has_stepped_ || std::exchange(has_said_order_, true)) return;
     log(LogLevel::kWarn,
-        "schedule: its step came before the first one of its %s, which so never has the first learning rate; call optimizer.step() before schedule.step()",
+        "schedule: step() was called before the first step() of its %s, so the first learning rate is never used; call optimizer.step() before schedule.step()",
         kind());
 }
 

@@ -20,7 +20,7 @@ std::string shown(const State &node)
 
 void refuse_kind(const State &node, const std::string &place, const char *wanted)
 {
-    fail(YOKE_E_TYPE, "%s: %s is %s; %s is needed, as state_dict() gave it", kLoadCall,
+    fail(YOKE_E_TYPE, "%s: %s is %s; it must be %s, as in the result of state_dict()", kLoadCall,
          place.c_str(), shown(node).c_str(), wanted);
 }
 
@@ -41,9 +41,10 @@ Fields::Fields(const State &node, std::string place, std::initializer_list<std::
 {
     for (const std::string_view key : keys)
         if (!find(key))
-            fail(YOKE_E_VALUE,
-                 "%s: '%s' is missing in %s, which must have %s, as state_dict() gave them%s",
-                 kLoadCall, std::string(key).c_str(), place_.c_str(), joined(keys).c_str(), hint);
+            fail(
+                YOKE_E_VALUE,
+                "%s: '%s' is missing in %s, which must have %s, as in the result of state_dict()%s",
+                kLoadCall, std::string(key).c_str(), place_.c_str(), joined(keys).c_str(), hint);
 }
 
 const State &Fields::at(std::string_view key) const
@@ -93,7 +94,7 @@ int64_t Fields::whole(std::string_view key, int64_t least) const
     const auto *whole = at(key).get_if<int64_t>();
     if (!whole) refuse_kind(at(key), place_of(key), "a whole number");
     if (*whole < least)
-        fail(YOKE_E_VALUE, "%s: %s is %lld; a whole number of at least %lld is needed", kLoadCall,
+        fail(YOKE_E_VALUE, "%s: %s is %lld; it must be a whole number of at least %lld", kLoadCall,
              place_of(key).c_str(), static_cast<long long>(*whole), static_cast<long long>(least));
     return *whole;
 }

@@ -227,14 +227,14 @@ void fail_move(const char *call, const std::string &path, int error)
         throw Error(
             YOKE_E_IO,
             format(
-                "%s: cannot replace '%s': %s; it is not yours to replace, or in use, which CIFS takes for that: let go of what was loaded from it",
+                "%s: cannot replace '%s': %s; the file is not yours, or is in use (CIFS reports both alike): release the tensors that were loaded from it",
                 call, path.c_str(), std::generic_category().message(error).c_str()),
             error);
     if (error != ENOSYS && error != EOPNOTSUPP) fail_io(call, "replace", path, error);
     throw Error(
         YOKE_E_IO,
         format(
-            "%s: cannot replace '%s': %s: its file system renames no files, and a state takes its place by a rename; save to a local folder, and copy that there",
+            "%s: cannot replace '%s': %s: its file system cannot rename files, which a save needs; save to a local folder, and copy the result there",
             call, path.c_str(), std::generic_category().message(error).c_str()),
         error);
 }

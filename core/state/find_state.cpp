@@ -80,10 +80,10 @@ std::string listed(const std::vector<std::string> &names)
         if (step_of(each.name)) steps.push_back(each.place);
     if (!steps.empty())
         fail_no_state(format(
-            "%s: '%s' is a CheckpointManager's folder, with %s; CheckpointManager('%s').load() loads the newest that is whole, or name the folder of one",
+            "%s: '%s' is a CheckpointManager's folder, with %s; CheckpointManager('%s').load() loads the newest complete step, or name the folder of a step",
             call, folder.c_str(), listed(steps).c_str(), folder.c_str()));
     fail_no_state(
-        format("%s: '%s' holds neither a safetensors file nor the index of a set; found: %s", call,
+        format("%s: '%s' has neither a safetensors file nor the index of a set; found: %s", call,
                folder.c_str(), listed(names).c_str()));
 }
 
@@ -111,8 +111,8 @@ std::string find_in_folder(const std::string &folder, const char *call)
     found.insert(found.end(), files.begin(), files.end());
     if (found.size() == 1) return within + found[0];
     if (found.empty()) refuse_folder(folder, names, call);
-    fail_no_state(format("%s: '%s' holds several states, %s; name one of them", call,
-                         folder.c_str(), listed(found).c_str()));
+    fail_no_state(format("%s: '%s' has several states, %s; name one of them", call, folder.c_str(),
+                         listed(found).c_str()));
 }
 
 }  // namespace

@@ -50,12 +50,12 @@ void Fit::compare_tensors(const State &from, const Tensor &into, const std::stri
     const int expanded = expanded_axis(*into);
     if (!fits)
         tell(path,
-             "is " + shown(from) + " in the state, and goes into " + shown(*State::make(into)));
+             "is " + shown(from) + " in the state, but goes into " + shown(*State::make(into)));
     else if (expanded >= 0)
         tell(
             path,
             format(
-                "goes into an expanded tensor, which has the %lld elements of axis %d in one place of memory; clone() it first",
+                "goes into an expanded tensor, which has the %lld elements of axis %d at one place of memory; clone() the tensor first",
                 static_cast<long long>(into->shape_[expanded]), expanded));
     else
         pairs.push_back({*given, into});
@@ -65,8 +65,7 @@ void Fit::tell_of_others(const StateDict &from, const StateDict &into, const std
 {
     for (const StateDict::Entry &entry : from.entries())
         if (!into.find(entry.key))
-            tell(path_below(path, path_part(entry.key)),
-                 "is in the state, and has no place to go to");
+            tell(path_below(path, path_part(entry.key)), "is in the state, but has no target");
 }
 
 void Fit::compare_dicts(const StateDict &from, const StateDict &into, const std::string &path)
@@ -84,7 +83,7 @@ void Fit::compare_dicts(const StateDict &from, const StateDict &into, const std:
 void Fit::compare_lists(const StateList &from, const StateList &into, const std::string &path)
 {
     if (from.items.size() != into.items.size())
-        return tell(path, format("has %zu items in the state, and goes into %zu", from.items.size(),
+        return tell(path, format("has %zu items in the state, but goes into %zu", from.items.size(),
                                  into.items.size()));
     for (size_t i = 0; i < into.items.size(); ++i)
         compare(*from.items[i], *into.items[i], path_below(path, std::to_string(i)));
@@ -99,7 +98,7 @@ void Fit::compare(const State &from, const State &into, const std::string &path)
         if (const auto *given = from.get_if<StateList>()) return compare_lists(*given, *list, path);
     const bool is_plain = into.kind() != StateKind::kDict && into.kind() != StateKind::kList;
     tell(path, is_plain ? "goes into " + shown(into) + ", but only tensors can be changed"
-                        : "is " + shown(from) + " in the state, and goes into " + shown(into));
+                        : "is " + shown(from) + " in the state, but goes into " + shown(into));
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ void copy_state(const State &from, const State &into, const char *call)
     if (fit.wrong.size() > kMostShown)
         lines += format("\n  and %zu more", fit.wrong.size() - kMostShown);
     if (!fit.wrong.empty())
-        fail(YOKE_E_VALUE, "%s: the state does not fit, and nothing was changed:%s", call,
+        fail(YOKE_E_VALUE, "%s: the state does not fit, and no tensor was changed:%s", call,
              lines.c_str());
     const NoGrad no_grad;
     for (const Fit::Pair &pair : fit.pairs) ops::copy_(*pair.into, *pair.from);

@@ -72,9 +72,10 @@ void FolderLock::refuse(const char *call, const std::string &folder) const
     const ssize_t got = file_calls().pread(file_.get(), text, kPidText, 0);
     const int process = got > 0 ? atoi(text) : 0;
     const std::string who = process ? format("process %d", process) : "another process";
-    fail(YOKE_E_STATE,
-         "%s: %s%s writes to '%s' already, and one alone may; end that one, or name another folder",
-         call, who.c_str(), process == getpid() ? " (this one)" : "", folder.c_str());
+    fail(
+        YOKE_E_STATE,
+        "%s: %s%s already writes to '%s', and only one process may write there; end that process, or name another folder",
+        call, who.c_str(), process == getpid() ? " (this one)" : "", folder.c_str());
 }
 
 bool FolderLock::is_in_place(const char *call) const

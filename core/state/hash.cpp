@@ -17,7 +17,7 @@ Hash128::Hash128()
 {
     fail(
         YOKE_E_UNSUPPORTED,
-        "CheckpointManager: this build keeps no checkpoints: it was made without xxhash, Debian's libxxhash-dev");
+        "CheckpointManager: this build has no checkpoints, because it was made without xxhash (Debian: libxxhash-dev); build again with it");
 }
 Hash128::~Hash128() = default;
 void Hash128::add(const void *, uint64_t) {}

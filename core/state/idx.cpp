@@ -82,10 +82,9 @@ void IdxFile::fail_stream(int state, int system_error, const char *text) const
     if (state == Z_ERRNO) fail_io(kCall, "read", path_, system_error);
     if (state == Z_MEM_ERROR) fail(YOKE_E_OOM, "%s: no host memory to inflate '%s'", kCall, path_);
     const char *reason = strstr(text, ": ");  // zlib puts the number of the descriptor first
-    fail(
-        YOKE_E_IO,
-        "%s: the gzip data of '%s' is damaged, %llu bytes into what it holds: %s; fetch the file again",
-        kCall, path_, static_cast<unsigned long long>(position_), reason ? reason + 2 : text);
+    fail(YOKE_E_IO,
+         "%s: the gzip data of '%s' is damaged after %llu unpacked bytes: %s; fetch the file again",
+         kCall, path_, static_cast<unsigned long long>(position_), reason ? reason + 2 : text);
 }
 
 uint64_t IdxFile::read(void *to, uint64_t bytes)
@@ -112,7 +111,7 @@ void IdxFile::read_all(void *to, uint64_t bytes, const char *what)
     if (got != bytes)
         fail(
             YOKE_E_IO,
-            "%s: '%s' ends early: %s take %llu bytes from byte %llu on, and %llu are there; fetch the file again",
+            "%s: '%s' ends early: %s take %llu bytes from byte %llu on, but the file has %llu; fetch the file again",
             kCall, path_, what, static_cast<unsigned long long>(bytes),
             static_cast<unsigned long long>(before), static_cast<unsigned long long>(got));
 }
@@ -138,7 +137,7 @@ yoke_dtype element_type(uint8_t code, const char *path)
         case 0x0B:
             fail(
                 YOKE_E_VALUE,
-                "%s: '%s' holds int16 (type 0x0B), and Yoke has no such dtype; convert the file to int32 (0x0C)",
+                "%s: '%s' has int16 (type 0x0B), and Yoke has no such dtype; convert the file to int32 (0x0C)",
                 kCall, path);
         default:
             fail(
@@ -222,7 +221,7 @@ Tensor read_idx(const char *path, Device &cpu)
     if (file.read(&more, 1))
         fail(
             YOKE_E_VALUE,
-            "%s: '%s' goes on after the %llu bytes of its %s %s; its header or its tail is damaged",
+            "%s: '%s' has more bytes after the %llu bytes of its %s %s; its header or its end is damaged",
             kCall, path, static_cast<unsigned long long>(t->nbytes()),
             to_string(t->shape()).c_str(), name(t->dtype));
     to_host_order(*t);

@@ -25,12 +25,12 @@ struct Meaning {
 };
 const std::array<Meaning, kLacks> &meanings = immortal<std::array<Meaning, kLacks>>() = {{
     // EBADF: some systems take a folder open for reading as not writable.
-    {"fsync of a folder", "that a saved state is found after the machine stopped", {EBADF}},
-    {"fsync of a file", "that the data of a saved state outlasts a stop of the machine", {}},
-    {"flock", "that two processes do not save to one folder at a time", {ENOLCK}},
-    {"fchmod", "that a new file has the permissions of the one that it replaces", {EPERM}},
+    {"fsync of a folder", "a saved state may be lost when the machine stops", {EBADF}},
+    {"fsync of a file", "the data of a saved state may be lost when the machine stops", {}},
+    {"flock", "two processes may save to one folder at a time", {ENOLCK}},
+    {"fchmod", "a new file may have other permissions than the replaced file", {EPERM}},
     {"rename of a folder",
-     "that a step is whole at each moment while it comes to its place or goes",
+     "a step may be incomplete while it is saved or removed",
      {EXDEV, EPERM, EMFILE}},
 }};
 constexpr int kNoSuchCall[] = {EINVAL, ENOSYS, EOPNOTSUPP};
@@ -106,7 +106,7 @@ void tell_lacks(const char *call) noexcept
         }
         for (const auto &[place, text] : lines)
             log(LogLevel::kWarn,
-                "%s: the file system of '%s' lacks calls that saving makes, so nothing promises there %s; save elsewhere where that matters",
+                "%s: the file system of '%s' does not support some calls, so %s; if that matters, save to another file system",
                 call, place.c_str(), text.c_str());
     } catch (const std::bad_alloc &) {
     }

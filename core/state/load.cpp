@@ -66,17 +66,18 @@ void TensorLoader::check(const Stored::Place &place) const
     const StoredTensors::Tensor &stored = *place.tensor;
     const std::string name = shown_name(from_.name(place));
     if (stored.dtype->dtype == YOKE_NONE)
-        fail(YOKE_E_CHECKPOINT,
-             "%s: tensor '%s' is %.*s, a dtype that Yoke has not; load the others by their names",
-             from_.file(place).path(), name.c_str(), static_cast<int>(stored.dtype->name.size()),
-             stored.dtype->name.data());
+        fail(
+            YOKE_E_CHECKPOINT,
+            "%s: tensor '%s' is %.*s, a dtype that Yoke does not have; load the other tensors by their names",
+            from_.file(place).path(), name.c_str(), static_cast<int>(stored.dtype->name.size()),
+            stored.dtype->name.data());
     if (stored.ndim > YOKE_MAX_NDIM)
         fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' has %u axes; a tensor of Yoke has at most %d",
              from_.file(place).path(), name.c_str(), stored.ndim, YOKE_MAX_NDIM);
     int64_t numel = 0;
     if (const IntList shape = this->shape(place); !count_elements(shape, numel))
         fail(YOKE_E_CHECKPOINT,
-             "%s: tensor '%s' has the shape %s, of more elements than memory can address",
+             "%s: tensor '%s' has the shape %s, with more elements than memory can address",
              from_.file(place).path(), name.c_str(), to_string(shape).c_str());
 }
 
@@ -88,7 +89,7 @@ const TensorLoader::Map &TensorLoader::map_of(const Stored::Place &place) const
     known.is_known = true;
     if (known.map) return known;
     known.error = errno;
-    log(LogLevel::kInfo, "%s: '%s' cannot be mapped, and is read: %s", call_,
+    log(LogLevel::kInfo, "%s: '%s' cannot be mapped, so its data is read: %s", call_,
         from_.file(place).path(), std::generic_category().message(known.error).c_str());
     return known;
 }
@@ -184,7 +185,7 @@ Ref<State> load_tree(const Stored &from, const TensorLoader &loader, std::string
     if (format != std::to_string(kTreeFormat))
         fail(
             YOKE_E_CHECKPOINT,
-            "%s: its tree is of format '%s', and this version reads %d; load it with a newer one, or its tensors by name",
+            "%s: the tree has format '%s', but this version reads %d; use a newer version, or load the tensors by name",
             path, shown_name(format).c_str(), kTreeFormat);
     std::unordered_map<std::string_view, Stored::Place> places;
     for (const Stored::Place &each : from.tensors()) places.emplace(from.name(each), each);
@@ -209,8 +210,10 @@ Ref<State> load_state(const std::string &path, const LoadOptions &options, const
     check_not_capturing(call);
     if (options.dtype != YOKE_NONE) check_dtype(options.dtype, call);
     if (options.dtype != YOKE_NONE && !is_floating(options.dtype))
-        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; what floats is cast to a dtype that floats",
-             call, info(options.dtype).name);
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'dtype' is %s; it must be a floating dtype, to which floating tensors are cast",
+            call, info(options.dtype).name);
     const Stored from = Stored::open(path, options.check, call);
     const TensorLoader loader(from, open_device("cpu"), options, call);
     const std::string_view tree = from.metadata(kTreeKey);

@@ -83,7 +83,7 @@ std::unique_ptr<NewFolder> CheckpointManager::Folder::begin(int64_t step, int64_
         if (!there->is_ours)
             fail(
                 YOKE_E_STATE,
-                "%s: '%s' is there and was written by no CheckpointManager; move it away, or name another folder",
+                "%s: '%s' already exists and no CheckpointManager wrote it; move it away, or name another folder",
                 call, there->path.c_str());
     }
     *commit = ++last_commit_;
@@ -103,8 +103,8 @@ void CheckpointManager::Folder::prune(const char *call) noexcept
         for (size_t i = 0; i < found.size() && found.size() - i > kept; ++i)
             remove_folder(call, path_ + "/" + step_name(found[i].step));
     } catch (const std::exception &error) {
-        log(LogLevel::kWarn, "%s: '%s' keeps more steps than it should: %s", call, path_.c_str(),
-            error.what());
+        log(LogLevel::kWarn, "%s: '%s' still has old steps, which could not be removed: %s", call,
+            path_.c_str(), error.what());
     }
 }
 
@@ -223,7 +223,7 @@ Ref<CheckpointManager> CheckpointManager::open(const std::string &folder, int64_
     if (folder.empty())
         fail(YOKE_E_VALUE, "%s: argument 'folder' is empty; name the folder for the steps", call);
     if (keep < 1)
-        fail(YOKE_E_VALUE, "%s: argument 'keep' is %lld; at least 1 state is kept", call,
+        fail(YOKE_E_VALUE, "%s: argument 'keep' is %lld; it must be at least 1", call,
              static_cast<long long>(keep));
     // An absolute path stays valid after a change of the working directory.
     std::error_code error;

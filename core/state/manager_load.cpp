@@ -18,7 +18,7 @@ Ref<State> load_step(const FoundStep &found, const ManagerLoad &options, const c
     if (found.is_newer())
         fail(
             YOKE_E_CHECKPOINT,
-            "%s: %s/%s is of format %lld, and this version reads up to %lld; load it with a newer version of Yoke",
+            "%s: %s/%s has format %lld, but this version reads up to %lld; use a newer version of Yoke",
             call, found.path.c_str(), kManifestName, static_cast<long long>(found.manifest->format),
             static_cast<long long>(kManifestFormat));
     LoadOptions how;
@@ -58,7 +58,7 @@ Ref<State> LoadAttempt::try_load(const FoundStep &found)
 void LoadAttempt::tell_passed_over() const
 {
     if (has_passed_over())
-        log(LogLevel::kWarn, "%s: goes on from %s, and passes over what is damaged: %s", call_,
+        log(LogLevel::kWarn, "%s: the load goes on from %s, and skips damaged steps: %s", call_,
             loaded_->path.c_str(), problems_.c_str());
 }
 
@@ -94,15 +94,15 @@ void LoadAttempt::refuse() const
                            steps.empty() ? "none" : steps.c_str()),
                     ENOENT);
     if (options_.step)
-        fail(YOKE_E_CHECKPOINT, "%s: step %lld is not whole: %s", call_,
+        fail(YOKE_E_CHECKPOINT, "%s: step %lld is not complete: %s", call_,
              static_cast<long long>(*options_.step), problems_.c_str());
     if (found_.empty())
         throw Error(YOKE_E_CHECKPOINT,
-                    format("%s: there is no step in '%s'; has anything been saved there?", call_,
-                           folder_.c_str()),
+                    format("%s: there is no step in '%s'; check whether a save was made there",
+                           call_, folder_.c_str()),
                     ENOENT);
-    fail(YOKE_E_CHECKPOINT, "%s: none of the steps in '%s' (%s) is whole: %s", call_,
-         folder_.c_str(), steps.c_str(), problems_.c_str());
+    fail(YOKE_E_CHECKPOINT, "%s: no step in '%s' (%s) is complete: %s", call_, folder_.c_str(),
+         steps.c_str(), problems_.c_str());
 }
 
 bool LoadAttempt::is_outdated() const

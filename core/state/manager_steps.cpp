@@ -36,17 +36,16 @@ void check_there(const std::string &path, uint64_t *bytes, const char *call)
     const Found found = look_at(path, bytes, call);
     if (found == Found::kNothing) fail(YOKE_E_CHECKPOINT, "%s is missing", path.c_str());
     if (found == Found::kOther)
-        fail(
-            YOKE_E_CHECKPOINT,
-            "%s is a link or a folder, no file; a step's files stand in its own folder, where nobody else changes them",
-            path.c_str());
+        fail(YOKE_E_CHECKPOINT,
+             "%s is a link or a folder; the files of a step must be plain files in its own folder",
+             path.c_str());
 }
 
 void check_size(uint64_t bytes, const StepFile &stored, const std::string &path)
 {
     if (bytes != stored.bytes)
         fail(YOKE_E_CHECKPOINT,
-             "%s has %llu bytes, and its manifest says %llu: it was cut short or changed",
+             "%s has %llu bytes, but its manifest says %llu: the file was cut short or changed",
              path.c_str(), static_cast<unsigned long long>(bytes),
              static_cast<unsigned long long>(stored.bytes));
 }
@@ -65,8 +64,8 @@ void read_step(FoundStep &found, const char *call)
     file.read(0, text.data(), text.size());
     found.manifest = read_manifest(text, path.c_str());
     if (found.manifest->step != found.step)
-        fail(YOKE_E_CHECKPOINT, "%s says step %lld; a step's folder keeps its name", path.c_str(),
-             static_cast<long long>(found.manifest->step));
+        fail(YOKE_E_CHECKPOINT, "%s says step %lld; the folder of a step must keep its name",
+             path.c_str(), static_cast<long long>(found.manifest->step));
     for (const StepFile &each : found.manifest->files) {
         check_there(found.path + "/" + each.name, &bytes, call);
         check_size(bytes, each, found.path + "/" + each.name);
@@ -181,7 +180,7 @@ void check_file(const ReadFile &file, const StepFile &stored, const std::string 
         hash.add(part.data(), bytes);
     }
     if (const std::string found = hash.text(); found != stored.hash)
-        fail(YOKE_E_CHECKPOINT, "%s has the hash %s, and its manifest says %s: it is damaged",
+        fail(YOKE_E_CHECKPOINT, "%s has the hash %s, but its manifest says %s: the file is damaged",
              path.c_str(), found.c_str(), stored.hash.c_str());
 }
 

@@ -37,7 +37,7 @@ OwnHash own_hash(std::string_view text, const char *path)
         }
     }
     fail(YOKE_E_CHECKPOINT,
-         "%s: it does not end with a hash of itself; it was cut short or changed", path);
+         "%s: the manifest does not end with its own hash, so it was cut short or changed", path);
 }
 
 void check_hash(std::string_view text, int64_t format, const char *path)
@@ -48,11 +48,11 @@ void check_hash(std::string_view text, int64_t format, const char *path)
     if (format > kManifestFormat)
         fail(
             YOKE_E_CHECKPOINT,
-            "%s: it says format %lld, of which this version reads up to %lld, and its own hash is wrong: it is damaged, or was changed by hand",
+            "%s: the manifest has format %lld, this version reads up to %lld, and its own hash is wrong: it is damaged, or was changed by hand",
             path, static_cast<long long>(format), static_cast<long long>(kManifestFormat));
     fail(
         YOKE_E_CHECKPOINT,
-        "%s: its own hash is %s, but what stands before it has %s: it is damaged, or was changed by hand",
+        "%s: the manifest says hash %s, but its text has %s: it is damaged, or was changed by hand",
         path, std::string(own.stored).c_str(), found.c_str());
 }
 
@@ -101,7 +101,7 @@ void check_name(const std::string &name, const char *path)
     if (!is_plain)
         fail(
             YOKE_E_CHECKPOINT,
-            "%s: it names the file '%s'; the files of a step stand beside its manifest, under names without '/'",
+            "%s: the manifest names the file '%s'; the files of a step must be beside its manifest, with names without '/'",
             path, shown_name(name).c_str());
 }
 
@@ -124,7 +124,7 @@ void read_files(const State &node, Manifest &manifest, const char *path)
     for (const Ref<State> &each : list->items) {
         StepFile file = read_file_entry(*each, path);
         if (manifest.find(file.name))
-            fail(YOKE_E_CHECKPOINT, "%s: it names the file '%s' twice", path,
+            fail(YOKE_E_CHECKPOINT, "%s: the manifest names the file '%s' twice", path,
                  shown_name(file.name).c_str());
         manifest.files.push_back(std::move(file));
     }

@@ -19,7 +19,7 @@ FileWriter::FileWriter(const char *call, std::string path, Descriptor file)
 void FileWriter::check_open() const
 {
     if (is_lost_ || is_finished())
-        fail(YOKE_E_STATE, "%s: '%s' is %s; make a new one", call_, path_.c_str(),
+        fail(YOKE_E_STATE, "%s: '%s' is %s; make a new file", call_, path_.c_str(),
              is_lost_ ? "lost by an earlier failure" : "finished");
 }
 
@@ -81,7 +81,7 @@ std::string target_of(const char *call, std::string path, struct stat *status)
         if (S_ISDIR(status->st_mode)) fail_io(call, "write", path, EISDIR);
         if (!S_ISREG(status->st_mode))
             throw Error(YOKE_E_IO,
-                        format("%s: cannot write '%s': it is not a regular file; name another one",
+                        format("%s: cannot write '%s': it is not a regular file; name another file",
                                call, path.c_str()),
                         EINVAL);
     } else if (errno != ENOENT) {

@@ -84,8 +84,8 @@ RandomState random_state_of(const State &state)
     const Tensor &bytes = tensor_of(state, kPlace);
     if (bytes->dtype != YOKE_U8 || bytes->ndim != 1 || bytes->numel != sizeof(RandomState) ||
         !bytes->contiguous)
-        fail(YOKE_E_VALUE, "%s: %s is %s; it takes the 16 bytes that get_rng_state gave", kLoadCall,
-             kPlace, shown(state).c_str());
+        fail(YOKE_E_VALUE, "%s: %s is %s; it must be the 16 bytes that get_rng_state returned",
+             kLoadCall, kPlace, shown(state).c_str());
     RandomState at{};
     copy_to_host(*bytes, &at, sizeof at, kLoadCall);
     return at;

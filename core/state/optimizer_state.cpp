@@ -113,7 +113,7 @@ void check_options(const yoke_optimizer &optimizer, const State &own, const Fiel
             continue;
         fail(
             YOKE_E_VALUE,
-            "%s: %s has the option '%s', %s, which %s cannot follow: it has %s; %s, or take '%s' out of the state",
+            "%s: %s has the option '%s', %s, but %s has no such option: it has %s; %s, or remove '%s' from the state",
             kLoadCall, group.place().c_str(), key.c_str(), shown(*entry.value).c_str(),
             optimizer.kind(), known.c_str(), kWrongKind, key.c_str());
     }
@@ -169,9 +169,9 @@ void ParamState::check_known(const Fields &state) const
         const bool is_known = std::ranges::any_of(
             optimizer_.state_names(), [&](const char *name) { return key == stored_name(name); });
         if (!is_known && entry.value->kind() != StateKind::kNone)
-            fail(YOKE_E_VALUE, "%s: %s has '%s', %s, which %s lacks: it has %s; %s", kLoadCall,
-                 state.place().c_str(), key.c_str(), shown(*entry.value).c_str(), optimizer_.kind(),
-                 names_of(optimizer_, false, true).c_str(), kWrongKind);
+            fail(YOKE_E_VALUE, "%s: %s has '%s', %s, but %s has no such state: it has %s; %s",
+                 kLoadCall, state.place().c_str(), key.c_str(), shown(*entry.value).c_str(),
+                 optimizer_.kind(), names_of(optimizer_, false, true).c_str(), kWrongKind);
     }
 }
 
@@ -199,7 +199,7 @@ std::vector<Tensor> ParamState::read(const Fields &state) const
         if (found[i].present() || (is_master ? !has_master_ : may_lack(name))) continue;
         fail(
             YOKE_E_VALUE,
-            "%s: %s is without '%s'; %s needs %s; save it with all of them, or leave it out to begin that parameter anew",
+            "%s: %s has no '%s'; %s needs %s; save all of them, or leave out the parameter's state to start it anew",
             kLoadCall, state.place().c_str(), stored_name(name), optimizer_.kind(),
             names_of(optimizer_, true, has_master_).c_str());
     }
@@ -283,15 +283,16 @@ void OptimizerLoader<Options>::check_counts() const
     if (given != own)
         fail(
             YOKE_E_VALUE,
-            "%s: the state has groups of [%s] parameters, the optimizer of [%s]; make the optimizer over the same groups first",
+            "%s: the state has groups of [%s] parameters, but the optimizer has groups of [%s]; make the optimizer with the same groups first",
             kLoadCall, given.c_str(), own.c_str());
     for (const StateDict::Entry &entry : states_.dict().entries()) {
         const auto *number = std::get_if<int64_t>(&entry.key);
         if (!number || *number < 0 || *number >= count)
-            fail(YOKE_E_VALUE,
-                 "%s: the state is of parameter %s%s%s, but there are %lld, counted from 0",
-                 kLoadCall, number ? "" : "'", path_part(entry.key).c_str(), number ? "" : "'",
-                 static_cast<long long>(count));
+            fail(
+                YOKE_E_VALUE,
+                "%s: the state has parameter %s%s%s, but there are %lld parameters, counted from 0",
+                kLoadCall, number ? "" : "'", path_part(entry.key).c_str(), number ? "" : "'",
+                static_cast<long long>(count));
     }
 }
 

@@ -19,7 +19,7 @@ constexpr OtherFormat kNumPy = {
     "an archive of NumPy (.npz)",
     "write yoke.save(NEW, {name: yoke.tensor(array) for name, array in numpy.load(FILE).items()})"};
 constexpr OtherFormat kZip = {"a zip archive",
-                              "unpack it, and load a safetensors file that is in it"};
+                              "unpack the archive, and load a safetensors file from it"};
 
 // Format recognized by bytes at a fixed place.
 struct Magic {
@@ -42,7 +42,7 @@ constexpr Magic kMagics[] = {
     {0,
      "GGUF"sv,
      {"a model of llama.cpp (GGUF)",
-      "fetch the model's safetensors files; GGUF holds quantized tensors, which Yoke has not"}},
+      "fetch the model's safetensors files; GGUF has quantized tensors, which Yoke does not have"}},
     {0,
      "version https://git-lfs"sv,
      {"a pointer of Git LFS, not the file itself", "fetch the file by git lfs pull"}},
@@ -51,11 +51,11 @@ constexpr Magic kMagics[] = {
      {"an empty zip archive, such as numpy.savez of no array writes", "name a safetensors file"}},
     {0, "\x1f\x8b\x08"sv, {"compressed by gzip", "unpack it by gunzip first"}},
     {0, "\x28\xb5\x2f\xfd"sv, {"compressed by zstd", "unpack it by unzstd first"}},
-    {257, "ustar"sv, {"a tar archive", "unpack it, and load a safetensors file that is in it"}},
+    {257, "ustar"sv, {"a tar archive", "unpack the archive, and load a safetensors file from it"}},
 };
 constexpr OtherFormat kPickle = {
     "a pickle of Python",
-    "load it where it was made, by pickle.load or torch.load, which may run what is in it, and write its tensors by yoke.save(NEW, state)"};
+    "load it with the program that made it, by pickle.load or torch.load, which may run code of the file, and write its tensors by yoke.save(NEW, state)"};
 
 // Returns the name of the first file in a zip archive. Returns "" if the bytes do not begin with a named file of a
 // zip.

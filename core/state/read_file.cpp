@@ -65,11 +65,10 @@ const Descriptor &ReadFile::awake(Descriptor &again) const
     if (file_.is_open()) return file_;
     again = opened(AT_FDCWD);
     if (!(status_of(again) == status_))
-        throw Error(
-            YOKE_E_IO,
-            format("%s: another file took the place of '%s' while it was being read; load again",
-                   call_, path_.c_str()),
-            ESTALE);
+        throw Error(YOKE_E_IO,
+                    format("%s: another file replaced '%s' during the read; load again", call_,
+                           path_.c_str()),
+                    ESTALE);
     return again;
 }
 

@@ -26,7 +26,7 @@ StoredMetadata metadata_of(const State *given, const char *call)
     if (!given) return metadata;
     const auto *dict = given->get_if<StateDict>();
     if (!dict)
-        fail(YOKE_E_TYPE, "%s: argument 'metadata' is %s; it takes a dict of strings", call,
+        fail(YOKE_E_TYPE, "%s: argument 'metadata' is %s; it must be a dict of strings", call,
              kind_text(given->kind()));
     for (const StateDict::Entry &entry : dict->entries()) {
         const std::string shown = shown_name(path_part(entry.key));
@@ -34,14 +34,15 @@ StoredMetadata metadata_of(const State *given, const char *call)
         const auto *value = entry.value->get_if<std::string>();
         if (!key || !value)
             fail(YOKE_E_TYPE,
-                 "%s: metadata['%s'] is %s; keys and values are strings, as the format has it",
-                 call, shown.c_str(), kind_text(entry.value->kind()));
+                 "%s: metadata['%s'] is %s; the format needs strings as keys and values", call,
+                 shown.c_str(), kind_text(entry.value->kind()));
         if (!is_utf8(*value))
             fail(YOKE_E_VALUE, "%s: metadata['%s'] is no UTF-8", call, shown.c_str());
         if (key->starts_with(kOwnKeys))
-            fail(YOKE_E_VALUE,
-                 "%s: metadata has the key '%s'; those that begin with 'yoke.' are the library's",
-                 call, shown.c_str());
+            fail(
+                YOKE_E_VALUE,
+                "%s: metadata has the key '%s'; keys that begin with 'yoke.' belong to the library",
+                call, shown.c_str());
         metadata.emplace_back(*key, *value);
     }
     return metadata;
@@ -95,7 +96,7 @@ void add_file(StateToSave &state, Shard tensors, const StoredMetadata &metadata,
     if (file.header.size() - sizeof(uint64_t) > kMostHeader)
         fail(
             YOKE_E_VALUE,
-            "%s: the header would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
+            "%s: the header would have %zu bytes; it must have at most %llu, so keep long lists of numbers in tensors",
             call, file.header.size(), static_cast<unsigned long long>(kMostHeader));
     state.bytes += file.header.size();
     for (const NamedTensor *each : order) {
@@ -130,7 +131,7 @@ uint64_t read_max_shard(std::string_view text, const char *call)
     if (!(bytes >= 1 && bytes < 9e18))
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'max_shard' is '%s'; it takes the bytes of tensors in a file, at least 1, such as 500000000 or 5GiB",
+            "%s: argument 'max_shard' is '%s'; it must be a number of bytes of at least 1, such as 500000000 or 5GiB",
             call, shown_name(text).c_str());
     return static_cast<uint64_t>(bytes);
 }
@@ -165,7 +166,7 @@ public:
         if (index_.size() > SetIndex::kMostBytes)
             fail(
                 YOKE_E_VALUE,
-                "%s: the index of the set would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
+                "%s: the index of the set would have %zu bytes; it must have at most %llu, so keep long lists of numbers in tensors",
                 call, index_.size(), static_cast<unsigned long long>(SetIndex::kMostBytes));
         for (FileOfSet &file : files) names_.push_back(std::move(file.name));
     }
@@ -184,7 +185,7 @@ void check_path(const std::string &path, const char *call)
     if (is_index_name(path))
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'path' is '%s', as the index of a set is called, which save makes itself; name the file in the place of which the set stands, '%s'",
+            "%s: argument 'path' is '%s', the name of a set's index, which save makes itself; give the name of the file, '%s'",
             call, path.c_str(), std::string(file_of_index(path)).c_str());
 }
 

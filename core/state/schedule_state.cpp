@@ -77,10 +77,11 @@ const Kind &kind_of(const Fields &schedule)
         known.push_back(kind.name);
     }
     const char *nearest = nearest_word(*name, known);
-    fail(YOKE_E_VALUE,
-         "%s: the schedule's kind is %s; there are constant, linear, cosine, step and one_cycle%s",
-         kLoadCall, shown(schedule.at("kind")).c_str(),
-         nearest ? format("; did you mean '%s'?", nearest).c_str() : "");
+    fail(
+        YOKE_E_VALUE,
+        "%s: the schedule's kind is %s; the kinds are constant, linear, cosine, step and one_cycle%s",
+        kLoadCall, shown(schedule.at("kind")).c_str(),
+        nearest ? format("; did you mean '%s'?", nearest).c_str() : "");
 }
 
 Fields fields_of(const State &schedule)
@@ -93,7 +94,7 @@ void check_one_cycle(const Fields &schedule)
     const double share = schedule.number("pct_start"), div = schedule.number("div_factor"),
                  last = schedule.number("final_div_factor");
     if (!(share >= 0 && share <= 1))
-        fail(YOKE_E_VALUE, "%s: 'pct_start' is %g; it is a share, 0 to 1", kLoadCall, share);
+        fail(YOKE_E_VALUE, "%s: 'pct_start' is %g; it must be a share, 0 to 1", kLoadCall, share);
     if (!(div > 0 && last > 0))
         fail(YOKE_E_VALUE,
              "%s: 'div_factor' and 'final_div_factor' are %g and %g; both must be above 0",
@@ -115,7 +116,8 @@ void check_schedule(const State &schedule, int64_t groups)
     const StateList &rates = fields.list("base_lrs");
     for (const Ref<State> &rate : rates.items) (void)number_of(*rate, fields.place_of("base_lrs"));
     if (groups >= 0 && rates.items.size() != static_cast<size_t>(groups))
-        fail(YOKE_E_VALUE, "%s: rates of %zu groups for an optimizer with %lld", kLoadCall,
+        fail(YOKE_E_VALUE,
+             "%s: the state has rates of %zu groups, but the optimizer has %lld groups", kLoadCall,
              rates.items.size(), static_cast<long long>(groups));
     (void)fields.whole("last_step", 0);
 }

@@ -91,9 +91,10 @@ public:
     {
         if (!has_map_)
             fail_no_state(format(
-                "%s: it is no index of a set of safetensors files: it has no 'weight_map'%s", path_,
+                "%s: the file is no index of a set of safetensors files: it has no 'weight_map'%s",
+                path_,
                 place_of(path_).name == kManifestName
-                    ? "; a CheckpointManager keeps in it what the files beside it must be: name its folder"
+                    ? "; it is the manifest of a CheckpointManager: name its folder"
                     : ""));
         into_.texts_.reserve(text_bytes_);
         into_.entries_.reserve(entry_count_);

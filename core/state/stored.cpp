@@ -26,9 +26,10 @@ StoredFile::StoredFile(ReadFile file, std::string name, std::string shown)
 uint64_t StoredFile::read_length() const
 {
     if (file_.size() < kLengthBytes)
-        fail(YOKE_E_CHECKPOINT,
-             "%s: it has %llu bytes; a safetensors file begins with the 8 of its header's length",
-             path(), static_cast<unsigned long long>(file_.size()));
+        fail(
+            YOKE_E_CHECKPOINT,
+            "%s: the file has %llu bytes; a safetensors file begins with 8 bytes for its header's length",
+            path(), static_cast<unsigned long long>(file_.size()));
     char bytes[kTellingBytes];
     const auto known = static_cast<size_t>(std::min<uint64_t>(sizeof bytes, file_.size()));
     file_.read(0, bytes, known);
@@ -40,7 +41,7 @@ uint64_t StoredFile::read_length() const
         check_no_other({bytes, known});
     if (fits) return length;
     std::string problem = format(
-        "%s: its header would have %llu bytes, of at most %llu, in a file of %llu; it is no safetensors file, or was cut short",
+        "%s: the header would have %llu bytes, of at most %llu, in a file of %llu; the file is no safetensors file, or was cut short",
         path(), static_cast<unsigned long long>(length),
         static_cast<unsigned long long>(kMostHeader),
         static_cast<unsigned long long>(file_.size()));
@@ -52,7 +53,7 @@ uint64_t StoredFile::read_length() const
 void StoredFile::check_no_other(std::string_view first_bytes) const
 {
     if (const OtherFormat *other = other_format(first_bytes))
-        fail_no_state(format("%s: it is no safetensors file, but %s: %s", path(), other->name,
+        fail_no_state(format("%s: the file is no safetensors file, but %s: %s", path(), other->name,
                              other->advice));
 }
 
@@ -162,14 +163,14 @@ StoredFile ShardFolders::open(const std::string &name, std::string_view tensor) 
         if (!is_allowed(real))
             fail(
                 YOKE_E_CHECKPOINT,
-                "%s: the file '%s', where tensor '%s' should be, leads out of the set's folder, to '%s'; put the file itself there",
+                "%s: the file '%s' of tensor '%s' is a link out of the set's folder, to '%s'; put the file itself there",
                 index_.c_str(), shown_name(name).c_str(), shown_name(tensor).c_str(), real.c_str());
         return StoredFile(ReadFile(call_, real), name, path);
     }
     throw MissingShard(
         YOKE_E_CHECKPOINT,
         format(
-            "%s: the file '%s' of the set, where tensor '%s' should be, is missing; fetch or copy all of its files",
+            "%s: the file '%s' of the set, with tensor '%s', is missing; fetch or copy all files of the set",
             index_.c_str(), shown_name(name).c_str(), shown_name(tensor).c_str()));
 }
 
@@ -241,9 +242,10 @@ void Stored::place_by_index()
         const auto place = std::ranges::lower_bound(all, index_->name(entry), {}, name_of);
         const bool is_known = place != all.end() && name(*place) == index_->name(entry);
         if (!is_known || place->file != entry.file)
-            fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' should be in '%s', which lacks it%s%s", path(),
-                 shown_name(index_->name(entry)).c_str(),
-                 shown_name(index_->file(entry.file)).c_str(), is_known ? "; it is in " : "",
+            fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' should be in '%s', but is not there%s%s",
+                 path(), shown_name(index_->name(entry)).c_str(),
+                 shown_name(index_->file(entry.file)).c_str(),
+                 is_known ? "; the tensor is in " : "",
                  is_known ? shown_name(file(*place).name()).c_str() : "");
         tensors_.push_back(*place);
     }

@@ -75,7 +75,7 @@ public:
         if (skip(-1)) return true;
         if (place_ == Place::kOffsets && offset_count_ != 2)
             broken(
-                "has %llu data_offsets; they are two, the first byte and the one behind the last",
+                "has %llu data_offsets; there must be two, the first byte and the byte after the last",
                 static_cast<unsigned long long>(offset_count_));
         return enter(Place::kField);
     }
@@ -298,7 +298,7 @@ void StoredTensors::refuse(const Tensor &tensor, const std::string &rule, const 
 void StoredTensors::check_names(const char *path) const
 {
     const size_t tensor = find_twice(tensors_.size(), [&](size_t i) { return name(tensors_[i]); });
-    if (tensor < tensors_.size()) refuse(tensors_[tensor], "stands in the header twice", path);
+    if (tensor < tensors_.size()) refuse(tensors_[tensor], "is in the header twice", path);
     const size_t pair = find_twice(metadata_.size(), [&](size_t i) { return metadata(i).first; });
     if (pair < metadata_.size())
         fail(YOKE_E_CHECKPOINT, "%s: the metadata has '%s' twice", path,
@@ -314,7 +314,7 @@ uint64_t StoredTensors::bytes_of(const Tensor &tensor, const char *path) const
     for (const int64_t size : shape(tensor))
         overflow |= __builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits);
     overflow |= __builtin_mul_overflow(bits, uint64_t{tensor.dtype->bits}, &bits);
-    if (overflow) refuse(tensor, "has a shape of more elements than can be counted", path);
+    if (overflow) refuse(tensor, "has a shape with more elements than can be counted", path);
     if (bits % 8) refuse(tensor, "does not end with a whole byte", path);
     return bits / 8;
 }
@@ -328,7 +328,7 @@ void StoredTensors::check_data(uint64_t data_bytes, const char *path)
     for (const Tensor &tensor : tensors_) {
         if (tensor.begin != end)
             refuse(tensor,
-                   format("begins where the data before does not end, at %llu",
+                   format("does not begin where the tensor before ends, at %llu",
                           static_cast<unsigned long long>(end)),
                    path);
         if (tensor.end < tensor.begin) refuse(tensor, "ends before it begins", path);
@@ -342,7 +342,7 @@ void StoredTensors::check_data(uint64_t data_bytes, const char *path)
     }
     if (end != data_bytes)
         fail(YOKE_E_CHECKPOINT,
-             "%s: the tensors take %llu bytes, and behind the header there are %llu", path,
+             "%s: the tensors take %llu bytes, but after the header there are %llu", path,
              static_cast<unsigned long long>(end), static_cast<unsigned long long>(data_bytes));
 }
 

@@ -91,7 +91,7 @@ void State::check_child(const State &child, const char *call) const
     for (int depth = 1; !level.empty(); ++depth) {
         for (const State *node : level) {
             if (node == this)
-                fail(YOKE_E_VALUE, "%s: a %s would lie within itself; give a copy of it", call,
+                fail(YOKE_E_VALUE, "%s: a %s would contain itself; give a copy", call,
                      kind_text(kind()) + 2);
             for_each_child(*node, [&](const Ref<State> &each) {
                 const State *node_below = each.get();
@@ -100,8 +100,7 @@ void State::check_child(const State &child, const char *call) const
             });
         }
         if (depth >= kDeepest)
-            fail(YOKE_E_VALUE, "%s: lists and dicts lie within each other more than %d deep", call,
-                 kDeepest);
+            fail(YOKE_E_VALUE, "%s: lists and dicts are nested more than %d deep", call, kDeepest);
         level = std::exchange(below, {});
     }
 }
@@ -110,7 +109,8 @@ void State::append(Ref<State> value, const char *call)
 {
     auto *list = std::get_if<StateList>(&value_);
     if (!list)
-        fail(YOKE_E_TYPE, "%s: this is %s; only a list can be added to", call, kind_text(kind()));
+        fail(YOKE_E_TYPE, "%s: the value is %s; only a list can be appended to", call,
+             kind_text(kind()));
     check_child(*value, call);
     list->items.push_back(std::move(value));
 }
@@ -118,7 +118,8 @@ void State::append(Ref<State> value, const char *call)
 void State::put(StateKey key, Ref<State> value, const char *call)
 {
     auto *dict = std::get_if<StateDict>(&value_);
-    if (!dict) fail(YOKE_E_TYPE, "%s: this is %s; only a dict has keys", call, kind_text(kind()));
+    if (!dict)
+        fail(YOKE_E_TYPE, "%s: the value is %s; only a dict has keys", call, kind_text(kind()));
     if (const auto *text = std::get_if<std::string>(&key); text && !is_utf8(*text))
         fail(YOKE_E_VALUE, "%s: the key '%s' is no UTF-8", call, shown_name(*text).c_str());
     check_child(*value.get(), call);
@@ -211,7 +212,7 @@ void State::fail_missing(std::string_view path, const std::string &part, const c
     } else {
         known = kind_text(kind());
     }
-    fail(YOKE_E_VALUE, "%s: there is nothing at '%s': '%s' is not in %s%s", call,
+    fail(YOKE_E_VALUE, "%s: there is no value at '%s': '%s' is not in %s%s", call,
          shown_name(path).c_str(), shown_name(part).c_str(), known.c_str(), nearest.c_str());
 }
 

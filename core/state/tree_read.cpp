@@ -75,7 +75,7 @@ public:
     bool parse_error(size_t position, const std::string &,
                      const nlohmann::detail::exception &error) override
     {
-        fail(YOKE_E_CHECKPOINT, "%s: its tree is no JSON at byte %zu: %s", path_, position,
+        fail(YOKE_E_CHECKPOINT, "%s: the tree is no JSON at byte %zu: %s", path_, position,
              shown_name(error.what()).c_str());
     }
 
@@ -90,14 +90,14 @@ private:
     [[noreturn]] void refuse(const std::string &what) const
     {
         fail(YOKE_E_CHECKPOINT,
-             "%s: its tree has %s, which this version cannot read; read it with a newer one", path_,
+             "%s: the tree has %s, which this version cannot read; use a newer version", path_,
              what.c_str());
     }
     bool open(State::Value value)
     {
         // A level of the tree takes at most three levels of the text; a tensor or float at the bottom takes a single
         // level.
-        if (open_.size() > 3 * State::kDeepest) refuse("too many lists and dicts in each other");
+        if (open_.size() > 3 * State::kDeepest) refuse("too many nested lists and dicts");
         open_.push_back({std::move(value), {}, {}, {}});
         return true;
     }
@@ -158,7 +158,7 @@ Ref<State> Reader::meaning_of(const std::string &meaning, Ref<State> value) cons
         Tensor found = tensor_(*text);
         if (!found.present())
             fail(YOKE_E_CHECKPOINT,
-                 "%s: its tree has a tensor '%s', which is not among its tensors", path_,
+                 "%s: the tree has a tensor '%s', which is not among the file's tensors", path_,
                  shown_name(*text).c_str());
         return State::make(std::move(found));
     }
@@ -187,7 +187,7 @@ Ref<State> Reader::dict_of(const StateList &pairs) const
     StateDict made;
     for (const Ref<State> &each : pairs.items) {
         const auto *pair = each->get_if<StateList>();
-        if (!pair || pair->items.size() != 2) refuse("a '$dict' of what are no pairs");
+        if (!pair || pair->items.size() != 2) refuse("a '$dict' without pairs");
         const State &key = *pair->items[0];
         const auto *number = key.get_if<int64_t>();
         const auto *text = key.get_if<std::string>();
@@ -222,8 +222,7 @@ Ref<State> read_tree(std::string_view json, const std::function<Tensor(std::stri
     Reader reader(tensor, path);
     nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
     if (levels(*reader.root) > State::kDeepest)
-        fail(YOKE_E_CHECKPOINT,
-             "%s: its tree has lists and dicts that lie more than %d deep in each other", path,
+        fail(YOKE_E_CHECKPOINT, "%s: the tree has lists and dicts nested more than %d deep", path,
              State::kDeepest);
     return reader.root;
 }

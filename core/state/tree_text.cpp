@@ -107,12 +107,12 @@ void TreeWriter::put(const State &node, const std::string &path, int depth)
 {
     const bool is_container = node.kind() == StateKind::kList || node.kind() == StateKind::kDict;
     if (is_container && depth >= State::kDeepest)
-        fail(YOKE_E_VALUE, "%s: '%s' lies more than %d lists and dicts deep", call_,
+        fail(YOKE_E_VALUE, "%s: '%s' is nested more than %d lists and dicts deep", call_,
              shown_name(path).c_str(), State::kDeepest);
     if (text_.json.size() > kMostHeader)
         fail(
             YOKE_E_VALUE,
-            "%s: the plain values take more than the %llu bytes that a file's header may have; keep long lists of numbers in tensors",
+            "%s: the plain values take more bytes than a file's header may have, %llu; keep long lists of numbers in tensors",
             call_, static_cast<unsigned long long>(kMostHeader));
     switch (node.kind()) {
         case StateKind::kNone:
@@ -191,7 +191,9 @@ std::string TreeWriter::name_of(const Tensor &tensor, const std::string &path)
     for (int more = 2; !taken_.insert(name).second; ++more)
         name = path + "~" + std::to_string(more);
     if (name == "__metadata__")
-        fail(YOKE_E_VALUE, "%s: a tensor cannot be called '__metadata__', which files use", call_);
+        fail(YOKE_E_VALUE,
+             "%s: a tensor must not be called '__metadata__', because the format uses this name",
+             call_);
     known->second = name;
     text_.tensors.emplace_back(name, tensor);
     return name;
@@ -200,8 +202,9 @@ std::string TreeWriter::name_of(const Tensor &tensor, const std::string &path)
 void TreeWriter::put_tensor(const Tensor &tensor, const std::string &path)
 {
     if (!stored_dtype(tensor->dtype))
-        fail(YOKE_E_TYPE, "%s: the tensor at '%s' is %s, which files have no name for; cast it",
-             call_, shown_name(path).c_str(), info(tensor->dtype).name);
+        fail(YOKE_E_TYPE,
+             "%s: the tensor at '%s' is %s, which the format does not have; cast the tensor", call_,
+             shown_name(path).c_str(), info(tensor->dtype).name);
     text_.json += R"({"$tensor":)";
     put_json_text(text_.json, name_of(tensor, path));
     text_.json += '}';

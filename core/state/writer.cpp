@@ -64,13 +64,13 @@ std::string text_of(const std::exception_ptr &failure)
 
 void log_failure(const std::exception_ptr &failure)
 {
-    log(LogLevel::kError, "a save that nobody waited for failed: %s", text_of(failure).c_str());
+    log(LogLevel::kError, "an earlier save, without a wait, failed: %s", text_of(failure).c_str());
 }
 
 [[noreturn]] void raise_for_former(const std::exception_ptr &failure, const char *call)
 {
     constexpr const char *kText =
-        "%s: nothing was saved, since the save before, which nobody waited for, failed: %s";
+        "%s: no state was saved, because the save before, without a wait, failed: %s";
     try {
         std::rethrow_exception(failure);
     } catch (const Error &error) {
@@ -110,7 +110,7 @@ void wait_for_save(const char *call, bool is_blocking)
     if (work->is_done_here())
         fail(
             YOKE_E_STATE,
-            "%s: it is called by the thread that writes the save before, at the end of memory which that used; save from another thread",
+            "%s: the thread that writes the earlier save made this call, from a release of its memory; save from another thread",
             call);
     work->wait_for_end(-1);
     const std::exception_ptr failure = work->take_untold();
@@ -238,7 +238,8 @@ Ref<Snapshot> take_snapshot(const StateToSave &state, const char *call)
         return Snapshot::take(std::move(tensors), call);
     } catch (const Error &error) {
         if (error.status() != YOKE_E_OOM) throw;
-        log(LogLevel::kWarn, "%s: %s; the call returns when all is written", call, error.what());
+        log(LogLevel::kWarn, "%s: %s; the call returns when all data is written", call,
+            error.what());
         return nullptr;
     }
 }
@@ -270,8 +271,8 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
     std::thread thread;
     if (const std::string why = start_thread(thread, [save] { save->run(); }); !why.empty()) {
         log(LogLevel::kWarn,
-            "%s: the system gives no thread (%s); the call returns when all is written", call,
-            why.c_str());
+            "%s: the system cannot start a thread (%s); the call returns when all data is written",
+            call, why.c_str());
         save->run();
     }
     const std::lock_guard lock(background_writer.mutex);

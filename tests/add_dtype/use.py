@@ -81,7 +81,7 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         yoke.save(path, {"n": n, "net": [x]})
     except yoke.TypeError as error:
-        assert "'net.0' is float8_e3m4, which files have no name for" in str(error), error
+        assert "'net.0' is float8_e3m4, which the format does not have" in str(error), error
     else:
         raise AssertionError("a dtype was saved for which the format has no name")
     assert yoke.load(path)["turned"][1] == 3

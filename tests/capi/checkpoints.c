@@ -168,7 +168,7 @@ static void a_state_goes_into_tensors(void)
     OK(yoke_checkpoint_manager_load(manager, -1, NULL, 1, NULL, &state));
     OK(yoke_state_misfits(state, into, &lines));
     CHECK(yoke_state_count(lines) == 1); /* net/bias has no place to go to */
-    FAILS(yoke_state_copy_into(state, into), YOKE_E_VALUE, "'net/bias' is in the state, and has");
+    FAILS(yoke_state_copy_into(state, into), YOKE_E_VALUE, "'net/bias' is in the state, but has");
     yoke_tensor *bias = filled(3, 0);
     OK(yoke_state_set_tensor(into, "net/bias", bias));
     OK(yoke_state_copy_into(state, into));

@@ -90,14 +90,14 @@ static void the_scaler_skips_steps_on_overflow_and_follows_its_rule(void)
     OK(yoke_grad_scaler_create(&state, &scaler));
     OK(yoke_sgd_create(&options, &sgd));
     OK(yoke_sgd_add_group(sgd, &x, 1, NULL));
-    FAILS(yoke_grad_scaler_step(scaler, sgd), YOKE_E_STATE, "nothing has been scaled yet");
+    FAILS(yoke_grad_scaler_step(scaler, sgd), YOKE_E_STATE, "no loss was scaled yet");
     scaled_backward(scaler, x, INFINITY);
     OK(yoke_grad_scaler_step(scaler, sgd));
     check_floats(x, start, 2);
     OK(yoke_grad_scaler_update(scaler));
     scaled_backward(scaler, x, 1);
     OK(yoke_grad_scaler_unscale(scaler, sgd));
-    FAILS(yoke_grad_scaler_unscale(scaler, sgd), YOKE_E_STATE, "already been called");
+    FAILS(yoke_grad_scaler_unscale(scaler, sgd), YOKE_E_STATE, "a second call");
     OK(yoke_grad_scaler_step(scaler, sgd));
     check_floats(x, moved, 2);
     OK(yoke_grad_scaler_update(scaler));
@@ -305,8 +305,8 @@ static void count_warning(void *user, int32_t level, const char *message)
 {
     (void)user;
     if (level == 1 &&
-        (strstr(message, "before the first one of its") || strstr(message, "no tensor to clip") ||
-         strstr(message, "broadcast to [2, 2]")))
+        (strstr(message, "before the first step() of its") ||
+         strstr(message, "no tensor to clip") || strstr(message, "broadcast to [2, 2]")))
         ++warned;
 }
 

@@ -73,7 +73,7 @@ static void values_are_set_and_got_by_path(void)
     FAILS(yoke_state_set_int(back, "a~", 1), YOKE_E_VALUE, "'~'");
     FAILS(yoke_state_set_string(back, "x", "\xff", -1), YOKE_E_VALUE, "UTF-8");
     FAILS(yoke_state_set_string(back, "x", "a", -2), YOKE_E_VALUE, "-2");
-    FAILS(yoke_state_set(back, "tuple/0", back), YOKE_E_VALUE, "within itself");
+    FAILS(yoke_state_set(back, "tuple/0", back), YOKE_E_VALUE, "contain itself");
     yoke_state_release(tuple);
     yoke_state_release(back);
     yoke_state_release(root);
@@ -220,9 +220,9 @@ static void broken_files_are_refused_by_rule_tensor_and_place(void)
         {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", "1234",
          "tensor 'x' takes 8 bytes by shape and dtype (data_offsets 0 to 4)"},
         {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "12345",
-         "the tensors take 4 bytes, and behind the header there are 5"},
+         "the tensors take 4 bytes, but after the header there are 5"},
         {"{\"__metadata__\":{\"yoke.format\":\"2\",\"yoke.tree\":\"[]\"}}", "",
-         "its tree is of format '2'"},
+         "the tree has format '2'"},
     };
     yoke_state *back = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {

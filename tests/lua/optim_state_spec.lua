@@ -41,12 +41,12 @@ describe("load_state_dict of an optimizer", function()
 
     it("refuses a state that lacks something, has too much, or counts what no step counts", function()
         for _, name in ipairs { "exp_avg", "exp_avg_sq", "step" } do
-            change(name, nil, { "parameter 0 of group 0", "without '" .. name .. "'", "exp_avg, exp_avg_sq, step" })
+            change(name, nil, { "parameter 0 of group 0", "has no '" .. name .. "'", "exp_avg, exp_avg_sq, step" })
         end
         for _, steps in ipairs { -1., 1.5, 0 / 0, 1 / 0 } do
             change("step", yoke.tensor(steps), { '"step" of parameter 0 of group 0', "AdamW", "finite whole number of at least 0" })
         end
-        change("foo", yoke.ones { 2 }, { "parameter 0 of group 0", "'foo'", "AdamW lacks" })
+        change("foo", yoke.ones { 2 }, { "parameter 0 of group 0", "'foo'", "AdamW has no such state" })
         change("exp_avg", 3, { "'exp_avg' of state[0], of parameter 0 of group 0", "3" }, "type")
         change("exp_avg", yoke.ones { 3 }, { '"exp_avg" of parameter 0 of group 0', "[3]" })
     end)
@@ -58,7 +58,7 @@ describe("load_state_dict of an optimizer", function()
         refused(sgd, adamw:state_dict(), "no option 'momentum'")
         local state = adamw:state_dict()
         state.param_groups[1].amsgrad = true
-        refused(adamw, state, { "group 0", "'amsgrad', true", "AdamW cannot follow" })
+        refused(adamw, state, { "group 0", "'amsgrad', true", "AdamW has no such option" })
         state.param_groups[1].amsgrad = false
         adamw:load_state_dict(state)
         local masters <close> = stepped("SGD", { lr = 0.5, momentum = 0.9 })
@@ -74,7 +74,7 @@ describe("load_state_dict of an optimizer", function()
         optimizer:step()
         local state = optimizer:state_dict()
         state.state[0].master = nil
-        refused(optimizer, state, { "parameter 0 of group 0", "without 'master'" })
+        refused(optimizer, state, { "parameter 0 of group 0", "has no 'master'" })
     end)
 
     it("names what is no state at all", function()

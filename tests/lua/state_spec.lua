@@ -192,7 +192,7 @@ describe("what no state has", function()
         refused({ [1.5] = 1 }, "type", { "state has the key 1.5" })
         refused({ a = { [true] = 1 } }, "type", { "state['a'] has the key" })
         refused({ a = "\xff" }, "value", { "state['a']", "UTF-8" })
-        refused({ ["\xff"] = 1 }, "value", { "state has a key that is no UTF-8" })
+        refused({ ["\xff"] = 1 }, "value", { "state has a key that is not UTF-8" })
         refused({ a = setmetatable({}, {}) }, "type", { "state['a']" })
         refused({ a = io.stdout }, "type", { "state['a']" })
         refused(yoke.list { a = 1 }, "value", { "a list with 'a' in it" })
@@ -202,15 +202,15 @@ describe("what no state has", function()
         refused({ a = { closed } }, "closed", { "state['a'][1]" })
         local loop = {}
         loop.inner = { loop }
-        refused(loop, "value", { "state['inner'][1]", "within itself" })
+        refused(loop, "value", { "state['inner'][1]", "contains itself" })
         local object = {}
         object.state_dict = function() return { me = object } end
         refused(object, "value", { "state['me']['me']", "64 deep" })
         for says, state in pairs { ["a list"] = { 1, 2 }, ["0"] = 0, ["a table"] = object, ["a function"] = print } do
             refused({ a = { state_dict = function() return state end } }, "type",
-                { ("state['a'] has a state_dict() that gives %s; it gives a dict or a tensor"):format(says) })
+                { ("state['a'] has a state_dict() that returns %s; it must return a dict or a tensor"):format(says) })
         end
-        refused({ a = { state_dict = function() return yoke.list {} end } }, "type", { "gives a list" })
+        refused({ a = { state_dict = function() return yoke.list {} end } }, "type", { "returns a list" })
         fails("type", { "metadata", "strings" }, yoke.save, "/nowhere/file", {}, { metadata = { a = 1 } })
         fails("value", { "'yoke.tree'" }, yoke.save, "/nowhere/file", {}, { metadata = { ["yoke.tree"] = "" } })
     end)

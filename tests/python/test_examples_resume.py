@@ -242,7 +242,7 @@ def test_a_damaged_state_is_passed_over(ended, tmp_path, programs, language):
     path = tmp_path / "run" / f"step-{STEPS}" / "state.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     done = run(programs, language, "--save", tmp_path / "run")
-    assert "passes over what is damaged" in done.stderr and f"{(STEPS - 1) // 10 * 10} of {STEPS} steps are done" in done.stderr
+    assert "skips damaged steps" in done.stderr and f"{(STEPS - 1) // 10 * 10} of {STEPS} steps are done" in done.stderr
     assert outcome(done) == wanted and newest(tmp_path / "run") == STEPS
 
 
@@ -253,7 +253,7 @@ def test_a_run_of_which_no_state_is_whole_is_not_begun_anew_over_it(ended, tmp_p
         os.truncate(path, 10)
     before = files_of(tmp_path)
     done = run(programs, language, "--save", tmp_path / "run")
-    assert done.returncode == 1 and "none of the steps in" in done.stderr and "is whole" in done.stderr
+    assert done.returncode == 1 and "no step in" in done.stderr and "is whole" in done.stderr
     assert done.stdout == "" and files_of(tmp_path) == before
 
 

@@ -189,7 +189,7 @@ def test_a_state_that_does_not_fit_changes_nothing():
     (lambda p: optim.Adam([p], lr=-1.0), "'lr' is -1"), (lambda p: optim.AdamW([p], betas=(0.9, 1.0)), "'betas' is"),
     (lambda p: optim.Adam([p], betas=0.9), "betas"), (lambda p: optim.Adam([p], eps=-1.0), "'eps' is -1"),
     (lambda p: optim.Adam([p], weight_decay=float("inf")), "'weight_decay' is inf"),
-    (lambda p: optim.AdamW([{"params": [p], "momentum": 1}]), "unknown option 'momentum'; there are lr, betas, eps"),
+    (lambda p: optim.AdamW([{"params": [p], "momentum": 1}]), "unknown option 'momentum'; the options are lr, betas, eps"),
     (lambda p: optim.Adam([yoke.arange(3)]), r"int64 on \S+, is not floating .* cast it"),
     (lambda p: optim.Adam([yoke.ones(1).expand(3).requires_grad_(True)]), "is expanded"),
     (lambda p: optim.Adam(p), r"write \[tensor\]"), (lambda p: optim.Adam([]), "is empty")])

@@ -62,14 +62,14 @@ def test_a_state_that_lacks_something_is_refused(name):
     for lacking in ("del", None):
         state = copied(optimizer)
         state["state"][1].pop(name) if lacking else state["state"][1].update({name: None})
-        refused(optimizer, state, "parameter 1 of group 0", f"without '{name}'", "exp_avg, exp_avg_sq, step", "state[1]")
+        refused(optimizer, state, "parameter 1 of group 0", f"has no '{name}'", "exp_avg, exp_avg_sq, step", "state[1]")
 
 
 def test_a_state_without_its_master_is_refused():
     optimizer = stepped(lambda params: optim.SGD(params, lr=0.5, momentum=0.9, master_weights=True), yoke.bfloat16)
     state = copied(optimizer)
     del state["state"][0]["master"]
-    refused(optimizer, state, "parameter 0 of group 0", "without 'master'")
+    refused(optimizer, state, "parameter 0 of group 0", "has no 'master'")
     state = copied(optimizer)
     del state["state"][0]["momentum_buffer"]  # the buffer begins with the next step
     optimizer.load_state_dict(state)
@@ -82,7 +82,7 @@ def test_a_state_that_the_optimizer_has_no_use_for_is_refused(name, value, shown
     optimizer = stepped(adamw)
     state = copied(optimizer)
     state["state"][0][name] = value
-    refused(optimizer, state, "parameter 0 of group 0", f"'{name}'", shown, "AdamW lacks")
+    refused(optimizer, state, "parameter 0 of group 0", f"'{name}'", shown, "AdamW has no such state")
 
 
 def test_the_state_of_another_kind_is_refused():
@@ -136,7 +136,7 @@ def test_what_torch_saves_is_taken():
 
 
 @pytest.mark.parametrize("change, words, error", [
-    (lambda s: None, ["'state_dict' is none", "a dict is needed"], yoke.TypeError),
+    (lambda s: None, ["'state_dict' is none", "it must be a dict"], yoke.TypeError),
     (lambda s: {}, ["'param_groups' is missing", "param_groups, state"], yoke.ValueError),
     (lambda s: {**s, "param_groups": 3}, ["'param_groups' is 3"], yoke.TypeError),
     (lambda s: {**s, "param_groups": [{}, {}]}, ["'params' is missing"], yoke.ValueError),

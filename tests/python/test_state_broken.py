@@ -41,16 +41,16 @@ def text(header, data=DATA):
 X = json.dumps(GOOD)
 # {defect: (the file, the message beside the path)}
 CASES = {
-    "no byte": (b"", "it has 0 bytes; a safetensors file begins with the 8"),
-    "7 bytes": (b"\2\0\0\0\0\0\0", "it has 7 bytes"),
+    "no byte": (b"", "the file has 0 bytes; a safetensors file begins with 8"),
+    "7 bytes": (b"\2\0\0\0\0\0\0", "the file has 7 bytes"),
     "no header": (packed("", b""), "the header does not begin with '{'"),
-    "a header longer than the file": (packed("{}", length=3), "its header would have 3 bytes, of at most 100000000, in a file of 10"),
-    "a header of 2**62 bytes": (packed({"x": GOOD}, DATA, length=2**62), "its header would have 4611686018427387904 bytes"),
-    "a header of 2**64 - 1 bytes": (packed({"x": GOOD}, DATA, length=2**64 - 1), "its header would have 18446744073709551615 bytes"),
+    "a header longer than the file": (packed("{}", length=3), "the header would have 3 bytes, of at most 100000000, in a file of 10"),
+    "a header of 2**62 bytes": (packed({"x": GOOD}, DATA, length=2**62), "the header would have 4611686018427387904 bytes"),
+    "a header of 2**64 - 1 bytes": (packed({"x": GOOD}, DATA, length=2**64 - 1), "the header would have 18446744073709551615 bytes"),
     "a header that ends too early": (packed({"x": GOOD}, DATA, length=20), "the header is no JSON at byte"),
     "a header that ends too late": (packed({"x": GOOD}, DATA, length=len(json.dumps({"x": GOOD})) + 4), "the header is no JSON"),
-    "a big-endian length": (struct.pack(">Q", 2) + b"{}", "its header would have 144115188075855872 bytes"),
-    "a page of the web": (b"<!DOCTYPE html><html><body>404</body></html>", "it is no safetensors file, or was cut short"),
+    "a big-endian length": (struct.pack(">Q", 2) + b"{}", "the header would have 144115188075855872 bytes"),
+    "a page of the web": (b"<!DOCTYPE html><html><body>404</body></html>", "the file is no safetensors file, or was cut short"),
     "an array": (text("[]", b""), "the header does not begin with '{'"),
     "a space before": (text(' {"x":' + X + "}"), "the header does not begin with '{'"),
     "a mark of the byte order before": (text(b"\xef\xbb\xbf{}", b""), "the header does not begin with '{'"),
@@ -63,10 +63,10 @@ CASES = {
     "no UTF-8": (text(b'{"\xff":' + X.encode() + b"}"), "the header is no JSON at byte"),
     "half a character": (text('{"\\ud800":' + X + "}"), "the header is no JSON at byte"),
     "a line within a name": (text('{"a\nb":' + X + "}"), "the header is no JSON at byte"),
-    "a name twice": (text('{"x":' + X + ',"x":' + X + "}"), r"tensor 'x' stands in the header twice (data_offsets 0 to 24)"),
-    "a name twice, escaped once": (text('{"x":' + X + ',"\\u0078":' + X + "}"), "tensor 'x' stands in the header twice"),
+    "a name twice": (text('{"x":' + X + ',"x":' + X + "}"), r"tensor 'x' is in the header twice (data_offsets 0 to 24)"),
+    "a name twice, escaped once": (text('{"x":' + X + ',"\\u0078":' + X + "}"), "tensor 'x' is in the header twice"),
     "a name twice, of nothing": (text('{"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"x":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}}', b""),
-                                 "tensor 'x' stands in the header twice"),
+                                 "tensor 'x' is in the header twice"),
     "a dtype twice": (text('{"x":{"dtype":"F32",' + X[1:] + "}"), "tensor 'x' has the key 'dtype' twice"),
     "a shape twice": (text('{"x":{"shape":[6],' + X[1:] + "}"), "tensor 'x' has the key 'shape' twice"),
     "offsets twice": (text('{"x":{"data_offsets":[0,24],' + X[1:] + "}"), "tensor 'x' has the key 'data_offsets' twice"),
@@ -96,10 +96,10 @@ CASES = {
     "a size that is a list": (one(shape=[[2, 3]]), "'x' has an array where"),
     "a size of 2**63": (one(shape=[2**63, 0]), "'x' has a larger number where"),
     "a size of 2**64": (one(shape=[2**64]), "'x' has no whole number where"),
-    "a shape that wraps round to its size": (one(shape=[2**32, 2**32, 6]), "tensor 'x' has a shape of more elements than can be counted"),
-    "bytes that wrap round to their number": (one(shape=[2**62 + 6]), "tensor 'x' has a shape of more elements than can be counted"),
-    "bits that wrap round to their number": (one(shape=[2**59 + 6]), "tensor 'x' has a shape of more elements than can be counted"),
-    "a shape that wraps round and holds nothing": (one(shape=[2**62, 2**62, 0], data_offsets=[0, 24]), "tensor 'x' has a shape of more elements"),
+    "a shape that wraps round to its size": (one(shape=[2**32, 2**32, 6]), "tensor 'x' has a shape with more elements than can be counted"),
+    "bytes that wrap round to their number": (one(shape=[2**62 + 6]), "tensor 'x' has a shape with more elements than can be counted"),
+    "bits that wrap round to their number": (one(shape=[2**59 + 6]), "tensor 'x' has a shape with more elements than can be counted"),
+    "a shape that wraps round and holds nothing": (one(shape=[2**62, 2**62, 0], data_offsets=[0, 24]), "tensor 'x' has a shape with more elements"),
     "one offset": (one(data_offsets=[24]), "tensor 'x' has 1 data_offsets"),
     "three offsets": (one(data_offsets=[0, 24, 24]), "tensor 'x' has 3 data_offsets"),
     "no offset": (one(data_offsets=[]), "tensor 'x' has 0 data_offsets"),
@@ -115,17 +115,17 @@ CASES = {
     "nothing that takes bytes": (one(shape=[0, 6]), "tensor 'x' takes 0 bytes by shape and dtype"),
     "half a byte": (packed({"x": {"dtype": "F4", "shape": [1], "data_offsets": [0, 1]}}, b"a"), "tensor 'x' does not end with a whole byte"),
     "bits of three quarters": (packed({"x": {"dtype": "F6_E2M3", "shape": [2, 3], "data_offsets": [0, 5]}}, b"abcde"), "'x' does not end with a whole byte"),
-    "a hole before the first": (one(shape=[5], data_offsets=[4, 24]), "tensor 'x' begins where the data before does not end, at 0 (data_offsets 4 to 24)"),
-    "a hole between": (two((0, 8), (12, 24)), "tensor 'b' begins where the data before does not end, at 8 (data_offsets 12 to 24)"),
-    "an overlap": (two((0, 16), (12, 24)), "tensor 'b' begins where the data before does not end, at 16 (data_offsets 12 to 24)"),
-    "one within the other": (two((0, 24), (8, 12)), "tensor 'b' begins where the data before does not end, at 24"),
-    "two over the same": (two((0, 24), (0, 24)), "begins where the data before does not end, at 24 (data_offsets 0 to 24)"),
-    "nothing in the middle of another": (two((0, 24), (8, 8)), "tensor 'b' begins where the data before does not end, at 24"),
-    "nothing behind the end": (two((0, 24), (25, 25)), "tensor 'b' begins where the data before does not end, at 24"),
-    "bytes behind the last": (packed({"x": GOOD}, DATA + b"\0"), "the tensors take 24 bytes, and behind the header there are 25"),
-    "bytes of no tensor": (packed("{}", b"\0"), "the tensors take 0 bytes, and behind the header there are 1"),
-    "a file that was cut short": (packed({"x": GOOD}, DATA[:-1]), "the tensors take 24 bytes, and behind the header there are 23"),
-    "a tensor behind the end of the file": (one(shape=[2**40], data_offsets=[0, 2**42]), "the tensors take 4398046511104 bytes, and behind the header"),
+    "a hole before the first": (one(shape=[5], data_offsets=[4, 24]), "tensor 'x' does not begin where the tensor before ends, at 0 (data_offsets 4 to 24)"),
+    "a hole between": (two((0, 8), (12, 24)), "tensor 'b' does not begin where the tensor before ends, at 8 (data_offsets 12 to 24)"),
+    "an overlap": (two((0, 16), (12, 24)), "tensor 'b' does not begin where the tensor before ends, at 16 (data_offsets 12 to 24)"),
+    "one within the other": (two((0, 24), (8, 12)), "tensor 'b' does not begin where the tensor before ends, at 24"),
+    "two over the same": (two((0, 24), (0, 24)), "does not begin where the tensor before ends, at 24 (data_offsets 0 to 24)"),
+    "nothing in the middle of another": (two((0, 24), (8, 8)), "tensor 'b' does not begin where the tensor before ends, at 24"),
+    "nothing behind the end": (two((0, 24), (25, 25)), "tensor 'b' does not begin where the tensor before ends, at 24"),
+    "bytes behind the last": (packed({"x": GOOD}, DATA + b"\0"), "the tensors take 24 bytes, but after the header there are 25"),
+    "bytes of no tensor": (packed("{}", b"\0"), "the tensors take 0 bytes, but after the header there are 1"),
+    "a file that was cut short": (packed({"x": GOOD}, DATA[:-1]), "the tensors take 24 bytes, but after the header there are 23"),
+    "a tensor behind the end of the file": (one(shape=[2**40], data_offsets=[0, 2**42]), "the tensors take 4398046511104 bytes, but after the header"),
     "the last offset there is": (one(shape=[(2**63 - 8) // 4], data_offsets=[0, 2**63 - 8]), None),
 }
 
@@ -179,7 +179,7 @@ OTHERS = {
     "an archive of no array": (of_numpy(np.savez), ["an empty zip archive, such as numpy.savez"]),
     "an array of NumPy": (of_numpy(np.save, arr=np.ones(3)), ["NumPy (.npy)", "yoke.tensor(numpy.load(FILE))"]),
     "a pickle": (lambda path: path.write_bytes(pickle.dumps({"w": [1.0] * 9})), ["a pickle of Python"]),
-    "a zip archive": (zipped, ["a zip archive", "unpack it"]),
+    "a zip archive": (zipped, ["a zip archive", "unpack the archive"]),
     "HDF5": (lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(99)), ["HDF5", "h5py"]),
     "GGUF": (lambda path: path.write_bytes(b"GGUF\3\0\0\0" + bytes(99)), ["GGUF", "safetensors files"]),
     "a pointer of Git LFS": (lambda path: path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), ["git lfs pull"]),
@@ -203,7 +203,7 @@ def test_a_file_of_another_format_is_named_as_what_it_is(tmp_path, case):
     for call in (yoke.load, yoke.load_info):
         with pytest.raises(yoke.CheckpointError, match=name(path)) as raised:
             call(path)
-        assert raised.value.native_code == errno.EINVAL and "it is no safetensors file, but" in str(raised.value)
+        assert raised.value.native_code == errno.EINVAL and "the file is no safetensors file, but" in str(raised.value)
         assert [word for word in words if word not in str(raised.value)] == [], raised.value
 
 
@@ -238,8 +238,8 @@ def test_what_no_rule_forbids_is_read(tmp_path, case):
 
 
 @pytest.mark.parametrize("shape, says", [([1] * 15 + [2, 3], "has 17 axes; a tensor of Yoke has at most 16"),
-                                         ([2**62, 0], "has the shape [4611686018427387904, 0], of more elements than memory can address"),
-                                         ([0, 2**62, 2**62], "of more elements than memory can address")], ids=str)
+                                         ([2**62, 0], "has the shape [4611686018427387904, 0], with more elements than memory can address"),
+                                         ([0, 2**62, 2**62], "with more elements than memory can address")], ids=str)
 def test_what_a_tensor_of_yoke_cannot_be_is_told_by_its_name(tmp_path, shape, says):
     nothing = 0 in shape
     (tmp_path / "file").write_bytes(packed({"x": {**GOOD, "shape": shape, "data_offsets": [0, 0 if nothing else 24]}}, b"" if nothing else DATA))

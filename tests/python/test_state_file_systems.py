@@ -14,9 +14,9 @@ SOURCE = TESTS / "fakes" / "file_systems" / "file_systems.c"
 RUN = TESTS / "python" / "file_system_run.py"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands in for calls of Linux")
 
-FOLDER, FILE = "is found after the machine stopped (fsync of a folder", "outlasts a stop of the machine (fsync of a file"
-LOCK, MODE = "two processes do not save to one folder at a time (flock", "the permissions of the one that it replaces (fchmod"
-MOVE = "a step is whole at each moment while it comes to its place or goes (rename of a folder"
+FOLDER, FILE = "a saved state may be lost when the machine stops (fsync of a folder", "the data of a saved state may be lost when the machine stops (fsync of a file"
+LOCK, MODE = "two processes may save to one folder at a time (flock", "other permissions than the replaced file (fchmod"
+MOVE = "a step may be incomplete while it is saved or removed (rename of a folder"
 # Missing promises of each file system.
 SYSTEMS = {"cifs": {FOLDER, MODE}, "nfs": {LOCK}, "lustre": {LOCK}, "gpfs": set(), "cephfs": set(), "bucket": {MOVE}, "sshfs": set(), "9p": {MODE},
            "virtiofs": set(), "exfat": {MODE}, "overlay": {MOVE}, "tmpfs": set(), "synthetic": {FOLDER, FILE, LOCK, MODE, MOVE}}
@@ -43,7 +43,7 @@ def test_states_are_saved_and_what_is_not_promised_is_told_once(library, tmp_pat
     options = ["alone"] * (system == "cifs") + ["unlocked"] * (LOCK in SYSTEMS[system])
     done = run(library, system, tmp_path, *options)
     assert "wrong:" not in done.stdout, done.stdout + done.stderr
-    told = [line for line in done.stderr.splitlines() if "nothing promises there" in line]
+    told = [line for line in done.stderr.splitlines() if "does not support some calls" in line]
     for promise in (FOLDER, FILE, LOCK, MODE, MOVE):
         assert sum(promise in line for line in told) == (promise in SYSTEMS[system]), done.stderr
     assert done.stderr.count("Warning: ") == len(told), done.stderr
@@ -65,7 +65,7 @@ for save in (lambda: yoke.save(sys.argv[1] + "/a.safetensors", {"k": 1}),
     lines = done.stdout.splitlines()
     assert len(lines) == 3, done.stdout + done.stderr
     for line in lines:
-        assert line.startswith(f"{errno.ENOSYS} ") and "renames no files" in line and "save to a local folder" in line, line
+        assert line.startswith(f"{errno.ENOSYS} ") and "cannot rename files" in line and "save to a local folder" in line, line
     assert not (tmp_path / "a.safetensors").exists() and not (tmp_path / "b.safetensors.index.json").exists()
 
 
@@ -123,7 +123,7 @@ state = manager.load()
 try:
     manager.save(1, {"x": yoke.zeros(5000)}, blocking=True)
 except yoke.IOError as error:
-    print(error.errno, "let go of what was loaded from it" in str(error), manager.load()["x"].sum().item())
+    print(error.errno, "release the tensors that were loaded from it" in str(error), manager.load()["x"].sum().item())
 del state
 manager.save(1, {"x": yoke.zeros(5000)}, blocking=True)
 print(manager.load()["x"].sum().item())

@@ -225,7 +225,7 @@ def test_a_dtype_that_yoke_has_not_is_listed_and_refused_by_its_tensor(tmp_path,
     assert info["a.theirs"] == {"dtype": dtype, "shape": [2, 4], "bytes": len(there["a.theirs"].data), "offset": found["a.theirs"].begin}
     assert info["ours"]["dtype"] == "float32"
     for names in (None, "a.", "none"):
-        with pytest.raises(yoke.CheckpointError, match=rf"{path}: tensor '(a.theirs|none)' is {dtype}, a dtype that Yoke has not"):
+        with pytest.raises(yoke.CheckpointError, match=rf"{path}: tensor '(a.theirs|none)' is {dtype}, a dtype that Yoke does not have"):
             yoke.load(path, names=names)
     assert loaded_bits(yoke.load(path, names="ours")) == {"ours": bits(there["ours"])}
 

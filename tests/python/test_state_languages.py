@@ -87,7 +87,7 @@ def test_a_broken_file_is_told_in_each_language(tmp_path, language):
     path = tmp_path / "file"
     for header, data, says in [("[]", b"", "does not begin with '{'"), ({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}, b"1234",
                                 "tensor 'x' takes 8 bytes by shape and dtype (data_offsets 0 to 4)"),
-                               ({"x": {"dtype": "U16", "shape": [2], "data_offsets": [0, 4]}}, b"1234", "tensor 'x' is U16, a dtype that Yoke has not")]:
+                               ({"x": {"dtype": "U16", "shape": [2], "data_offsets": [0, 4]}}, b"1234", "tensor 'x' is U16, a dtype that Yoke does not have")]:
         path.write_bytes(packed(header, data))
         done = subprocess.run([*PROGRAMS[language], "copy", path, tmp_path / "other"], capture_output=True, text=True, timeout=300)
         assert done.returncode != 0 and f"{path}: " in done.stdout + done.stderr and says in done.stdout + done.stderr

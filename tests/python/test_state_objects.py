@@ -190,6 +190,6 @@ def test_a_state_of_a_wrong_kind_from_a_file_changes_nothing(tmp_path):
     for name in ("optimizer", "ema", "scaler", "net"):
         with pytest.raises((yoke.ValueError, yoke.TypeError), match="load_state_dict"):
             getattr(run, name).load_state_dict(state[name])
-    with pytest.raises(yoke.ValueError, match="constant, and this one is cosine"):
+    with pytest.raises(yoke.ValueError, match="constant, but this schedule is cosine"):
         run.sched.load_state_dict(state["schedule"])
     assert run.numbers() == before

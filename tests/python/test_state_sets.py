@@ -135,11 +135,11 @@ def test_a_file_that_lacks_a_tensor_is_named(tmp_path):
     def swap(content):
         content["weight_map"]["net.b"] = SECOND
     index = write_set(tmp_path, SHARDS, index=swap)
-    refused(tmp_path, index, "tensor 'net.b'", f"in '{SECOND}', which lacks it; it is in {FIRST}")
+    refused(tmp_path, index, "tensor 'net.b'", f"in '{SECOND}', but is not there; the tensor is in {FIRST}")
 
     def add(content):
         content["weight_map"]["none"] = FIRST
-    refused(write_set(tmp_path, SHARDS, index=add), "tensor 'none'", f"in '{FIRST}', which lacks it")
+    refused(write_set(tmp_path, SHARDS, index=add), "tensor 'none'", f"in '{FIRST}', but is not there")
 
 
 def test_a_tensor_in_two_files_is_refused(tmp_path):

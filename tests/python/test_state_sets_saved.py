@@ -192,7 +192,7 @@ def test_a_size_of_another_type_is_refused(most, tmp_path):
 
 def test_the_path_of_an_index_is_refused(tmp_path):
     for name in ("model.safetensors", "model"):
-        with pytest.raises(ValueError, match=f"index of a set.*{name}'"):
+        with pytest.raises(ValueError, match=f"a set's index.*{name}'"):
             yoke.save(tmp_path / f"{name}.index.json", tensors_of(STATE))
     (tmp_path / "folder").mkdir()
     with pytest.raises(yoke.IOError, match="folder"):

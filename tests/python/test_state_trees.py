@@ -136,7 +136,7 @@ def test_a_file_may_be_as_deep_as_a_tree_and_no_deeper(tmp_path):
     assert yoke.load(tmp_path / "file") == nested(64, 0, lambda value: {0: value})
     for floors in (65, 66, 100, 10_000):
         (tmp_path / "file").write_bytes(text_64_deep(floors))
-        with pytest.raises(yoke.CheckpointError, match="64 deep|in each other"):
+        with pytest.raises(yoke.CheckpointError, match="64 deep|nested lists"):
             yoke.load(tmp_path / "file")
 
 
@@ -180,10 +180,10 @@ class Colour(enum.Enum):
 REFUSED = [
     (lambda: {"a": {1: object()}}, yoke.TypeError, r"state\['a'\]\[1\] is a object"),
     (lambda: {"a": [1, b"bytes"]}, yoke.TypeError, r"state\['a'\]\[1\] is a bytes"),
-    (lambda: {1.5: 1}, yoke.TypeError, r"state\[1.5\].*strings and ints"),
-    (lambda: {"a": {True: 1}}, yoke.TypeError, r"state\['a'\]\[True\].*strings and ints"),
-    (lambda: {"a": {None: 1}}, yoke.TypeError, r"state\['a'\]\[None\].*strings and ints"),
-    (lambda: {"a": {(1, 2): 1}}, yoke.TypeError, r"state\['a'\]\[\(1, 2\)\].*strings and ints"),
+    (lambda: {1.5: 1}, yoke.TypeError, r"state\[1.5\].*strings or ints"),
+    (lambda: {"a": {True: 1}}, yoke.TypeError, r"state\['a'\]\[True\].*strings or ints"),
+    (lambda: {"a": {None: 1}}, yoke.TypeError, r"state\['a'\]\[None\].*strings or ints"),
+    (lambda: {"a": {(1, 2): 1}}, yoke.TypeError, r"state\['a'\]\[\(1, 2\)\].*strings or ints"),
     (lambda: [2**63], yoke.ValueError, r"state\[0\] is 9223372036854775808, which does not fit in 64 bits"),
     (lambda: {"a": -2**63 - 1}, yoke.ValueError, r"state\['a'\] is -9223372036854775809, which does not fit"),
     (lambda: {2**63: 1}, yoke.ValueError, r"state\[9223372036854775808\].*64-bit"),
@@ -194,13 +194,13 @@ REFUSED = [
     (lambda: {"a": Colour.RED}, yoke.TypeError, r"state\['a'\] is a Colour"),
     (lambda: {"a": np.zeros(3)}, yoke.TypeError, r"state\['a'\] is a numpy.ndarray"),
     (lambda: {"a": len}, yoke.TypeError, r"state\['a'\] is a builtin_function_or_method"),
-    (lambda: loop(list), yoke.ValueError, r"state\[0\].*within itself"),
-    (lambda: {"b": loop(dict)}, yoke.ValueError, r"state\['b'\]\['a'\]\[0\].*within itself"),
+    (lambda: loop(list), yoke.ValueError, r"state\[0\].*contains itself"),
+    (lambda: {"b": loop(dict)}, yoke.ValueError, r"state\['b'\]\['a'\]\[0\].*contains itself"),
     (itself, yoke.ValueError, r"state(\['me'\])+ .*64 deep"),
-    (lambda: {"a": Stateful(3)}, yoke.TypeError, r"state\['a'\] is a int; a state_dict\(\) gives a dict or a tensor"),
-    (lambda: {"a": Stateful([1])}, yoke.TypeError, r"state\['a'\] is a list; a state_dict\(\) gives a dict or a tensor"),
-    (lambda: {"a": Stateful(())}, yoke.TypeError, r"state\['a'\] is a tuple; a state_dict\(\) gives a dict or a tensor"),
-    (lambda: {np.True_: 1}, yoke.TypeError, "state.*strings and ints"),
+    (lambda: {"a": Stateful(3)}, yoke.TypeError, r"state\['a'\] is a int; state_dict\(\) must return a dict or a tensor"),
+    (lambda: {"a": Stateful([1])}, yoke.TypeError, r"state\['a'\] is a list; state_dict\(\) must return a dict or a tensor"),
+    (lambda: {"a": Stateful(())}, yoke.TypeError, r"state\['a'\] is a tuple; state_dict\(\) must return a dict or a tensor"),
+    (lambda: {np.True_: 1}, yoke.TypeError, "state.*strings or ints"),
     (lambda: {"a": np.complex64(1 + 2j)}, yoke.TypeError, r"state\['a'\] is a numpy.complex64"),
     (lambda: {"a": np.complex128(1 + 2j)}, yoke.TypeError, r"state\['a'\] is a numpy.complex128"),
     (lambda: {"a": np.clongdouble(1)}, yoke.TypeError, r"state\['a'\] is a numpy.c"),
@@ -266,7 +266,7 @@ def test_a_newer_format_of_trees_is_refused_and_its_tensors_load_by_name(tmp_pat
     entry = {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}
     for number in ("2", "", "1.0", "x" * 1000):
         (tmp_path / "file").write_bytes(packed({"__metadata__": {"yoke.format": number, "yoke.tree": "[]"}, "x": entry}, b"\7"))
-        with pytest.raises(yoke.CheckpointError, match=rf"file: its tree is of format '{number[:100]}.*reads 1; load it with a newer one"):
+        with pytest.raises(yoke.CheckpointError, match=rf"file: the tree has format '{number[:100]}.*reads 1; use a newer version"):
             yoke.load(tmp_path / "file")
         assert yoke.load(tmp_path / "file", names="")["x"].tolist() == [7]
 

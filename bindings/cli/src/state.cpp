@@ -131,16 +131,16 @@ void add_state(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<StateOptions>();
     CLI::App *command = app.add_subcommand(
-        "state", "What a saved state holds: a file, a set of files, a folder of checkpoints");
+        "state", "Show a saved state: a file, a set of files, a folder of checkpoints");
     command->footer(
-        "Exit code: 0, it is whole; 1, it is damaged; 2, it is no state, or could not be read.");
+        "Exit code: 0, the state is complete; 1, it is damaged; 2, the path has no state, or could not be read.");
     command
         ->add_option("path", options->path,
                      "A safetensors file, a set's index, or a folder with one or with checkpoints")
         ->required()
         ->check(not_empty());
     command->add_flag("--verify", options->verify,
-                      "Reads all of it: hashes of checkpoints, the tree, every byte");
+                      "Read everything: hashes of checkpoints, the tree, every byte");
     command->add_flag("--json", options->json, "For programs");
     command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -52,11 +52,11 @@ end
 
 local function check_into(into)
     if type(into) ~= "table" then
-        core.raise("type", "load", ("option 'into' is %s; it takes a table of what goes on from the state"):format(options.shown(into)))
+        core.raise("type", "load", ("option 'into' is %s; it must be a table of the objects that continue from the state"):format(options.shown(into)))
     end
     for name, target in pairs(into) do
         if not (core.is_tensor(target) or accessors(target)) then
-            core.raise("type", "load", ("into['%s'] is %s; it takes tensors and what has a load_state_dict()"):format(name,
+            core.raise("type", "load", ("into['%s'] is %s; it must be a tensor or have load_state_dict()"):format(name,
                 options.shown(target)))
         end
     end
@@ -107,7 +107,7 @@ end
 -- targets get their former states back.
 local function take(node, state, into)
     if type(state) ~= "table" then
-        core.raise("value", "load", ("option 'into' takes parts of a table, and the state is %s"):format(options.shown(state)))
+        core.raise("value", "load", ("option 'into' takes parts of a table, but the state is %s"):format(options.shown(state)))
     end
     local tensors, others, changed = tree.dict {}, {}, {}
     for name, target in pairs(into) do
@@ -119,7 +119,7 @@ local function take(node, state, into)
     local fine, problem = pcall(function()
         hand_over(others, state, wrong, changed)
         if #wrong > 0 then
-            core.raise("value", "load", "the state does not fit, and nothing was changed:\n  " .. table.concat(wrong, "\n  "))
+            core.raise("value", "load", "the state does not fit, and no tensor was changed:\n  " .. table.concat(wrong, "\n  "))
         end
         core._copy_into(node, places)
     end)

@@ -13,7 +13,7 @@ local Group = {}
 
 -- Raises for an addition to a list without effect. A group's list is a copy of the optimizer's list.
 local closed_list = { __newindex = function()
-    core.raise("state", "param_groups", "what is added here reaches no optimizer; use optimizer:add_param_group{params = …}")
+    core.raise("state", "param_groups", "an addition to this list reaches no optimizer; use optimizer:add_param_group{params = …}")
 end }
 
 function Group:__index(key)
@@ -88,7 +88,7 @@ local function new(kind, params, options)
     end
     local is_module = params.parameters ~= nil -- add_param_group refuses this with the right call, so lr is not required first
     if is_module then options = { lr = 1 } end
-    if options.lr == nil and not kinds[kind].lr then core.raise("value", kind, "argument 'lr' is missing") end
+    if options.lr == nil and not kinds[kind].lr then core.raise("value", kind, "argument 'lr' is missing; give a learning rate") end
     local defaults = merged(kind, kinds[kind], options)
     local self = setmetatable({
         handle = core.optimizer(kind, defaults), kind = kind, defaults = defaults,

@@ -66,11 +66,11 @@ end
 --- Checks a saved state: a table with these keys. `hint` has another possible cause.
 function options.entries(call, name, value, keys, hint)
     if type(value) ~= "table" then
-        core.raise("type", call, ("argument '%s' is %s; it takes a table, as state_dict() gave it"):format(name, shown(value)))
+        core.raise("type", call, ("argument '%s' is %s; it must be a table, as in the result of state_dict()"):format(name, shown(value)))
     end
     for _, key in ipairs(keys) do
         if value[key] == nil then
-            core.raise("value", call, ("'%s' is missing in argument '%s', which must have %s, as state_dict() gave them%s")
+            core.raise("value", call, ("'%s' is missing in argument '%s', which must have %s, as in the result of state_dict()%s")
                 :format(key, name, table.concat(keys, ", "), hint or ""))
         end
     end

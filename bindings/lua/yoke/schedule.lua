@@ -74,7 +74,7 @@ end
 function Schedule:load_state_dict(dict)
     core._check_schedule(tree.of(dict, "load_state_dict", "dict"), #self.base_lrs)
     if dict.kind ~= self.kind then
-        core.raise("value", "load_state_dict", ("the state is of the schedule %s, and this one is %s; load it into one of its kind")
+        core.raise("value", "load_state_dict", ("the state belongs to the schedule %s, but this schedule is %s; load the state into a schedule of its kind")
             :format(dict.kind, self.kind))
     end
     for _, name in ipairs(self.names) do self[name] = dict[name] end
@@ -129,7 +129,7 @@ function schedule.one_cycle(optimizer, max_lr, total_steps, ...)
     local share, div, last = read("one_cycle",
         { { "pct_start", 0.3 }, { "div_factor", 25 }, { "final_div_factor", 1e4 } }, ...)
     if share < 0 or share > 1 then
-        core.raise("value", "schedule.one_cycle", "pct_start is " .. share .. "; it is a share, 0 to 1")
+        core.raise("value", "schedule.one_cycle", "pct_start is " .. share .. "; it must be a share, 0 to 1")
     end
     local given = { max_lr = max_lr, total_steps = total_steps, pct_start = share, div_factor = div, final_div_factor = last }
     return new("one_cycle", optimizer, given, function(it, step)

@@ -71,13 +71,13 @@ end
 local read
 
 local function refuse_depth(walk, path)
-    core.raise("value", walk.call, ("%s: tables may lie in each other %d deep"):format(path, deepest))
+    core.raise("value", walk.call, ("%s: tables must be nested at most %d deep"):format(path, deepest))
 end
 
 local function read_table(value, walk, path)
     if #walk.open >= deepest then refuse_depth(walk, path) end
     if walk.inside[value] then
-        core.raise("value", walk.call, path .. " lies within itself; a state has no cycles")
+        core.raise("value", walk.call, path .. " contains itself; a state must be a tree")
     end
     walk.inside[value], walk.open[#walk.open + 1] = true, value
     local keys = keys_of(value, walk.call, path)
@@ -98,7 +98,7 @@ local function read_table(value, walk, path)
             local child = read(value[key], walk, below(path, key))
             if not node:put(key, child) then
                 if type(key) == "number" or utf8.len(key) then refuse_depth(walk, below(path, key)) end
-                core.raise("value", walk.call, path .. " has a key that is no UTF-8")
+                core.raise("value", walk.call, path .. " has a key that is not UTF-8")
             end
         end
     end
@@ -112,7 +112,7 @@ local function state_of(object, walk, path)
     local mark = getmetatable(state)
     local is_plain = type(state) == "table" and (mark == nil or marks[mark]) and not has_state_dict(state)
     if core.is_tensor(state) or is_plain and not is_list(state, keys_of(state, walk.call, path)) then return state end
-    core.raise("type", walk.call, ("%s has a state_dict() that gives %s; it gives a dict or a tensor"):format(path,
+    core.raise("type", walk.call, ("%s has a state_dict() that returns %s; it must return a dict or a tensor"):format(path,
         is_plain and "a list" or options.shown(state)))
 end
 
@@ -127,7 +127,7 @@ function read(value, walk, path)
     elseif type(value) == "table" and (getmetatable(value) == nil or marks[getmetatable(value)]) then
         node = read_table(value, walk, path)
     else
-        core.raise("type", walk.call, ("%s is %s; a state is made of booleans, numbers, strings, tensors, plain tables and what has a state_dict()"):format(
+        core.raise("type", walk.call, ("%s is %s; a state has only booleans, numbers, strings, tensors, plain tables and objects with state_dict()"):format(
             path, options.shown(value)))
     end
     walk.known[value] = node

@@ -125,7 +125,7 @@ void bind_state(py::module_ &module)
 {
     require(init_interrupts());
     bound_class<Work>(module, "Work",
-                      "What goes on after the call that began it has returned, such as a save.")
+                      "Work that goes on after its call has returned, such as a save.")
         .def(
             "wait", &Work::wait, py::arg("timeout") = py::none(),
             "Waits for the end, at most `timeout` seconds: TimeoutError if it goes on. Raises what it failed with. Of a collective on a GPU without a time: the host waits for its own part, the current stream for the rest.")

@@ -92,8 +92,8 @@ def entries(call: str, name: str, value: Any, wanted: Iterable[str], hint: str =
     """The values of a saved state under the wanted keys; `hint` says what else may be the matter."""
     wanted = list(wanted)
     if not isinstance(value, Mapping):
-        raise _yoke.TypeError(_wrong(call, name, value, "a dict is needed, as state_dict() gave it"))
+        raise _yoke.TypeError(_wrong(call, name, value, "a dict is needed, as in the result of state_dict()"))
     for key in wanted:
         if key not in value:
-            raise _yoke.ValueError(f"{call}(): '{key}' is missing in argument '{name}', which must have {', '.join(wanted)}, as state_dict() gave them{hint}")
+            raise _yoke.ValueError(f"{call}(): '{key}' is missing in argument '{name}', which must have {', '.join(wanted)}, as in the result of state_dict(){hint}")
     return [value[key] for key in wanted]

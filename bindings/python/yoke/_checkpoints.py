@@ -81,10 +81,10 @@ class CheckpointManager(Named):
 
 def _check_into(into: Any) -> None:
     if not isinstance(into, dict):
-        raise _yoke.TypeError(f"load(): argument 'into' is {shown(into)}; it takes a dict of what goes on from the state")
+        raise _yoke.TypeError(f"load(): argument 'into' is {shown(into)}; it must be a dict of the objects that continue from the state")
     for name, target in into.items():
         if not (isinstance(target, Tensor) or _setter(target)):
-            raise _yoke.TypeError(f"load(): into[{name!r}] is {shown(target)}; it takes tensors and what has a load_state_dict()")
+            raise _yoke.TypeError(f"load(): into[{name!r}] is {shown(target)}; it must be a tensor or have load_state_dict()")
 
 
 def _getter(target: Any) -> Callable[[], Any] | None:
@@ -130,7 +130,7 @@ def _hand_over(state: Any, into: dict[str, Any]) -> None:
     their former states back.
     """
     if not isinstance(state, dict):
-        raise _yoke.ValueError(f"load(): argument 'into' takes parts of a dict, and the state is {shown(state)}")
+        raise _yoke.ValueError(f"load(): argument 'into' takes parts of a dict, but the state is {shown(state)}")
     tensors = {name: found for name, target in into.items() if (found := _tensors_of(target)) is not None}
     others = [name for name in into if name not in tensors]
     wrong = _yoke._misfits(state, tensors)
@@ -149,7 +149,7 @@ def _hand_over(state: Any, into: dict[str, Any]) -> None:
             except (_yoke.ValueError, _yoke.TypeError) as error:
                 wrong.append(f"'{name}': {error}")
         if wrong:
-            raise _yoke.ValueError("load(): the state does not fit, and nothing was changed:\n  " + "\n  ".join(wrong))
+            raise _yoke.ValueError("load(): the state does not fit, and no tensor was changed:\n  " + "\n  ".join(wrong))
         _yoke._copy_into(state, tensors)
     except BaseException:
         for setter, former in reversed(changed):

@@ -112,7 +112,7 @@ TEST_F(FilesRead, AnotherProcessHoldsTheLockUntilItEnds)
     }
     char sign = 0;
     EXPECT_EQ(read(ready[0], &sign, 1), 1);
-    const std::string pid = format("process %d writes", child);
+    const std::string pid = format("process %d already writes", child);
     expect_error(YOKE_E_STATE, {kLoadCall, pid.c_str()},
                  [&] { FolderLock(kLoadCall, folder_.path()); });
     kill(child, SIGKILL);

@@ -229,7 +229,7 @@ TEST_F(Idx, BytesAfterTheElementsAreRefused)
 {
     const Bytes file = small_file() + "!";
     for (const Bytes &stored : {file, compressed(file)})
-        refuses(plain(stored), YOKE_E_VALUE, {"goes on after", "24 bytes", "[2, 3, 4] uint8"});
+        refuses(plain(stored), YOKE_E_VALUE, {"more bytes after", "24 bytes", "[2, 3, 4] uint8"});
 }
 
 TEST_F(Idx, AHeaderOfTerabytesIsRefusedBeforeMemoryIsTaken)

@@ -24,10 +24,10 @@ struct Call {
     const char *promise;
 };
 const Call kCalls[] = {
-    {"fsync", true, {EINVAL, ENOSYS, EOPNOTSUPP, EBADF}, "found after the machine stopped"},
-    {"fsync", false, {EINVAL, ENOSYS, EOPNOTSUPP}, "outlasts a stop of the machine"},
-    {"flock", false, {ENOSYS, EOPNOTSUPP, ENOLCK, EINVAL}, "two processes do not save"},
-    {"chmod", false, {EPERM, ENOSYS, EOPNOTSUPP, EINVAL}, "the permissions of the one"},
+    {"fsync", true, {EINVAL, ENOSYS, EOPNOTSUPP, EBADF}, "a saved state may be lost"},
+    {"fsync", false, {EINVAL, ENOSYS, EOPNOTSUPP}, "the data of a saved state may be lost"},
+    {"flock", false, {ENOSYS, EOPNOTSUPP, ENOLCK, EINVAL}, "two processes may save"},
+    {"chmod", false, {EPERM, ENOSYS, EOPNOTSUPP, EINVAL}, "other permissions"},
 };
 
 // Saves a file over a former file, and steps, with a step saved anew.
@@ -111,7 +111,7 @@ TEST(Lacks, StepsMoveFileByFileWhereFoldersAreNotRenamed)
         EXPECT_EQ(manager->steps(kLoad), (std::vector<int64_t>{3, 2}));
         EXPECT_EQ(folder.names(), (std::vector<std::string>{".lock", "step-2", "step-3"}));
         ASSERT_EQ(heard.warnings.size(), 1u);
-        EXPECT_NE(heard.warnings[0].find("a step is whole at each moment"), std::string::npos);
+        EXPECT_NE(heard.warnings[0].find("a step may be incomplete"), std::string::npos);
     }
     forget_lacks();
 }

@@ -79,7 +79,7 @@ TEST(Manager, EveryByteOfAManifestIsHeldToIts)
 TEST(Manager, SaysWhatItFoundWhereThereIsNothingToLoad)
 {
     const TemporaryFolder folder;
-    expect_error(YOKE_E_CHECKPOINT, {"no step in", "none", "has anything been saved"},
+    expect_error(YOKE_E_CHECKPOINT, {"no step in", "none", "check whether a save was made"},
                  [&] { (void)manager_of(folder.at("none"))->load({}, kLoad); });
     EXPECT_EQ(folder.names(), std::vector<std::string>{});
     const Ref<CheckpointManager> manager = manager_of(folder.path());
@@ -108,9 +108,9 @@ TEST(Manager, LeavesAloneWhatItDidNotWrite)
     put(folder.at("step-5"), "a file");
     const std::vector<std::string> names = folder.names();
     const Ref<CheckpointManager> manager = manager_of(folder.path(), 1);
-    expect_error(YOKE_E_STATE, {"step-1' is there", "by no CheckpointManager"},
+    expect_error(YOKE_E_STATE, {"step-1' already exists", "no CheckpointManager wrote"},
                  [&] { save_version(*manager, 1, 1); });
-    expect_error(YOKE_E_STATE, {"step-6' is there", "by no CheckpointManager"},
+    expect_error(YOKE_E_STATE, {"step-6' already exists", "no CheckpointManager wrote"},
                  [&] { save_version(*manager, 6, 1); });
     EXPECT_EQ(manager->steps(kLoad), Steps{});
     for (const int64_t step : {2, 3}) save_version(*manager, step, step);
@@ -147,7 +147,7 @@ TEST(Manager, AForkedChildIsAnotherWriter)
         try {
             save_version(*manager, 2, 2);
         } catch (const Error &error) {
-            const std::string who = "process " + std::to_string(parent) + " writes";
+            const std::string who = "process " + std::to_string(parent) + " already writes";
             _exit(std::string(error.what()).find(who) != std::string::npos ? 0 : 1);
         }
         _exit(2);

@@ -200,7 +200,7 @@ TEST(Saves, AFinaliserInTheThreadOfOneCannotWaitForIt)
     released.set_value();
     EXPECT_TRUE(work->wait(-1));
     const std::string text = finaliser.told.get_future().get();
-    EXPECT_NE(text.find("the thread that writes the save before"), std::string::npos) << text;
+    EXPECT_NE(text.find("the thread that writes the earlier save"), std::string::npos) << text;
     EXPECT_EQ(folder.names(), std::vector<std::string>{"state"});
 }
 

@@ -68,7 +68,7 @@ TEST(Safetensors, EveryRuleBrokenSingly)
         {R"({"x":)" + whole + "} }", "no JSON at byte"},
         {R"({"x":)" + whole + ",}", "no JSON at byte"},
         {"{\"x\xff\":" + whole + "}", "no JSON at byte"},
-        {R"({"x":)" + whole + R"(,"x":)" + whole + "}", "'x' stands in the header twice"},
+        {R"({"x":)" + whole + R"(,"x":)" + whole + "}", "'x' is in the header twice"},
         {R"({"x":[1]})", "'x' has an array where an object with dtype"},
         {R"({"x":)" + tensor("\"F31\"", "[2,3]", "[0,24]") + "}",
          "dtype 'F31', which the format does not know"},
@@ -87,10 +87,10 @@ TEST(Safetensors, EveryRuleBrokenSingly)
         {R"({"x":)" + tensor("\"F32\"", "[2,3]", "[0]") + "}", "has 1 data_offsets"},
         {R"({"x":)" + tensor("\"F32\"", "[2,3]", "[0,24,24]") + "}", "has 3 data_offsets"},
         {R"({"x":)" + tensor("\"F32\"", "[2,3]", "[1,25]") + "}",
-         "begins where the data before does not end, at 0"},
+         "does not begin where the tensor before ends, at 0"},
         {R"({"x":)" + tensor("\"F32\"", "[2,3]", "[0,20]") + "}",
          "takes 24 bytes by shape and dtype"},
-        {R"({"x":)" + tensor("\"F32\"", "[2,3]", "[24,0]") + "}", "begins where the data before"},
+        {R"({"x":)" + tensor("\"F32\"", "[2,3]", "[24,0]") + "}", "does not begin where"},
         {R"({"x":)" + tensor("\"F4\"", "[3]", "[0,1]") + "}", "does not end with a whole byte"},
         {R"({"x":{"shape":[2,3],"data_offsets":[0,24]}})", "'x' has no dtype"},
         {R"({"x":{"dtype":"F32","data_offsets":[0,24]}})", "'x' has no shape"},
@@ -102,7 +102,7 @@ TEST(Safetensors, EveryRuleBrokenSingly)
         {R"({"__metadata__":{"a":"","a":""},"x":)" + whole + "}", "the metadata has 'a' twice"},
         {R"({"__metadata__":{},"__metadata__":{},"x":)" + whole + "}", "'__metadata__' twice"},
         {R"({"x":)" + tensor("\"F32\"", "[1]", "[0,4]") + "}",
-         "the tensors take 4 bytes, and behind the header there are 24"},
+         "the tensors take 4 bytes, but after the header there are 24"},
     };
     for (const auto &[header, rule] : cases)
         expect_error(YOKE_E_CHECKPOINT, {kPath, rule}, [&, &text = header] { read_header(text); });

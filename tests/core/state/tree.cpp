@@ -131,10 +131,10 @@ TEST(Tree, NoNodeComesToLieWithinItself)
 {
     const Ref<State> outer = dict(), inner = dict();
     outer->set("inner", inner, kCall);
-    expect_error(YOKE_E_VALUE, {"within itself"}, [&] { inner->set("outer", outer, kCall); });
-    expect_error(YOKE_E_VALUE, {"within itself"}, [&] { inner->set("a/b", outer, kCall); });
-    expect_error(YOKE_E_VALUE, {"within itself"}, [&] { outer->set("self", outer, kCall); });
-    expect_error(YOKE_E_VALUE, {"within itself"}, [&] { inner->set("", outer, kCall); });
+    expect_error(YOKE_E_VALUE, {"contain itself"}, [&] { inner->set("outer", outer, kCall); });
+    expect_error(YOKE_E_VALUE, {"contain itself"}, [&] { inner->set("a/b", outer, kCall); });
+    expect_error(YOKE_E_VALUE, {"contain itself"}, [&] { outer->set("self", outer, kCall); });
+    expect_error(YOKE_E_VALUE, {"contain itself"}, [&] { inner->set("", outer, kCall); });
 }
 
 TEST(Tree, DepthHasAnEnd)
@@ -285,7 +285,7 @@ TEST(TreeText, BrokenTextsAreRefused)
     refused(R"({"$dict":[[1,2,3]]})", {"$dict"});
     refused(R"({"$dict":[[1.5,2]]})", {"key"});
     refused(R"({"$dict":[[1,2],[1,3]]})", {"'1' twice"});
-    refused(std::string(100'000, '['), {"in each other"});
+    refused(std::string(100'000, '['), {"nested lists and dicts"});
     refused(std::string(100, '[') + std::string(100, ']'), {"64"});
     std::string tuples;
     for (int i = 0; i < 100; ++i) tuples += R"({"$tuple":[)";

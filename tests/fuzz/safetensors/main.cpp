@@ -38,10 +38,10 @@ void tell_number_of_signal(int)
 // Reasons for refusals that must occur in 20,000 mutants. Otherwise the mutants are too weak.
 constexpr const char *kRules[] = {
     "it has",
-    "its header would have",
+    "the header would have",
     "does not begin with '{'",
     "the header is no JSON",
-    "stands in the header twice",
+    "is in the header twice",
     "'__metadata__' twice",
     "the metadata has",
     "has the key",
@@ -60,20 +60,20 @@ constexpr const char *kRules[] = {
     "more elements than can be counted",
     "more elements than memory can address",
     "does not end with a whole byte",
-    "begins where the data before does not end",
+    "does not begin where the tensor before ends",
     "ends before it begins",
     "by shape and dtype",
     "the tensors take",
-    "a dtype that Yoke has not",
+    "a dtype that Yoke does not have",
     "axes; a tensor of Yoke has at most",
-    "its tree is no JSON",
-    "its tree is of format",
-    "its tree has a tensor",
+    "the tree is no JSON",
+    "the tree has format",
+    "the tree has a tensor",
     "more than 64 deep",
-    "too many lists and dicts in each other",
+    "too many nested lists and dicts",
     "' beside '",
     "in a dict",
-    "a '$dict' of what are no pairs",
+    "a '$dict' without pairs",
     "a key that is",
     "beyond 64 bits",
     "the float '",
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     for (const std::string &file : whole_files()) {
         const std::string why = try_file(file);
         // The file with a dtype that Yoke does not support is whole, too.
-        if (!why.empty() && why.find("a dtype that Yoke has not") == std::string::npos) {
+        if (!why.empty() && why.find("a dtype that Yoke does not have") == std::string::npos) {
             fprintf(stderr, "a whole file is refused: %s\n", why.c_str());
             return 1;
         }

@@ -64,7 +64,7 @@ private:
     void read_text(yoke_state *node, py::handle value);
     yoke_state_key key_of(py::handle key);
 
-    static constexpr const char *kDeepest = "lists and dicts may lie in each other 64 deep";
+    static constexpr const char *kDeepest = "lists and dicts must be nested at most 64 deep";
 
     const char *const call_;
     std::string path_;
@@ -86,7 +86,7 @@ StateRef TreeReader::read(py::handle value)
             return StateRef(yoke_state_retain(known->second.get()));
         if (open_.size() >= 64) refuse(YOKE_E_VALUE, kDeepest, value);
         if (!open_.insert(value.ptr()).second)
-            refuse(YOKE_E_VALUE, "it lies within itself; a tree has no cycles", value);
+            refuse(YOKE_E_VALUE, "the value contains itself; a state must be a tree", value);
         held_.push_back(py::reinterpret_borrow<py::object>(value));
         StateRef node = PyDict_Check(value.ptr()) ? read_dict(value)
                                                   : read_list(value, PyTuple_Check(value.ptr()));
@@ -98,12 +98,12 @@ StateRef TreeReader::read(py::handle value)
     if (!py::hasattr(value, "state_dict"))
         refuse(
             YOKE_E_TYPE,
-            "a state is made of None, bools, ints, floats, strings, tensors, lists, tuples, dicts and what has a state_dict()",
+            "a state has only None, bools, ints, floats, strings, tensors, lists, tuples, dicts and objects with state_dict()",
             value);
     held_.push_back(value.attr("state_dict")());
     const py::object state = held_.back();
     if (!PyDict_Check(state.ptr()) && !is_tensor(state.ptr()))
-        refuse(YOKE_E_TYPE, "a state_dict() gives a dict or a tensor", state);
+        refuse(YOKE_E_TYPE, "state_dict() must return a dict or a tensor", state);
     return read(state);
 }
 
@@ -127,7 +127,7 @@ void TreeReader::read_text(yoke_state *node, py::handle value)
     const char *text = PyUnicode_AsUTF8AndSize(value.ptr(), &length);
     if (!text) {
         PyErr_Clear();
-        refuse(YOKE_E_VALUE, "it has surrogates, which no UTF-8 has", value);
+        refuse(YOKE_E_VALUE, "the string has surrogates, which UTF-8 does not allow", value);
     }
     check(yoke_state_set_string(node, "", text, length));
 }
@@ -180,12 +180,12 @@ yoke_state_key TreeReader::key_of(py::handle key)
         found.length = length;
         if (!found.text) {
             PyErr_Clear();
-            refuse(YOKE_E_VALUE, "a key that has surrogates, which no UTF-8 has", key);
+            refuse(YOKE_E_VALUE, "a key that has surrogates, which UTF-8 does not allow", key);
         }
         return found;
     }
     if (is_bool(key.ptr()) || !PyIndex_Check(key.ptr()))
-        refuse(YOKE_E_TYPE, "keys of a state are strings and ints", key);
+        refuse(YOKE_E_TYPE, "keys of a state must be strings or ints", key);
     found.is_int = 1;
     found.number = need_int(key, call_, path_.c_str());
     return found;

@@ -41,7 +41,7 @@ class Optimizer(Named):
             raise _yoke.TypeError(f"{self._KIND}(): a group of parameters is a dict with the key 'params', and options beside it")
         unknown = set(param_group) - {"params", *self._OPTIONS}
         if unknown:
-            raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; there are {', '.join(self._OPTIONS)}")
+            raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; the options are {', '.join(self._OPTIONS)}")
         params = param_group["params"]
         if isinstance(params, (list, tuple)) and params and isinstance(params[0], tuple) and isinstance(next(iter(params[0]), None), str):
             raise _yoke.TypeError(f"{self._KIND}(): argument 'params' has pairs of a name and a tensor; give net.parameters() in place of net.named_parameters()")

@@ -69,7 +69,7 @@ class Schedule(Named):
         _yoke._check_schedule(state_dict, len(self.base_lrs))
         kind, own = state_dict["kind"], type(self).__name__
         if kind != own:
-            raise _yoke.ValueError(f"load_state_dict: the state is of the schedule {kind}, and this one is {own}; load it into one of its kind")
+            raise _yoke.ValueError(f"load_state_dict: the state belongs to the schedule {kind}, but this schedule is {own}; load the state into a schedule of its kind")
         self._set({name: state_dict[name] for name in (*self._OPTIONS, "last_step")})
         self.base_lrs = list(state_dict["base_lrs"])
         self._apply()
@@ -160,7 +160,7 @@ class one_cycle(Schedule):
         checked = super()._checked(call, options)
         share, div_factor, final_div_factor = (checked[name] for name in ("pct_start", "div_factor", "final_div_factor"))
         if not 0 <= share <= 1:
-            raise _yoke.ValueError(f"{call}(): argument 'pct_start' is {share}; it is a share, 0 to 1")
+            raise _yoke.ValueError(f"{call}(): argument 'pct_start' is {share}; it must be a share, 0 to 1")
         if not (div_factor > 0 and final_div_factor > 0):
             raise _yoke.ValueError(f"{call}(): arguments 'div_factor' and 'final_div_factor' are {div_factor} and {final_div_factor}; both must be above 0")
         return checked
