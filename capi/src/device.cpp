@@ -34,9 +34,10 @@ std::string first_accelerator()
     std::string reasons;
     for (const std::string &kind : platforms().kinds)
         if (kind != kHostKind) reasons += "; " + kind + ": " + Availability::of(kind).text();
-    fail(YOKE_E_UNAVAILABLE,
-         "there is no accelerator for the index %d to name; \"cpu\" names the processor%s", index,
-         reasons.c_str());
+    fail(
+        YOKE_E_UNAVAILABLE,
+        "the index %d names no device, because there is no accelerator; \"cpu\" names the processor%s",
+        index, reasons.c_str());
 }
 
 yoke_device *retained(Device &device)
@@ -183,7 +184,7 @@ yoke_status yoke_device_supports(yoke_device *device, yoke_dtype dtype, const ch
         else if (name == "tensor_cores")
             place = asked.info.matrix_dtypes >> dtype & 1;
         else
-            fail(YOKE_E_VALUE, "%s: argument 'feature' is '%s'; there are compute, tensor_cores",
+            fail(YOKE_E_VALUE, "%s: argument 'feature' is '%s'; it must be compute or tensor_cores",
                  short_name(call), feature);
     });
 }

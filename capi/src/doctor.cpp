@@ -16,7 +16,7 @@ doctor::Options options_of(uint32_t flags, double deadline, const char *call)
     if (flags & ~kKnown)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'flags' is 0x%x; there are YOKE_DOCTOR_PROBE (0x%x) and YOKE_DOCTOR_REDACT (0x%x)",
+            "%s: argument 'flags' is 0x%x; the flags are YOKE_DOCTOR_PROBE (0x%x) and YOKE_DOCTOR_REDACT (0x%x)",
             short_name(call), flags, YOKE_DOCTOR_PROBE, YOKE_DOCTOR_REDACT);
     if (std::isnan(deadline) || deadline < 0 || deadline > 3600)
         fail(YOKE_E_VALUE,

@@ -37,7 +37,7 @@ yoke_status remove(const char *call, ReliefKind kind, int64_t id, const char *gi
     return guard(call, [&] {
         if (!remove_relief(kind, id))
             fail(YOKE_E_VALUE,
-                 "%s: argument 'id' is %lld; it is no number that %s gave, or was removed",
+                 "%s: argument 'id' is %lld; it must be a number that %s returned, and not removed",
                  short_name(call), static_cast<long long>(id), giver);
     });
 }

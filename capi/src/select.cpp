@@ -51,7 +51,7 @@ std::string visible_text(const Machine &machine, const std::vector<int> &chosen,
             continue;
         }
         problem = format(
-            "%s at %s fits, but CUDA_VISIBLE_DEVICES cannot name it: nothing tells its UUID; install the driver's libnvidia-ml.so.1, or choose within the program: yoke.device('pci:%s')",
+            "%s at %s fits, but its UUID for CUDA_VISIBLE_DEVICES is not known; install the driver's libnvidia-ml.so.1, or choose in the program: yoke.device('pci:%s')",
             info.name, info.pci, info.pci);
         return "";
     }
@@ -183,7 +183,7 @@ yoke_status yoke_device_lease(yoke_device *device)
         check_usable(asked);
         if (asked.host)
             fail(YOKE_E_UNSUPPORTED,
-                 "%s: argument 'device' is the cpu, which is not leased; processes share it",
+                 "%s: argument 'device' is the cpu, which has no lease; processes share the cpu",
                  short_name(call));
         const std::string key = lease_key(asked);
         Machine place;

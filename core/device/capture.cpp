@@ -22,7 +22,8 @@ CaptureStream::~CaptureStream()
 {
     const yoke_status status = device_.backend->stream_destroy(device_.handle, native_);
     if (status != YOKE_OK && !tell_loss(device_, status, "stream_destroy"))
-        log(LogLevel::kWarn, "%s: the stream of a capture stays: stream_destroy failed with %s",
+        log(LogLevel::kWarn,
+            "%s: the stream of a capture was not destroyed: stream_destroy failed with %s",
             device_.name.c_str(), status_name(status));
     device_.captures.fetch_sub(1);
 }

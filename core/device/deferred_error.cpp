@@ -34,8 +34,8 @@ DeferredErrors &deferred_errors = immortal<DeferredErrors>();
 static void log_loss(const Device &device, const char *text) noexcept
 {
     if (device.loss_told.exchange(true)) return;
-    log(LogLevel::kWarn, "%s: found while giving memory and handles back: %s", device.name.c_str(),
-        text);
+    log(LogLevel::kWarn, "%s: an earlier error was found at the release of memory and handles: %s",
+        device.name.c_str(), text);
 }
 
 bool tell_loss(const Device &device, yoke_status status, const char *call) noexcept
@@ -54,8 +54,8 @@ void defer_error(const Device &device, yoke_status status, const std::string &te
     if (status == YOKE_E_DEVICE_LOST)
         log_loss(device, text.c_str());
     else
-        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
-            text.c_str());
+        log(LogLevel::kWarn, "%s: an earlier error was found during the wait before a free: %s",
+            device.name.c_str(), text.c_str());
     defer_error_of_work(device, status, text, new_failure_number());
 }
 

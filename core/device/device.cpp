@@ -107,7 +107,7 @@ void open_devices(Kind &kind, const yoke_backend &backend)
 }
 
 constexpr const char *kForkedReason =
-    "this process was forked from one that uses Yoke, and a driver does not survive a fork; start it with spawn or exec, or fork before the first use";
+    "this process is a forked child of a process that uses Yoke, and drivers do not survive a fork; use spawn or exec, or fork before the first use";
 
 void open_kind(Kind &kind)
 {
@@ -177,7 +177,7 @@ Availability Availability::allowed(std::string_view name)
     const Platforms chosen = platforms();
     if (!is_known_kind(name) || chosen.allow(name)) return {};
     return {Reason::kNotNamed,
-            format("YOKE_PLATFORMS is '%s' and does not name %s; add it there to use it",
+            format("YOKE_PLATFORMS is '%s' and does not name %s; add this kind there",
                    join(chosen.kinds, ",").c_str(), kind.c_str())};
 }
 
@@ -243,7 +243,7 @@ std::vector<Device *> opened_devices_of(std::string_view name)
 std::string disabled_text(const std::string &kind)
 {
     return kind + " is disabled by yoke.disable('" + kind + "'); yoke.enable('" + kind +
-           "') takes that back";
+           "') enables it again";
 }
 
 bool is_disabled(std::string_view name)
@@ -287,7 +287,7 @@ void check_not_capturing(const char *call)
     if (thread_state().graph) [[unlikely]]
         fail(
             YOKE_E_STATE,
-            "%s: a graph is being captured by this thread, and this waits for the device or moves bytes of the host: it would happen once, at the capture, and in no replay; do it before or after",
+            "%s: a graph is being captured by this thread, but the call waits for the device or moves bytes of the host, which no replay repeats; make the call before or after",
             call);
 }
 

@@ -40,7 +40,7 @@ void check_kind(std::string_view kind, const char *call)
     if (kind == kHostKind)
         fail(
             YOKE_E_VALUE,
-            "%s: the cpu cannot be switched off, since everything begins on it; to keep work off it, set YOKE_PLATFORMS to the kinds that may be used",
+            "%s: the cpu cannot be disabled, because all data starts there; to keep work off the cpu, set YOKE_PLATFORMS to the allowed kinds",
             call);
 }
 
@@ -48,7 +48,8 @@ void check_unused(std::string_view kind)
 {
     const std::string text = living(kind);
     if (!text.empty())
-        fail(YOKE_E_STATE, "disable: %s is in use: %s; drop them, or move them to the cpu, first",
+        fail(YOKE_E_STATE,
+             "disable: %s is in use: %s; release these objects, or move them to the cpu, first",
              std::string(kind).c_str(), text.c_str());
 }
 

@@ -74,14 +74,15 @@ const Fence &recorded_fence(const Event &event, const char *which)
 {
     if (!event.timing)
         fail(YOKE_E_VALUE,
-             "elapsed_time: the %s event keeps no time; make it with Event(timing=true)", which);
+             "elapsed_time: the %s event has no time; make the event with Event(timing=true)",
+             which);
     const Fence *fence = usable_fence(event);
     if (!fence)
-        fail(YOKE_E_STATE, "elapsed_time: the %s event was never recorded; record it on a stream",
-             which);
+        fail(YOKE_E_STATE,
+             "elapsed_time: the %s event was never recorded; record the event on a stream", which);
     if (!is_reached(*fence))
-        fail(YOKE_E_STATE, "elapsed_time: the %s event is not reached yet; synchronize() it first",
-             which);
+        fail(YOKE_E_STATE,
+             "elapsed_time: the %s event is not reached yet; call its synchronize() first", which);
     return *fence;
 }
 
@@ -208,7 +209,7 @@ void record_event(Event &event, Stream &stream)
     if (&fence.device != &device)
         fail(
             YOKE_E_VALUE,
-            "record_event: the event was first recorded on %s, and the stream is of %s; an event stays with one device, so make another",
+            "record_event: the event was first recorded on %s, but the stream is on %s; make another event, because an event belongs to one device",
             fence.device.name.c_str(), device.name.c_str());
     const std::lock_guard lock(event.mutex);
     // Memory may wait for the replaced record, so the new record must come later on any stream.
@@ -245,9 +246,10 @@ double elapsed_seconds(const Event &start, const Event &end)
     const Fence &first = recorded_fence(start, "first"), &last = recorded_fence(end, "second");
     Device &device = first.device;
     if (&device != &last.device)
-        fail(YOKE_E_VALUE,
-             "elapsed_time: the events are of %s and %s; only those of one device share a clock",
-             device.name.c_str(), last.device.name.c_str());
+        fail(
+            YOKE_E_VALUE,
+            "elapsed_time: the events are on %s and %s; both must be on one device, which has one clock",
+            device.name.c_str(), last.device.name.c_str());
     double seconds = 0;
     check_backend(device.backend->event_elapsed(device.handle, first.event, last.event, &seconds),
                   "event_elapsed", device.name.c_str());

@@ -104,7 +104,7 @@ Card sample_device(const Device &device)
     if (uuid.empty() && address.empty())
         fail(
             YOKE_E_UNAVAILABLE,
-            "%s has neither a UUID nor a PCI address, so nothing tells of its state; only 'cpu' and cards have one",
+            "%s has neither a UUID nor a PCI address, so its state cannot be read; give 'cpu' or a card",
             device.name.c_str());
     Machine machine = address.empty() ? take_inventory() : look_at_card(address);
     const Card *card = find_card(machine, uuid, address);
@@ -115,11 +115,11 @@ Card sample_device(const Device &device)
     }
     const NvmlFailure &failure = machine.nvml.failure;
     if (!card && !failure)
-        fail_lost(device, "neither the PCI bus nor the driver shows " +
-                              (uuid.empty() ? address : uuid) +
-                              " any more; check power and cable, and close what uses the device");
+        fail_lost(device,
+                  "neither the PCI bus nor the driver shows " + (uuid.empty() ? address : uuid) +
+                      " any more; check power and cable, and end the programs that use the device");
     if (!card)
-        fail(YOKE_E_UNAVAILABLE, "nothing tells of %s (%s): %s", device.name.c_str(),
+        fail(YOKE_E_UNAVAILABLE, "the state of %s (%s) cannot be read: %s", device.name.c_str(),
              uuid.empty() ? address.c_str() : uuid.c_str(), nvml_failure_text(machine).c_str());
     if (card->info.present == 0) fail_lost(device, card->info.reason);
     return *card;

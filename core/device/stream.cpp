@@ -51,7 +51,7 @@ void *checked_native(const Device &device, void *native, const char *call)
     if (number == kPerThread)
         fail(
             YOKE_E_VALUE,
-            "%s: 2 is cudaStreamPerThread, which means another stream in each thread, so that nobody could wait for it; give a stream that was made by cudaStreamCreate, or 0 for the default one",
+            "%s: argument 'native' is 2, cudaStreamPerThread, which means another stream in each thread; give a stream of cudaStreamCreate, or 0 for the default stream",
             call);
     return nullptr;
 }
@@ -91,7 +91,7 @@ Lane &choose_lane(StreamTable &table, Device &device, const void *native)
     if (Lane *closed = find_closed(table, native)) return *closed;
     const int count = table.count.load();
     if (count == kMaxLanes)
-        fail(YOKE_E_STATE, "%s has %d streams in use, and there can be no more; release some",
+        fail(YOKE_E_STATE, "%s has %d streams in use, the maximum; release some streams",
              device.name.c_str(), kMaxLanes - 1);
     Lane &lane = table.lanes[count];
     lane.device = &device;
@@ -134,7 +134,7 @@ void retire(Lane &lane) noexcept
         try {
             lane.behind = make_fence(lane);
         } catch (const std::exception &error) {
-            log(LogLevel::kError, "%s: the end of a wrapped stream's work cannot be told: %s",
+            log(LogLevel::kError, "%s: the end of a wrapped stream's work is not known: %s",
                 device.name.c_str(), error.what());
             static_cast<void>(device.backend->stream_synchronize(device.handle, lane.native));
         }
@@ -194,7 +194,7 @@ StreamTable &table_of(Device &device)
 
 void fail_no_streams(const Device &device)
 {
-    fail(YOKE_E_UNSUPPORTED, "%s has no streams beside the default one", device.kind());
+    fail(YOKE_E_UNSUPPORTED, "%s has only the default stream", device.kind());
 }
 
 static void need_streams(const Device &device)
@@ -222,9 +222,10 @@ void set_current_stream(Stream &stream)
     const bool is_default = stream.lane.id == 0;
     if (device.ordinal >= kStreamDevices) {
         if (is_default) return;
-        fail(YOKE_E_UNSUPPORTED,
-             "%s is device %d of this process; a thread has streams of the first %d",
-             device.name.c_str(), device.ordinal, kStreamDevices);
+        fail(
+            YOKE_E_UNSUPPORTED,
+            "%s is device %d of this process; a thread can use streams of the first %d devices only",
+            device.name.c_str(), device.ordinal, kStreamDevices);
     }
     Stream *&place = thread_state().streams[device.ordinal];
     if (!is_default) stream.retain();
@@ -277,7 +278,7 @@ Ref<Stream> wrap_stream(Device &device, void *native)
     if (device.host)
         fail(
             YOKE_E_VALUE,
-            "%s runs work at once in its caller and has no streams to wrap; make one with Stream()",
+            "%s runs work in the calling thread and has no streams to wrap; make a stream with Stream()",
             device.name.c_str());
     need_streams(device);
     const std::lock_guard lock(table.mutex);

@@ -44,7 +44,7 @@ Finding check_ptx_version(const Facts &facts)
 {
     if (const auto none = why_no_build(facts)) return skip(*none);
     const int driver = facts.machine.cuda_driver;
-    if (driver == 0) return skip("which CUDA the driver supports is not known");
+    if (driver == 0) return skip("the driver's CUDA version is not known");
     Findings all;
     bool compiles = false;
     for (const int i : working_gpus(facts)) {
@@ -133,7 +133,7 @@ Finding check_cublas_pair(const Facts &facts)
     const int major = facts.build.cuda / 1000;
     const LibraryCopy *cublas = facts.library("cublas", major),
                       *lt = facts.library("cublasLt", major);
-    if (!cublas || !lt) return skip("one of the two is missing (check 15)");
+    if (!cublas || !lt) return skip("libcublas or libcublasLt is missing (check 15)");
     if (cublas->folder() == lt->folder()) return ok("both are in " + lt->folder());
     return found(cublas->mapped && lt->mapped ? kFail : kWarn,
                  cublas->path + " and " + lt->path + " may be of different releases",

@@ -196,7 +196,7 @@ Finding check_thunderbolt_firmware(const Facts &facts)
     }
     return all.or_ok(
         facts.docks[0].name + " runs firmware " +
-        (facts.docks[0].firmware.empty() ? "that it does not tell" : facts.docks[0].firmware));
+        (facts.docks[0].firmware.empty() ? "of an unknown version" : facts.docks[0].firmware));
 }
 
 Finding check_thunderbolt_cable(const Facts &facts)

@@ -113,11 +113,11 @@ void take_status(pid_t pid, Clock::time_point end, Outcome &outcome)
 std::string why_failed(const Outcome &outcome, double deadline)
 {
     if (!outcome.problem.empty()) return outcome.problem;
-    if (outcome.late) return format("no answer within %.0f s; it was ended", deadline);
+    if (outcome.late) return format("no answer within %.0f s; the probe was ended", deadline);
     if (outcome.status >= 0 && WIFSIGNALED(outcome.status))
-        return format("it crashed: %s", strsignal(WTERMSIG(outcome.status)));
+        return format("the probe crashed: %s", strsignal(WTERMSIG(outcome.status)));
     const auto lines = lines_of(outcome.output);
-    return lines.empty() ? "it failed and said nothing" : lines.back();
+    return lines.empty() ? "the probe failed without a message" : lines.back();
 }
 
 constexpr double kNone = ProbeResult::kNone;

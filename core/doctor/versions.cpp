@@ -160,7 +160,7 @@ Finding check_nccl_floor(const Facts &facts)
     return found(
         kFail,
         nccl->path + " is for CUDA " + facts.nccl_cuda + ", which needs driver " + floor +
-            " or newer; this one is " + driver,
+            " or newer; the driver is " + driver,
         newer_driver(facts, floor) + format("\nor: pip install nvidia-nccl-cu%d", major - 1));
 }
 

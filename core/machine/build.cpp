@@ -257,9 +257,9 @@ Rejection reject_card(const Root &root, const Machine &machine, const yoke_card_
     return {
         cannot_compile ? Reason::kCannotCompile : Reason::kNoCode,
         format(
-            "its compute capability is %d.%d, and this build has code for %s%s; yoke doctor names the build that serves it",
+            "the compute capability is %d.%d, but this build has code for %s%s; yoke doctor names a build that serves this GPU",
             info.cc_major, info.cc_minor, join(build.archs).c_str(),
-            cannot_compile ? " alone, which this driver is too old to compile for it" : "")};
+            cannot_compile ? " alone, which this driver is too old to compile" : "")};
 }
 
 }  // namespace yoke

@@ -87,20 +87,20 @@ Rejection for_modes(const Card &card)
     const yoke_card_info &info = card.info;
     if (info.compute_mode == YOKE_COMPUTE_PROHIBITED)
         return {Reason::kProhibited,
-                format("its compute mode is 'prohibited': nvidia-smi -i %s -c 0", info.uuid)};
+                format("the compute mode is 'prohibited': nvidia-smi -i %s -c 0", info.uuid)};
     const yoke_card_process *holder = holder_of(card);
     // The server of MPS holds an exclusive card for all.
     if (info.compute_mode == YOKE_COMPUTE_EXCLUSIVE && holder && info.mps != 1)
         return {
             Reason::kHeldAlone,
             format(
-                "its compute mode is 'exclusive' and process %d (%s) has it: end that, or nvidia-smi -i %s -c 0",
+                "the compute mode is 'exclusive' and process %d (%s) uses the GPU: end that process, or nvidia-smi -i %s -c 0",
                 holder->pid, holder->visible == 1 ? holder->name : "not visible from here",
                 info.uuid)};
     if (info.kind == YOKE_CARD_MIG || info.mig != 1) return {};
     if (info.mig_instances > 0)
         return {Reason::kPartitioned,
-                format("it is partitioned into %d MIG instances: use one of these",
+                format("the GPU is partitioned into %d MIG instances: use one of them",
                        info.mig_instances)};
     if (info.mig_instances == 0)
         return {

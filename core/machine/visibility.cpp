@@ -233,7 +233,7 @@ private:
         if (const std::string rest = trimmed(entry.substr(end)); !rest.empty())
             add_part(
                 dropped_,
-                format("of the entry '%s' CUDA reads %s and drops '%s'", trimmed(entry).c_str(),
+                format("CUDA reads the entry '%s' as %s and drops '%s'", trimmed(entry).c_str(),
                        blankless(entry.substr(0, end)).c_str(), rest.c_str()),
                 "; ");
     }

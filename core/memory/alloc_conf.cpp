@@ -36,7 +36,7 @@ const char *read_value(AllocConf &conf, std::string_view key, std::string_view v
     }
     const double threshold = parsed<double>(value).value_or(-1);
     if (!(threshold >= 0 && threshold < 1))
-        return "0 (off) or a part of the device's memory below 1, like 0.8";
+        return "0 (off) or a share of the device's memory below 1, such as 0.8";
     conf.garbage_collection_threshold = threshold == 0 ? 0 : threshold;  // not -0
     return nullptr;
 }
@@ -50,7 +50,7 @@ constexpr const char *kKeys[] = {"expandable_segments", "garbage_collection_thre
     const char *meant = nearest_word(key, keys);
     fail(
         YOKE_E_VALUE,
-        "%s: there is no setting '%s'%s%s%s; there are expandable_segments, garbage_collection_threshold and ask_fences, as key:value with commas between",
+        "%s: there is no setting '%s'%s%s%s; the settings are expandable_segments, garbage_collection_threshold and ask_fences, as key:value with commas between",
         call, key.c_str(), meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
 }
 
@@ -66,7 +66,7 @@ AllocConf read(const char *call, AllocConf conf, std::string_view text)
         if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
             refuse_key(call, key);
         if (std::find(seen.begin(), seen.end(), key) != seen.end())
-            fail(YOKE_E_VALUE, "%s: setting '%s' is named twice; name it once", call, key.c_str());
+            fail(YOKE_E_VALUE, "%s: setting '%s' is given twice; give it once", call, key.c_str());
         seen.push_back(key);
         const std::string value = colon == std::string::npos ? "" : item.substr(colon + 1);
         if (const char *allowed = read_value(conf, key, value))

@@ -8,7 +8,8 @@ namespace yoke {
 
 yoke_status fail_ended() noexcept
 {
-    return set_backend_error(YOKE_E_OOM, 0, "the kernel would end the process that touches it");
+    return set_backend_error(YOKE_E_OOM, 0,
+                             "the kernel would end a process that touches this memory");
 }
 
 yoke_status BackendMemory::obtain(Pool pool, uint64_t bytes, void **data) noexcept
@@ -46,7 +47,7 @@ yoke_status BackendMemory::ask(uint64_t bytes)
         uint64_t free = 0, total = 0;
         if (device_.backend->mem_info(device_.handle, &free, &total) != YOKE_OK || bytes <= free)
             return YOKE_OK;
-        return set_backend_error(YOKE_E_OOM, 0, "the device has not as much free");
+        return set_backend_error(YOKE_E_OOM, 0, "the device has less free memory");
     }
     if (would_be_ended(device_, bytes)) return fail_ended();
     if (bytes <= kMostChunk) return YOKE_OK;

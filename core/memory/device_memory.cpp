@@ -14,8 +14,8 @@ void tell_wait(const Device &device, yoke_status status) noexcept
     try {
         defer_error(device, status, take_backend_error(status, "free"));
     } catch (const std::bad_alloc &) {
-        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
-            status_name(status));
+        log(LogLevel::kWarn, "%s: an earlier error was found during the wait before a free: %s",
+            device.name.c_str(), status_name(status));
     }
 }
 

@@ -167,7 +167,7 @@ yoke_status Growth::grow_range(Arena &arena, uint64_t size, uint64_t unit, Block
         if (const yoke_status status = add_range(arena, size, unit)) return status;
         plan = begin();
     }
-    if (!plan.gap) return set_backend_error(YOKE_E_INTERNAL, 0, "a new range has no room");
+    if (!plan.gap) return set_backend_error(YOKE_E_INTERNAL, 0, "a new range does not fit");
     uint64_t mapped = 0;
     const auto end = [&] {
         return arena.with_space([&](Space &space) {

@@ -11,7 +11,7 @@ void tell_loss_of(const Device &device, yoke_status status, const char *call,
                   uint64_t bytes) noexcept
 {
     if (status != YOKE_OK && !tell_loss(device, status, call))
-        log(LogLevel::kError, "%s: a block of %llu bytes could not be given back: %s: %s",
+        log(LogLevel::kError, "%s: a block of %llu bytes could not be released: %s: %s",
             device.name.c_str(), static_cast<unsigned long long>(bytes), call, status_name(status));
 }
 

@@ -50,7 +50,8 @@ __attribute__((noinline)) bool keep_behind_uses(Device &device, Block *block, ui
         else
             block->arena->give_behind(block, fences);
     } catch (const std::exception &error) {
-        log(LogLevel::kDebug, "%s: a block is waited for: %s", device.name.c_str(), error.what());
+        log(LogLevel::kDebug, "%s: the release of a block waits: %s", device.name.c_str(),
+            error.what());
         return false;
     }
     return true;
@@ -191,7 +192,7 @@ int64_t detail::live_memory(Device &device, size_t most, std::vector<std::string
     const int64_t bytes = memory_stats(device).allocated;
     if (bytes > 0 && most > 0)
         names.push_back(bytes_text(static_cast<double>(bytes)) + " of " + device.name +
-                        " (of a graph, kept for backward, or raw blocks)");
+                        " (memory of a graph or for backward, or raw blocks)");
     return bytes > 0;
 }
 

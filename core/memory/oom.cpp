@@ -59,17 +59,15 @@ std::string describe(const OomRecord &record, const FreeMemory &free_memory)
         human(record.allocated) + " allocated" +
         parts({{record.rounding, "of it rounding"},
                {record.graphs, "in memory of captured graphs"},
-               {record.foreign, "of engines of groups"}}) +
+               {record.foreign, "held by engines of groups"}}) +
         " and " + human(record.reserved) + " reserved there" +
         parts({{record.free_in_cache, "of it free"},
                {record.waiting, "in use by other streams"},
                {record.free_in_cache ? record.largest_free : 0, "in the largest piece"}});
-    if (record.total < 0) return text + ", how much is free is not known";
+    if (record.total < 0) return text + ", the free memory is not known";
     text += ", " + human(record.free) + " of " + human(record.total) + " are free";
     if (!free_memory.limit.empty()) text += " within " + free_memory.limit;
-    if (record.others > 0)
-        text +=
-            ", other processes, the driver's context and its rounding have " + human(record.others);
+    if (record.others > 0) text += ", other processes and the driver use " + human(record.others);
     return text;
 }
 
@@ -83,13 +81,13 @@ std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
                     ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
                     : "raise that limit (ulimit -v unlimited, or -d), ";
     if (record.others > record.requested)
-        text += "see whether other processes hold the device (nvidia-smi), ";
-    if (record.graphs > record.requested) text += "let go of captured graphs, ";
+        text += "check which other processes use the device (nvidia-smi), ";
+    if (record.graphs > record.requested) text += "release captured graphs, ";
     if (record.free_in_cache >= record.requested && !alloc_conf().expandable_segments)
         text += "set expandable_segments:True, ";
     const bool would_help =
         record.allocated > 0 && (record.total < 0 || record.requested <= record.total);
-    if (!would_help) return text + "ask for less";
+    if (!would_help) return text + "request less memory";
     return text +
            "drop tensors that are no longer needed, use a smaller batch, or let autocast keep activations in halves";
 }
@@ -105,7 +103,7 @@ std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
     OomRecord record = look(memory, bytes, free_memory);
     const Error error(
         YOKE_E_OOM,
-        format("no memory on %s: %s (%llu bytes) were asked for; this process has %s; %s (%s)",
+        format("no memory on %s: %s (%llu bytes) were requested; this process has %s; %s (%s)",
                device.name.c_str(), bytes_text(static_cast<double>(bytes)).c_str(),
                static_cast<unsigned long long>(bytes), describe(record, free_memory).c_str(),
                remedies(record, free_memory).c_str(), reason.c_str()),

@@ -59,7 +59,7 @@ void give_back(PinnedBlock *block) noexcept
         wait_for(block->fences);
         const yoke_status status = backend.host_free(device.handle, block->data, block->capacity);
         if (status != YOKE_OK && !tell_loss(device, status, "host_free"))
-            log(LogLevel::kError, "%s: %llu bytes of pinned memory could not be given back",
+            log(LogLevel::kError, "%s: %llu bytes of pinned memory could not be released",
                 device.name.c_str(), static_cast<unsigned long long>(block->capacity));
     }
     delete block;

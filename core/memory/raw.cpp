@@ -101,7 +101,7 @@ void raw_free(void *pointer)
     if (pointer && !free(pointer, BlockUse::kRaw))
         fail(
             YOKE_E_VALUE,
-            "pointer %p is no live block: it was not given by alloc, or was freed already; free each block once",
+            "pointer %p is no live block: alloc did not return it, or it was already freed; free each block once",
             pointer);
 }
 

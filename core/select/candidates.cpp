@@ -70,7 +70,7 @@ void ask_free_memory(Card &card, CardState &state, Device &device, bool needed)
     if (status == YOKE_OK)
         info.memory_free = static_cast<int64_t>(free_memory.free);
     else
-        state.rejection = {Reason::kNoMemoryTold, "it does not tell its memory: " +
+        state.rejection = {Reason::kNoMemoryTold, "the free memory cannot be read: " +
                                                       take_backend_error(status, "mem_info")};
 }
 
@@ -111,7 +111,7 @@ Rejection hidden(const Machine &machine, const Card &card)
     if (!card.granted)
         return {
             Reason::kHostsCard,
-            "it is the host's and was not given to this container; NVIDIA_VISIBLE_DEVICES or --gpus of its start decides"};
+            "the card belongs to the host and was not given to this container; NVIDIA_VISIBLE_DEVICES or --gpus at the container's start decides"};
     const std::string &why = machine.visible_problem;
     const bool shows_instance = std::any_of(
         machine.cards.begin(), machine.cards.end(),
@@ -120,11 +120,12 @@ Rejection hidden(const Machine &machine, const Card &card)
         return {Reason::kHidden, "CUDA_VISIBLE_DEVICES hides it" + (why.empty() ? "" : ": " + why)};
     if (shows_instance)
         return {Reason::kBesideInstance,
-                std::string("CUDA shows a process one MIG instance and nothing beside it, here ") +
+                std::string("CUDA shows a process only one MIG instance, here ") +
                     (info.kind == YOKE_CARD_MIG ? "another one" : "an instance") +
                     (*info.uuid ? format("; CUDA_VISIBLE_DEVICES=%s chooses this one", info.uuid)
                                 : "")};
-    return {Reason::kUnseen, "the driver does not show it to this process; run `yoke doctor`"};
+    return {Reason::kUnseen,
+            "the driver does not show the card to this process; run `yoke doctor`"};
 }
 
 // Returns whether the caller only looks, and can still choose by the variable of a future process which cards CUDA
@@ -153,8 +154,7 @@ void offer_beside_instances(Candidates &all, bool several)
             (info.mig == 1 && !is_instance))
             continue;
         if (several && is_instance) {
-            state.rejection = {Reason::kBesideInstance,
-                               "a process gets one MIG instance and nothing beside it"};
+            state.rejection = {Reason::kBesideInstance, "a process can use only one MIG instance"};
         } else if (info.visible < 0) {
             state.device = std::string(kind_serving(info.vendor)) + ":0";
             state.note = hidden(all.machine, card).text;
@@ -218,8 +218,9 @@ void join_kind(Candidates &all, const std::string &kind, bool open, bool needs_f
         const Card &card = all.machine.cards[i];
         if (all.devices[i] || kind_of(card, state) != kind) continue;
         if (card.info.visible >= 0)
-            state.rejection = {Reason::kUnseen,
-                               "CUDA does not show it, though nothing hides it; run `yoke doctor`"};
+            state.rejection = {
+                Reason::kUnseen,
+                "CUDA does not show the card, although no variable hides it; run `yoke doctor`"};
         state.device.clear();
     }
 }
@@ -235,7 +236,7 @@ void look_up_leases(Candidates &all, const Spec &spec)
             all.situation.states[i].holder = holder == getpid() ? 0 : holder;
         } catch (const Error &error) {
             if (must) throw;
-            log(LogLevel::kDebug, "leases are not looked at: %s", error.what());
+            log(LogLevel::kDebug, "leases cannot be read: %s", error.what());
             return;
         }
     }

@@ -30,18 +30,17 @@ Rejection unusable(const Card &card, const CardState &state)
     // Devices held by other ranks of the job still count, because all ranks must count alike.
     const bool is_of_ranks = card.rejected == Reason::kHeldAlone && state.ranks > 0;
     if (card.rejected != Reason::kNone && !is_of_ranks) return {card.rejected, info.reason};
-    if (info.present == 0)
-        return {Reason::kGone, "it was there and no longer answers; run `yoke doctor`"};
+    if (info.present == 0) return {Reason::kGone, "the card no longer answers; run `yoke doctor`"};
     if (kind_of(card, state).empty())
         return {Reason::kNoBackend,
                 "Yoke has no backend for devices of " +
                     (*info.vendor ? std::string(info.vendor) : std::string("an unknown vendor"))};
     if (info.kind != YOKE_CARD_MIG && info.mig == 1 && state.device.empty())
         return {Reason::kPartitioned,
-                "it is partitioned: its MIG instances are devices, the card itself is not"};
+                "the card is partitioned: only its MIG instances are devices"};
     if (state.rejection) return state.rejection;
     if (!state.device.empty()) return {};
-    return {Reason::kNoNumber, "it has no number among CUDA's devices"};
+    return {Reason::kNoNumber, "the card has no number among CUDA's devices"};
 }
 
 // Adds a rejection if the spec means another card: by number, UUID or address, by kind, or by a part of the name.
@@ -51,13 +50,12 @@ void check_identity(const Card &card, const CardState &state, const Spec &spec,
     if (!detail::is_named(card, state, spec))
         rejections.add("the spec names another device", kUnusable / 2);
     if (!spec.kind.empty() && kind_of(card, state) != spec.kind)
-        rejections.add(
-            "it is of kind " + kind_of(card, state) + ", and the spec wants " + spec.kind,
-            kUnusable / 2);
+        rejections.add("the kind is " + kind_of(card, state) + ", but the spec wants " + spec.kind,
+                       kUnusable / 2);
     if (!spec.name_holds.empty() &&
         detail::lower_case(card.info.name).find(detail::lower_case(spec.name_holds)) ==
             std::string::npos)
-        rejections.add("its name does not hold '" + spec.name_holds + "'");
+        rejections.add("the name does not contain '" + spec.name_holds + "'");
 }
 
 Rejections judge_card(const Machine &machine, int index, const Situation &situation,
@@ -197,7 +195,7 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
         if (wanted[i] >= 0 && has[i] >= 0 && has[i] < wanted[i])
             rejections.add(bytes_text(has[i], BytesStyle::kShort) +
                                (i ? " of memory, " : " of free memory, ") +
-                               bytes_text(wanted[i], BytesStyle::kShort) + " was asked for",
+                               bytes_text(wanted[i], BytesStyle::kShort) + " was requested",
                            1, i == 0 && wanted[i] <= situation.cpu_total);
     verdict.accepted = rejections.count == 0;
     verdict.may_pass = rejections.may_pass();
@@ -206,7 +204,7 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
                      : spec.kind == kHostKind ? "the host's processor"
                      : takes_cpu_first(situation, spec)
                          ? "the host's processor, which YOKE_PLATFORMS names first"
-                         : "the host's processor, where no GPU fits";
+                         : "the host's processor, because no GPU fits";
     return verdict;
 }
 

@@ -29,9 +29,9 @@ void check_memory(const yoke_card_info &info, const char *what, int64_t has, int
                   bool passes, Rejections &rejections)
 {
     if (wanted < 0 || has >= wanted) return;
-    const std::string asked = ", " + bytes_text(wanted, BytesStyle::kShort) + " was asked for";
+    const std::string asked = ", " + bytes_text(wanted, BytesStyle::kShort) + " was requested";
     const std::string reason =
-        has < 0 ? std::string("its ") + what + " memory is not known" +
+        has < 0 ? std::string("the ") + what + " memory is not known" +
                       (info.asleep == 1 ? " while it is asleep" : "") + asked
                 : bytes_text(has, BytesStyle::kShort) + " of " + what + " memory" + asked;
     rejections.add(reason, 1, passes);
@@ -42,20 +42,20 @@ void check_capability(const yoke_card_info &info, const Spec &spec, Rejections &
     if (spec.min_cc < 0 || 10 * info.cc_major + info.cc_minor >= spec.min_cc) return;
     const std::string wanted = format("%d.%d", spec.min_cc / 10, spec.min_cc % 10);
     if (info.cc_major < 0)
-        rejections.add("its compute capability is not known, at least " + wanted +
-                       " was asked for");
+        rejections.add("the compute capability is not known, at least " + wanted +
+                       " was requested");
     else
         rejections.add("compute capability " + capability(info) + ", at least " + wanted +
-                       " was asked for");
+                       " was requested");
 }
 
 void check_load(const yoke_card_info &info, const Spec &spec, Rejections &rejections)
 {
     if (spec.max_util < 0 || info.utilization <= spec.max_util) return;
-    const std::string wanted = format("at most %g %% was asked for", 100 * spec.max_util);
+    const std::string wanted = format("at most %g %% was requested", 100 * spec.max_util);
     if (std::isnan(info.utilization)) {
         // A sleeping card has no work.
-        if (info.asleep != 1) rejections.add("its utilization is not known, " + wanted);
+        if (info.asleep != 1) rejections.add("the utilization is not known, " + wanted);
     } else {
         rejections.add_passing(format("%.0f %% busy, ", 100 * info.utilization) + wanted);
     }
@@ -74,19 +74,19 @@ void check_excluded(const Card &card, const CardState &state, const Spec &spec,
     const yoke_card_info &info = card.info;
     const auto excluded = [&](Spec::Exclude what) { return (spec.exclude & what) != 0; };
     if (excluded(Spec::kEgpu) && info.is_egpu == 1)
-        rejections.add("it is an external GPU, and exclude=egpu");
+        rejections.add("the GPU is external, and exclude=egpu");
     if (excluded(Spec::kDisplay) && info.display == 1)
-        rejections.add("a display is attached to it, and exclude=display");
+        rejections.add("a display is attached to the GPU, and exclude=display");
     if (excluded(Spec::kMig) && info.kind == YOKE_CARD_MIG)
-        rejections.add("it is a MIG instance, and exclude=mig");
+        rejections.add("the device is a MIG instance, and exclude=mig");
     if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
-        rejections.add("it is part of the processor's chip, and exclude=integrated");
+        rejections.add("the GPU is part of the processor's chip, and exclude=integrated");
     const int busy = computing_processes(card, state);
     if (excluded(Spec::kBusy) && busy > 0)
-        rejections.add_passing(format("%d processes compute on it, and exclude=busy", busy));
+        rejections.add_passing(format("%d processes compute on the GPU, and exclude=busy", busy));
     if ((excluded(Spec::kLeased) || spec.lease) && state.holder)
         rejections.add_passing(lease_text(state.holder) +
-                               (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
+                               (spec.lease ? ", and lease was requested" : ", and exclude=leased"));
 }
 
 }  // namespace

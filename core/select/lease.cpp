@@ -105,7 +105,7 @@ void check_file(const std::string &path, int file)
     const int number = file < 0 ? errno : is_ours ? EMLINK : EINVAL;
     fail(
         YOKE_E_IO,
-        "the lease file %s cannot be opened: %s; it must be a plain file that all who share the GPU may write (chmod 666 %s)",
+        "the lease file %s cannot be opened: %s; it must be a plain file that all users of the GPU may write (chmod 666 %s)",
         path.c_str(), strerror(number), path.c_str());
 }
 
@@ -263,7 +263,7 @@ std::string lease_name(std::string_view card)
     std::string name(bare_name(card));
     std::ranges::transform(name, name.begin(), lease_char);
     if (name.empty() || name.size() > 120)
-        fail(YOKE_E_VALUE, "'%s' is no UUID of a card, by which a lease is known",
+        fail(YOKE_E_VALUE, "'%s' is no UUID of a card; a lease is known by the UUID",
              std::string(card).c_str());
     return name;
 }

@@ -28,7 +28,7 @@ std::atomic<bool> warned{false};
 {
     fail(
         YOKE_E_IO,
-        "the lease folder %s %s: %s; make it writable for all who share the GPUs (mkdir -p %s; chmod 1777 %s), or set YOKE_LEASE_DIR to one that is",
+        "the lease folder %s %s: %s; make it writable for all users of the GPUs (mkdir -p %s; chmod 1777 %s), or set YOKE_LEASE_DIR to a writable folder",
         folder.c_str(), what, strerror(number), folder.c_str(), folder.c_str());
 }
 
@@ -101,7 +101,7 @@ void warn_of_private_leases(std::string_view container)
     if (!detail::is_private_mount(file_text("/proc/self/mountinfo"), folder)) return;
     if (warned.exchange(true)) return;
     log(LogLevel::kWarn,
-        "leases lie in %s, which is this container's own: processes elsewhere do not see them; mount one folder of the host into every container that uses its GPUs, and name it by YOKE_LEASE_DIR",
+        "leases are in %s, a folder of this container, so other containers do not see them; mount one folder of the host into every container that uses its GPUs, and set YOKE_LEASE_DIR to it",
         folder.c_str());
 }
 

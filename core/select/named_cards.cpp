@@ -44,7 +44,7 @@ bool is_partitioned(const Card &card)
     if (all_instances)
         fail(
             YOKE_E_VALUE,
-            "device spec '%s' names a card that is partitioned into %zu MIG instances: %s; name one of them: uuid:%s",
+            "device spec '%s' names a card that is partitioned into %zu MIG instances: %s; name an instance, such as uuid:%s",
             spec.text.c_str(), meant.size(), join(names).c_str(), meant.front()->info.uuid);
     fail(YOKE_E_VALUE, "device spec '%s' is the beginning of %zu cards: %s; write more of it",
          spec.text.c_str(), meant.size(), join(names).c_str());
@@ -115,7 +115,7 @@ void check_one(const Machine &machine, const Situation &situation, const Spec &s
     if (!names_one) return;
     if (count > 1)
         fail(YOKE_E_VALUE,
-             "device spec '%s' names one device, and %d were asked for; use auto:n=%d",
+             "device spec '%s' names one device, but %d were requested; use auto:n=%d",
              spec.text.c_str(), count, count);
     std::vector<const Card *> meant;
     for (size_t i = 0; i < machine.cards.size(); ++i) {

@@ -13,8 +13,8 @@ namespace {
 
 std::string joined_how(const Spec &spec)
 {
-    const char *const words[] = {"", "joined by NVLink", "behind one PCI Express switch",
-                                 "of one NUMA node"};
+    const char *const words[] = {"", "joined by NVLink", "on one PCI Express switch",
+                                 "on one NUMA node"};
     std::string text = words[static_cast<int>(spec.same)];
     if (spec.homogeneous) add_part(text, "alike", " and ");
     return text;
@@ -96,15 +96,15 @@ std::string detail::too_few(const Machine &machine, const Situation &situation, 
     const bool no_cards = machine.cards.empty();
     const std::string rejected = rejections(machine, situation, spec, verdicts);
     std::string text = fitting == 0
-                           ? (count == 1 ? "no device fits" : "none of them fits")
-                           : format("only %zu of the %d that are wanted fit", fitting, count);
+                           ? (count == 1 ? "no device fits" : "no device fits")
+                           : format("only %zu of the %d requested devices fit", fitting, count);
     if (no_cards) text += "; this machine shows no GPU";
     if (no_cards && situation.gpu_problem) text += ", and CUDA says: " + *situation.gpu_problem;
     text += detail::nearest_card(machine, situation, spec);
     text += rejected.empty() ? "" : ": " + rejected;
     const bool cpu_would_do =
         no_cards && !situation.cpu_problem && spec.form == Spec::Form::kAuto && spec.kind.empty();
-    return text + (cpu_would_do ? "; the spec 'cpu', without constraints, would do" : "");
+    return text + (cpu_would_do ? "; the spec 'cpu', without constraints, works" : "");
 }
 
 std::string ranges_text(std::vector<int> numbers)

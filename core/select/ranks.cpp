@@ -19,8 +19,7 @@ try {
     return lent.local_rank();
 } catch (const Error &error) {
     if (detail::is_new(error.what()))
-        log(LogLevel::kWarn,
-            "device spec '%s' is chosen as for a process that is no rank of a job: %s",
+        log(LogLevel::kWarn, "device spec '%s': this process counts as no rank of a job: %s",
             spec.text.c_str(), error.what());
     return std::nullopt;
 }
@@ -51,7 +50,7 @@ void detail::tell_shared(const Spec &spec, const Situation &situation, const Cho
     // If each rank sees its own cards, local ranks do not tell which other ranks use these cards.
     if (cuda_variables().visible && lent.is_variable_of_rank("CUDA_VISIBLE_DEVICES")) return;
     const std::string text = format(
-        "device spec '%s': this is local rank %d, and %zu of this machine's devices fit: its ranks take them in turn, so that some share one; start one rank for each device",
+        "device spec '%s': this is local rank %d, but only %zu of this machine's devices fit, so some ranks share a device; start one rank for each device",
         spec.text.c_str(), *situation.local_rank, own);
     if (is_new(text)) log(LogLevel::kWarn, "%s", text.c_str());
 }

@@ -28,7 +28,7 @@ using detail::is_new;
 // Returns a hint at the doctor's check for messages; "" if there is no check, as on a machine without a GPU.
 std::string doctor_text(const std::string &check)
 {
-    return check.empty() ? "" : "; the doctor's check '" + check + "' looks into it: yoke doctor";
+    return check.empty() ? "" : "; the doctor's check '" + check + "' shows the cause: yoke doctor";
 }
 
 std::string look_for_check()
@@ -108,7 +108,7 @@ void check_present(const Spec &spec, const Candidates &all, int card, Device &de
     throw SelectionError(
         status == YOKE_E_DEVICE_LOST ? status : YOKE_E_UNAVAILABLE,
         format(
-            "device spec '%s': %s was chosen and no longer answers: %s; choose again, or run `yoke doctor`",
+            "device spec '%s': %s was chosen, but no longer answers: %s; choose again, or run `yoke doctor`",
             spec.text.c_str(), card_name(all, card).c_str(), why.c_str()),
         true);
 }
@@ -183,12 +183,12 @@ std::vector<Device *> settle(const Spec &spec, Candidates &all, const Choice &ch
     if (is_forked_child() && spec.kind != kHostKind)
         fail(YOKE_E_FORKED, "device spec '%s': %s", spec.text.c_str(), choice.problem.c_str());
     if (spec.wait > 0 && choice.may_change)
-        fail(YOKE_E_TIMEOUT, "device spec '%s': nothing fitted within %g s: %s%s",
+        fail(YOKE_E_TIMEOUT, "device spec '%s': timed out; no device fitted within %g s: %s%s",
              spec.text.c_str(), spec.wait, choice.problem.c_str(), doctor.c_str());
     throw SelectionError(
         YOKE_E_UNAVAILABLE,
         format("device spec '%s': %s%s%s", spec.text.c_str(), choice.problem.c_str(),
-               spec.wait > 0 ? "; no waiting changes that" : "", doctor.c_str()),
+               spec.wait > 0 ? "; waiting does not help" : "", doctor.c_str()),
         !has_usable_gpu(all));
 }
 
@@ -298,9 +298,10 @@ std::vector<Device *> select_devices(std::string_view text, int32_t count)
     warn_of_late_cuda_variables();
     Spec spec = parse_spec(text);
     if (count > 0 && spec.count > 0 && count != spec.count)
-        fail(YOKE_E_VALUE,
-             "device spec '%s' has n=%d, and %d devices were asked for; leave one out",
-             spec.text.c_str(), spec.count, count);
+        fail(
+            YOKE_E_VALUE,
+            "device spec '%s' has n=%d, but %d devices were requested; give only one of the two numbers",
+            spec.text.c_str(), spec.count, count);
     spec.count = std::max(count, spec.count);
     Availability::require_named_for_choice();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;

@@ -75,10 +75,10 @@ double need_measure(const Item &item, std::span<const Unit> units, const char *u
     if (!read) refuse_value(item, allowed);
     if (read->unit.empty())
         refuse(item.spec, "has " + item.key + "=" + item.value + ": " + item.value +
-                              " what? Write the unit: " + item.key + "=" + item.value + usual);
+                              " has no unit; write " + item.key + "=" + item.value + usual);
     if (read->known) return read->number * read->known->scale;
     refuse_value(item,
-                 std::string(allowed) + "; '" + read->unit + "' is no unit" +
+                 std::string(allowed) + "; '" + read->unit + "' is not a unit" +
                      (read->meant ? ", did you mean '" + std::string(read->meant) + "'?" : ""));
 }
 
@@ -87,7 +87,7 @@ int64_t read_bytes(const Item &item)
     constexpr const char *kAllowed =
         "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, such as 8GiB";
     const double bytes = need_measure(item, kByteUnits, "GiB", kAllowed);
-    if (bytes > 9e18) refuse_value(item, std::string(kAllowed) + ", and less than that");
+    if (bytes > 9e18) refuse_value(item, std::string(kAllowed) + ", and below 9e18 bytes");
     return std::llround(bytes);
 }
 
@@ -111,7 +111,7 @@ double read_share(const Item &item)
 {
     const std::optional<Measure> percent = read_measure(item.value);
     if (!percent || (!percent->unit.empty() && percent->unit != "%") || percent->number > 100)
-        refuse_value(item, "the most utilization in percent, from 0 to 100");
+        refuse_value(item, "the highest utilization in percent, from 0 to 100");
     return percent->number / 100;
 }
 
@@ -209,15 +209,15 @@ void read_item(Spec &spec, const std::string &text, uint32_t *seen)
         refuse(spec, "gives " + key + " no value; write " + key + "=VALUE");
     if (!kKeys[i].wants && has_value)
         refuse(spec,
-               "gives " + key + " the value '" + value + "'; it takes none, write just " + key);
+               "gives " + key + " the value '" + value + "'; it takes no value, write only " + key);
     kKeys[i].read(spec, item);
 }
 
 void check_together(const Spec &spec)
 {
     if (spec.kind == kHostKind && !spec.needs_gpu_for().empty())
-        refuse(spec, "contradicts itself: kind=cpu, and " + spec.needs_gpu_for() +
-                         ", which no CPU can meet; leave one of them out");
+        refuse(spec, "contradicts itself: kind=cpu, but " + spec.needs_gpu_for() +
+                         ", which no CPU can meet; leave out one of the two");
 }
 
 void read_constraints(Spec &spec, std::string_view text)
@@ -226,9 +226,7 @@ void read_constraints(Spec &spec, std::string_view text)
     spec.is_constrained = true;
     for (const std::string &item : split_list(text)) {
         if (item.empty())
-            refuse(
-                spec,
-                "has an empty place where a constraint should stand; write KEY=VALUE, such as min_free=8GiB");
+            refuse(spec, "has an empty constraint; write KEY=VALUE, such as min_free=8GiB");
         read_item(spec, item, &seen);
     }
     check_together(spec);
@@ -238,22 +236,21 @@ void read_index(Spec &spec, std::string_view digits)
 {
     spec.index = parsed<int32_t>(digits).value_or(-1);
     if (spec.index < 0)
-        refuse(spec, std::string("has no device number behind its colon; use one of ") + kForms);
+        refuse(spec, std::string("has no device number after its colon; use one of ") + kForms);
 }
 
 void read_prefix(Spec &spec, std::string_view text)
 {
     if (text.empty())
-        refuse(spec,
-               spec.form == Spec::Form::kUuid
-                   ? "has nothing behind its colon; write a UUID or its beginning, uuid:GPU-89"
-                   : "has nothing behind its colon; write a PCI address, pci:0000:65:00.0");
+        refuse(spec, spec.form == Spec::Form::kUuid
+                         ? "has no text after its colon; write a UUID or its beginning, uuid:GPU-89"
+                         : "has no text after its colon; write a PCI address, pci:0000:65:00.0");
     if (spec.form == Spec::Form::kUuid) {
         spec.prefix = lower(text);
         return;
     }
     if (text.find_first_not_of("0123456789abcdefABCDEF:.") != std::string_view::npos)
-        refuse(spec, "has no PCI address behind its colon; one looks like 0000:65:00.0");
+        refuse(spec, "has no PCI address after its colon; write an address such as 0000:65:00.0");
     spec.prefix = normal_pci(text);
 }
 
@@ -309,8 +306,8 @@ Spec parse_spec(std::string_view text)
         spec.kind = first;
         spec.form = has_rest ? Spec::Form::kIndex : Spec::Form::kKind;
         if (has_rest && first == kHostKind)
-            refuse(spec,
-                   std::string("has a number, but the host is one device; use one of ") + kForms);
+            refuse(spec, std::string("has a number, but the host is a single device; use one of ") +
+                             kForms);
         if (has_rest) read_index(spec, rest);
     } else {
         refuse_form(spec, first);
@@ -324,7 +321,7 @@ Spec parse_spec_of_one(std::string_view text)
     if (spec.count > 1)
         fail(
             YOKE_E_VALUE,
-            "device spec '%s' asks for n=%d devices where one is opened; select(n=%d) gives several",
+            "device spec '%s' asks for n=%d devices, but this call opens one; select(n=%d) opens several",
             spec.text.c_str(), spec.count, spec.count);
     return spec;
 }

@@ -44,7 +44,7 @@ struct ReducedAxes {
     ReducedAxes(const yoke_operand &x, const yoke_operand &result, const bool *is_reduced,
                 const More *...others)
     {
-        static_assert(sizeof...(others) == N - kMore, "one operand for each further side");
+        static_assert(sizeof...(others) == N - kMore, "each further side has an operand");
         const yoke_operand *const more[N - kMore + 1] = {others..., nullptr};
         begin_loop<1>(reduced, {&x});
         kept.ndim = 0;

@@ -42,7 +42,7 @@ yoke_status fail_stranger(int rank, const Place &one, int other, const Place &tw
 {
     return fail(
         YOKE_E_COMM,
-        "mpi: rank %d is process %d of %d of the MPI job '%s', rank %d is process %d of %d of '%s'; the ranks of a group over MPI are processes of one job, each of them one: start them all by one mpirun or srun, or take the engine cpu",
+        "mpi: rank %d is process %d of %d of the MPI job '%s', rank %d is process %d of %d of '%s'; the ranks of a group must be processes of one job: use one mpirun or srun, or the engine cpu",
         rank, one.process, one.processes, one.job, other, two.process, two.processes, two.job);
 }
 

@@ -61,13 +61,14 @@ TEST(Copies, OneThatDoesNotServeIsToldWithItsVersionsAndLeavesNothingMapped)
 {
     test::in_fresh_process([] {
         look_into(kFolder + "/old");
-        expect_said({"/old/libcudnn_graph.so.9 (it is version 9.7.1 for CUDA", "9.8 or later",
-                     "pip install nvidia-cudnn-cu", "YOKE_CUDA_LIB_PATH"});
+        expect_said({"/old/libcudnn_graph.so.9 (the library is version 9.7.1 for CUDA",
+                     "9.8 or later", "pip install nvidia-cudnn-cu", "YOKE_CUDA_LIB_PATH"});
         EXPECT_EQ(mapped_folders(), std::set<std::string>());
     });
     test::in_fresh_process([] {
         look_into(kFolder + "/of_another_cuda");
-        expect_said({"it is version 9.26.0 for CUDA", "this module needs 9.8 or later for CUDA"});
+        expect_said(
+            {"the library is version 9.26.0 for CUDA", "this module needs 9.8 or later for CUDA"});
     });
     test::in_fresh_process([] {
         look_into(kFolder + "/no_library");
@@ -79,7 +80,7 @@ TEST(Copies, PartsThatAreMissingAreNamed)
 {
     test::in_fresh_process([] {
         look_into(kFolder + "/in_parts");
-        expect_said({"its part libcudnn_engines_precompiled.so.9 cannot be opened",
+        expect_said({"the part libcudnn_engines_precompiled.so.9 cannot be opened",
                      "install all of cuDNN in one folder"});
         EXPECT_EQ(mapped_folders(), std::set<std::string>()) << "those that were opened are closed";
     });

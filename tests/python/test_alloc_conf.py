@@ -26,10 +26,10 @@ def test_what_is_named_changes_and_the_rest_stays():
 
 @pytest.mark.parametrize("text, told", [
     ("expandable_segment:True", "did you mean 'expandable_segments'?"),
-    ("max_split_size_mb:20", "there are expandable_segments, garbage_collection_threshold and ask_fences"),
-    ("ask_fences:True,ask_fences:False", "setting 'ask_fences' is named twice"),
+    ("max_split_size_mb:20", "the settings are expandable_segments, garbage_collection_threshold and ask_fences"),
+    ("ask_fences:True,ask_fences:False", "setting 'ask_fences' is given twice"),
     ("ask_fences:1", "setting 'ask_fences' is '1'; it must be True or False"),
-    ("ask_fences:True,garbage_collection_threshold:1", "is '1'; it must be 0 (off) or a part of the device's memory below 1"),
+    ("ask_fences:True,garbage_collection_threshold:1", "is '1'; it must be 0 (off) or a share of the device's memory below 1"),
 ])
 def test_what_is_wrong_is_named_and_nothing_changes(text, told):
     before = yoke.get_alloc_conf()

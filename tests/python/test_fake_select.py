@@ -57,7 +57,7 @@ print(*error_of(yoke.select, 2, kind="cuda"))
 """)
     assert all(verdict in verdicts for verdict in ("('cuda:2', True)", "('cuda:0', False)", "('cuda:1', False)"))
     assert error.startswith("DeviceUnavailableError ") and "only 1 of the 2" in error
-    assert "process 8123 (tritonserver) has it" in error and "'prohibited'" in error
+    assert "process 8123 (tritonserver) uses the GPU" in error and "'prohibited'" in error
 
 
 def test_choosing_makes_a_context_on_no_card_but_the_chosen_one(machine):
@@ -82,7 +82,7 @@ def test_a_card_that_does_not_tell_its_free_memory_says_why(machine):
 print(*error_of(yoke.select, kind="cuda", min_free="8GiB"))
 """)
     assert said.startswith("DeviceUnavailableError ")
-    assert "it does not tell its memory" in said and "cuDevicePrimaryCtxRetain" in said
+    assert "the free memory cannot be read" in said and "cuDevicePrimaryCtxRetain" in said
 
 
 def test_a_lease_file_that_somebody_locked_otherwise_is_no_endless_loop(machine, tmp_path):

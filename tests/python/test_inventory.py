@@ -79,7 +79,7 @@ MACHINES = {
                                hidden_processes=[0, 0]),
     "struct-version-rejection": dict(reason=["", ""], memory_reserved=[-1, -1],
                                      memory_total=[40 * GIB, 15 * GIB]),
-    "exclusive-mode": dict(compute_mode=[3, 2, 0], reason=["process 8123 (tritonserver) has it", "'prohibited'", ""]),
+    "exclusive-mode": dict(compute_mode=[3, 2, 0], reason=["process 8123 (tritonserver) uses the GPU", "'prohibited'", ""]),
     "throttling": dict(),
     "remap-pending": dict(),
     "amd-card": dict(vendor=["amd", "amd"], kind=[1, 3], reason=["no backend of this build serves it"] * 2,

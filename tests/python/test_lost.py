@@ -53,7 +53,7 @@ del large, x
 yoke.empty_cache()
 """)
     assert len(said) == 1 and "caused by earlier work" in said[0] and "compute-sanitizer" in said[0]
-    assert len(logged) == 1 and "cuda:0: found while giving memory and handles back" in logged[0] and "700" in logged[0]
+    assert len(logged) == 1 and "cuda:0: an earlier error was found at the release of memory and handles" in logged[0] and "700" in logged[0]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -68,7 +68,7 @@ except yoke.DeviceLostError:
 del kept, large, used, side, event, graph, out, pinned, x
 yoke.empty_cache()
 """)
-    assert len(logged) == 1 and "cuda:0: found while giving memory and handles back" in logged[0]
+    assert len(logged) == 1 and "cuda:0: an earlier error was found at the release of memory and handles" in logged[0]
 
 
 def test_without_caches_a_product_that_fails_says_why_whatever_its_workspace_meets(monkeypatch):

@@ -32,13 +32,13 @@ Library g_library;
 bool accepts(void *library, char *why, size_t capacity)
 {
     if (const char *missing = find_calls(library, kNames, g_library.call)) {
-        snprintf(why, capacity, "it has no %s", missing);
+        snprintf(why, capacity, "the library has no %s", missing);
         return false;
     }
     const int version = static_cast<int>(g_library.call.cublasLtGetVersion());
     if (version / 10000 == CUBLAS_VER_MAJOR) return true;
-    snprintf(why, capacity, "it is version %d.%d, this module needs %d", version / 10000,
-             version % 10000 / 100, CUBLAS_VER_MAJOR);
+    snprintf(why, capacity, "the library is version %d.%d, but this module needs %d",
+             version / 10000, version % 10000 / 100, CUBLAS_VER_MAJOR);
     return false;
 }
 

@@ -27,7 +27,7 @@ constexpr Floor floor_of(int cuda)
         case 13:
             return {13000, "580"};
         default:
-            return {cuda / 1000 * 1000, "that came with it"};
+            return {cuda / 1000 * 1000, "of that CUDA version"};
     }
 }
 

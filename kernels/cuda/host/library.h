@@ -44,7 +44,7 @@ const char *find_functions(void *library, const char *const *names, size_t count
 template <class Calls, size_t N>
 const char *find_calls(void *library, const char *const (&names)[N], Calls &calls)
 {
-    static_assert(sizeof(Calls) == N * sizeof(void *), "one name for each function");
+    static_assert(sizeof(Calls) == N * sizeof(void *), "each function has a name");
     return find_functions(library, names, N, &calls);
 }
 

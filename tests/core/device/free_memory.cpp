@@ -111,7 +111,7 @@ TEST(HostFreeMemoryHere, KnowsTheLimitsOfThisProcess)
         expect_error(
             YOKE_E_OOM,
             {"of 2.00 GiB are free within RLIMIT_AS (ulimit -v); raise that limit (ulimit -v unlimited, or -d)",
-             "ask for less"},
+             "request less memory"},
             [] { allocate_block(*devices_of("cpu").front(), uint64_t{4} << 30, 0); });
     });
 }
@@ -132,7 +132,7 @@ TEST(HostFreeMemoryHere, WhatTheGroupHasNoRoomForIsAnErrorAndNotTheEndOfTheProce
         Device &cpu = *devices_of("cpu").front();
         expect_error(YOKE_E_OOM,
                      {"50.00 MiB of 600.00 MiB are free within the control group's limit in ",
-                      "memory.max", "the kernel would end the process"},
+                      "memory.max", "the kernel would end a process"},
                      [&] { allocate_block(cpu, 64 * kMiB, 0); });
         Block *block = allocate_block(cpu, 32 * kMiB, 0);
         EXPECT_NE(block, nullptr);

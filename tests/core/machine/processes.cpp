@@ -276,7 +276,7 @@ const Case kReasons[] = {
     {"nvidia-smi -i GPU-1 -c 0",
      [](Machine &, yoke_card_info &info) { info.compute_mode = YOKE_COMPUTE_PROHIBITED; }},
     {"", [](Machine &, yoke_card_info &info) { info.compute_mode = YOKE_COMPUTE_EXCLUSIVE; }},
-    {"process 7 (not visible from here) has it",
+    {"process 7 (not visible from here) uses the GPU",
      [](Machine &machine, yoke_card_info &info) {
          info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
          machine.cards[0].processes = {process(7, 1)};

@@ -97,13 +97,13 @@ TEST(Visibility, WhatStandsBehindANumberIsDroppedAndTold)
         Indexes cards;
         const char *dropped, *corrected;
     } kVectors[] = {
-        {"0-2", {0}, "of the entry '0-2' CUDA reads 0 and drops '-2'", "0,1,2"},
+        {"0-2", {0}, "CUDA reads the entry '0-2' as 0 and drops '-2'", "0,1,2"},
         {"1-9", {1}, "drops '-9'", "1,2,3"},
-        {"0 1", {0}, "of the entry '0 1' CUDA reads 0 and drops '1'", "0,1"},
-        {"0;1", {0}, "CUDA reads 0 and drops ';1'", "0,1"},
+        {"0 1", {0}, "CUDA reads the entry '0 1' as 0 and drops '1'", "0,1"},
+        {"0;1", {0}, "CUDA reads the entry '0;1' as 0 and drops ';1'", "0,1"},
         {"3:1", {3}, "drops ':1'", "3,1"},
-        {"1gpu2", {1}, "CUDA reads 1 and drops 'gpu2'", "1"},
-        {"1gpu2,2ampere", {1, 2}, "drops 'gpu2'; of the entry '2ampere' CUDA reads 2", "1,2"},
+        {"1gpu2", {1}, "CUDA reads the entry '1gpu2' as 1 and drops 'gpu2'", "1"},
+        {"1gpu2,2ampere", {1, 2}, "drops 'gpu2'; CUDA reads the entry '2ampere' as 2", "1,2"},
         {"2,0-1", {2, 0}, "drops '-1'", "2,0,1"},
         {"0x2", {0}, "drops 'x2'", "0"},
         {"1.5", {1}, "drops '.5'", "1"},

@@ -166,7 +166,7 @@ TEST(Losses, MemoryThatCannotGoBackIsTold)
         const test::Heard heard;
         empty_cache(&machine.device);
         ASSERT_EQ(heard.lines.size(), 1u);
-        EXPECT_NE(heard.lines[0].find("could not be given back: " + std::string(name)),
+        EXPECT_NE(heard.lines[0].find("could not be released: " + std::string(name)),
                   std::string::npos)
             << heard.lines[0];
     }

@@ -43,7 +43,7 @@ TEST(AllocConf, ATextThatIsWrongChangesNothing)
             {"set_alloc_conf: there is no setting 'expandable_segment'",
              "did you mean 'expandable_segments'"});
     refuses("max_split_size_mb:20", {"no setting 'max_split_size_mb'", "ask_fences"});
-    refuses("ask_fences:True,ask_fences:True", {"'ask_fences' is named twice"});
+    refuses("ask_fences:True,ask_fences:True", {"'ask_fences' is given twice"});
     refuses("ask_fences", {"'ask_fences' is ''", "True or False"});
     refuses("ask_fences:true", {"'ask_fences' is 'true'", "True or False"});
     refuses("ask_fences: True", {"' True'"});

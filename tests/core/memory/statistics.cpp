@@ -377,7 +377,7 @@ TEST(OutOfMemory, ItsNumbersAreOfTheThreadsLastError)
     const test::Conf conf("expandable_segments:False");
     Block *block = allocate_block(device, 100 * kMiB + 1, 0);
     expect_error(YOKE_E_OOM,
-                 {"200.00 MiB (209715200 bytes) were asked for",
+                 {"200.00 MiB (209715200 bytes) were requested",
                   "100.00 MiB allocated (4.00 KiB of it rounding)", "drop tensors"},
                  [&] { allocate_block(device, 200 * kMiB, 0); });
     const OomRecord &oom = thread_state().oom;

@@ -67,8 +67,8 @@ TEST(DeviceSelection, WaitingMayHelpIfEnoughCardsFitOnceWhatPassesHasPassed)
     EXPECT_FALSE(may_change("auto:lease,min_cc=8.0,n=3", 3));
     EXPECT_FALSE(may_change("auto:kind=cuda,name=H100,exclude=leased"));
     for (Card &each : machine.cards) {
-        reject(each,
-               {Reason::kHeldAlone, "its compute mode is 'exclusive' and process 7 (a) has it"});
+        reject(each, {Reason::kHeldAlone,
+                      "the compute mode is 'exclusive' and process 7 (a) uses the GPU"});
         each.info.compute_mode = YOKE_COMPUTE_EXCLUSIVE;
     }
     EXPECT_TRUE(may_change("auto:kind=cuda"));
@@ -137,11 +137,11 @@ TEST(DeviceSelection, EachRejectedCardSaysWhy)
         choice_for(machine, "auto:min_free=20GiB,min_cc=8.0,max_util=20,exclude=display");
     EXPECT_EQ(choice.chosen, Cards{2});
     EXPECT_EQ(reason_of(choice, 0),
-              "no: 97 % busy, at most 20 % was asked for; a display is attached to it, and "
+              "no: 97 % busy, at most 20 % was requested; a display is attached to the GPU, and "
               "exclude=display");
     EXPECT_EQ(reason_of(choice, 1),
-              "no: 14.5 GiB of free memory, 20 GiB was asked for; compute capability 7.5, at least "
-              "8.0 was asked for");
+              "no: 14.5 GiB of free memory, 20 GiB was requested; compute capability 7.5, at least "
+              "8.0 was requested");
     EXPECT_NE(reason_of(choice, 2).find("yes: NVIDIA A100"), std::string::npos);
     EXPECT_EQ(reason_of(choice, kCpuCandidate), "no: no CPU can meet min_cc");
     // The chosen first, then by the number of constraints that are not met.
@@ -162,7 +162,7 @@ TEST(DeviceSelection, EveryConstraintCanRejectACard)
     rejects("auto:min_memory=81GiB", "total memory");
     rejects("auto:name=h200", "'h200'");
     rejects("auto:min_cc=99", "99.0");
-    rejects("auto:kind=cpu", "of kind cuda");
+    rejects("auto:kind=cpu", "kind is cuda");
     rejects("cuda:1", "another device");
     rejects("uuid:GPU-b", "another device");
     rejects("pci:0000:11", "another device");
@@ -201,7 +201,7 @@ TEST(DeviceSelection, ACardThatCannotBeUsedIsRejectedBeforeAnyWish)
     EXPECT_NE(reason_of(choice, 0).find("no backend for devices of amd"), std::string::npos);
     EXPECT_NE(reason_of(choice, 1).find("no longer answers"), std::string::npos);
     EXPECT_EQ(reason_of(choice, 2), "no: nouveau holds it");
-    EXPECT_EQ(reason_of(choice, 3), "no: it has no number among CUDA's devices");
+    EXPECT_EQ(reason_of(choice, 3), "no: the card has no number among CUDA's devices");
     EXPECT_NE(reason_of(choice, 4).find("partitioned"), std::string::npos);
     for (const char *name : {"AMD", "gone", "nouveau's", "hidden", "cut"})
         EXPECT_NE(choice.problem.find(name), std::string::npos) << choice.problem;

@@ -33,7 +33,7 @@ TEST(DeviceProblems, AWordThatOthersHaveForAKindMeansThatKind)
 TEST(DeviceProblems, AReasonThatSeveralCardsShareIsSaidOnce)
 {
     const Choice none = choice_for(four_of("NVIDIA H100"), "auto:name=A100,fallback=error");
-    expect_part(none.problem, "4 × NVIDIA H100 (cuda:0–3): its name does not hold 'A100'");
+    expect_part(none.problem, "4 × NVIDIA H100 (cuda:0–3): the name does not contain 'A100'");
     Machine mixed = four_of("NVIDIA H100");
     reject(mixed.cards[1], {Reason::kNeedsReset, "it is on fire"});
     const Choice some = choice_for(mixed, "auto:min_cc=12.0,fallback=error");

@@ -114,12 +114,12 @@ TEST(DevicesOfRanks, TheProcessAsksWhoeverKnowsAndWarnsOnceThatRanksShare)
         lent.local_rank = [] { return std::optional(1); };
         EXPECT_EQ(open_device("auto:kind=fake").name, "fake:1");
         EXPECT_EQ(select_devices("auto:kind=fake", 0).at(0)->name, "fake:1");
-        EXPECT_EQ(logged.find("in turn"), std::string::npos) << logged;
+        EXPECT_EQ(logged.find("share a device"), std::string::npos) << logged;
         lent.local_rank = [] { return std::optional(2); };
         for (int i = 0; i < 3; ++i) EXPECT_EQ(open_device("auto:kind=fake").name, "fake:0");
-        const size_t first = logged.find("local rank 2, and 2 of this machine's devices fit");
+        const size_t first = logged.find("local rank 2, but only 2 of this machine's devices fit");
         EXPECT_NE(first, std::string::npos) << logged;
-        EXPECT_EQ(logged.find("in turn"), logged.rfind("in turn")) << logged;
+        EXPECT_EQ(logged.find("share a device"), logged.rfind("share a device")) << logged;
         logged.clear();
         lent.local_rank = [] { return std::optional(3); };  // rank 2 logs the warning
         EXPECT_EQ(open_device("auto:kind=fake").name, "fake:1");

@@ -126,8 +126,8 @@ TEST(CublasLt, AnotherMajorVersionIsRefusedAndEverythingElseWorks)
         setenv("FAKE_CUBLASLT_VERSION", "50805", 1);
         Products products;
         expect_failure(YOKE_E_UNAVAILABLE, products.multiply(),
-                       {"matmul", CUBLASLT, "it is version 5.8, this module needs", "pip install",
-                        "YOKE_CUDA_LIB_PATH"});
+                       {"matmul", CUBLASLT, "the library is version 5.8, but this module needs",
+                        "pip install", "YOKE_CUDA_LIB_PATH"});
         EXPECT_EQ(live_handles(), 0);
         EXPECT_EQ(products.finish(Record(YOKE_OP_NEG, products.device)
                                       .in(products.x.data(), {4})

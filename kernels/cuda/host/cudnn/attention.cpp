@@ -255,7 +255,7 @@ yoke_status Attention::try_parts(const Parts &parts, CopyOperand copy, Scratch &
     *done = !status;
     if (has_room) return status;
     Call(launch_, worker_, parts.first(heads_))
-        .tell_no_room("it goes in smaller parts, or by Yoke's own kernels");
+        .tell_no_room("smaller parts, or Yoke's own kernels, compute the result");
     // The caller then tries parts of half the size.
     *refused = 2 * std::clamp<uint64_t>(launch_->workspace_limit, 1, UINT64_MAX / 2);
     return YOKE_OK;

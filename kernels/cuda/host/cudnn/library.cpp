@@ -156,7 +156,7 @@ bool Parts::open(const char *folder, char *why, size_t capacity)
         parts_[i] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (parts_[i] || i >= kNeeded) continue;
         const char *problem = dlerror();
-        snprintf(why, capacity, "its part %s cannot be opened: %s", kParts[i],
+        snprintf(why, capacity, "the part %s cannot be opened: %s", kParts[i],
                  problem ? problem : "the loader gave no reason");
         g_library.remedy =
             "install all of cuDNN in one folder ('pip install --force-reinstall' its package)";
@@ -170,9 +170,10 @@ bool has_version(char *why, size_t capacity)
     const size_t version = g_library.call.cudnnGetVersion(),
                  cuda = g_library.call.cudnnGetCudartVersion() / 1000;
     if (version >= kOldest && cuda == kCuda) return true;
-    snprintf(why, capacity,
-             "it is version %zu.%zu.%zu for CUDA %zu, this module needs 9.8 or later for CUDA %d",
-             version / 10000, version % 10000 / 100, version % 100, cuda, kCuda);
+    snprintf(
+        why, capacity,
+        "the library is version %zu.%zu.%zu for CUDA %zu, but this module needs 9.8 or later for CUDA %d",
+        version / 10000, version % 10000 / 100, version % 100, cuda, kCuda);
     return false;
 }
 

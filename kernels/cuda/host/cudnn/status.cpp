@@ -79,7 +79,7 @@ yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failu
     describe(text, sizeof text, device_of(launch), failure, "");
     if (const cudaError_t lost = why_lost(launch))
         return library_failed(launch, YOKE_E_DEVICE_LOST, failure.status, text, lost);
-    snprintf(line, sizeof line, "%s; %s", text, has_next ? "its next plan is used" : kOwnKernels);
+    snprintf(line, sizeof line, "%s; %s", text, has_next ? "the next plan is used" : kOwnKernels);
     cudnn_warn(has_next ? CudnnReason::kPassedOver : CudnnReason::kFailed, line);
     return YOKE_OK;
 }

@@ -85,13 +85,13 @@ bool has_version(void *library, char *why, size_t capacity)
     const auto ask =
         reinterpret_cast<decltype(Calls::ncclGetVersion)>(dlsym(library, "ncclGetVersion"));
     if (!ask) {
-        snprintf(why, capacity, "it has no ncclGetVersion");
+        snprintf(why, capacity, "the library has no ncclGetVersion");
         return false;
     }
     if (!ask_version(ask, &version, why, capacity)) return false;
     g_library.version = version;
     if (version >= kFloor) return true;
-    snprintf(why, capacity, "it is version %d.%d.%d, this module needs 2.19 or later",
+    snprintf(why, capacity, "the library is version %d.%d.%d, but this module needs 2.19 or later",
              version < 10000 ? version / 1000 : version / 10000,
              version < 10000 ? version % 1000 / 100 : version % 10000 / 100, version % 100);
     return false;

@@ -49,7 +49,7 @@ void tell(const Comm &comm, const Outcome &outcome)
         warn_at(place, "ncclCommFinalize failed: %s; the communicator is aborted",
                 find_calls()->ncclGetErrorString(outcome.result));
     if (outcome.ending == Ending::kLate)
-        warn_at(place, "other ranks have not let go of it in time; the communicator is aborted");
+        warn_at(place, "other ranks have not released the communicator in time; it is aborted");
 }
 
 // Waits for the work, deregisters memory and finalizes the communicator, within its timeout. Returns whether NCCL has
@@ -123,7 +123,8 @@ bool has_ended_work(Comm &comm)
     const Limit limit{.until = Clock::now() + kKernelPatience, .heeds_abort = false};
     if (wait_for_work(comm, limit) == cudaErrorNotReady) {
         if (may_call())
-            warn_at(place_of(comm, "destroy"), "its kernels have not ended; its memory is left");
+            warn_at(place_of(comm, "destroy"),
+                    "kernels have not ended; the communicator's memory is not freed");
         return false;
     }
     drop_event(comm);

@@ -89,7 +89,7 @@ TEST(NcclEnd, ACommunicatorThatPeersDoNotLetGoOfIsAborted)
             expect_ends_at_once(rank, false);
         });
         EXPECT_EQ(held_after_a_while(), 0);
-        EXPECT_NE(logged().find("rank 0 of 2: other ranks have not let go"), std::string::npos)
+        EXPECT_NE(logged().find("rank 0 of 2: other ranks have not released"), std::string::npos)
             << logged();
     });
 }

@@ -61,8 +61,9 @@ TEST(NcclLibrary, EachPlaceIsToldWithThePackageWhereThereIsNone)
 TEST(NcclLibrary, OneThatIsTooOldIsToldWithItsVersion)
 {
     in_fresh_process([] {
-        expect_has(why_not(NCCL_FOLDERS "/too_old"),
-                   {"/too_old/libnccl.so.2 (it is version 2.18.5, this module needs 2.19"});
+        expect_has(
+            why_not(NCCL_FOLDERS "/too_old"),
+            {"/too_old/libnccl.so.2 (the library is version 2.18.5, but this module needs 2.19"});
     });
 }
 

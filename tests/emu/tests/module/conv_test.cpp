@@ -179,7 +179,7 @@ TEST(Convolutions, TellWhatServesWhereACallFails)
             const Module module;
             EXPECT_EQ(convolve<float>(module, Module::open()), 18) << fault;
             EXPECT_EQ(cudnn_runs(false), has_next) << fault;
-            const char *serves = has_next ? "its next plan is used" : "own kernels are used";
+            const char *serves = has_next ? "the next plan is used" : "own kernels are used";
             EXPECT_NE(Module::logged().find(serves), std::string::npos) << Module::logged();
         });
     };
