@@ -156,13 +156,13 @@ def parse_args(text):
         raise TableError(f"arguments '{offsets[0]}' and '{offsets[1]}' are both random_offset; an op has one at most")
     for i, arg in enumerate(args):
         if arg.name in [a.name for a in args[:i]]:
-            raise TableError(f"argument '{arg.name}' stands there twice")
+            raise TableError(f"argument '{arg.name}' is listed twice; list it once")
         if (other := enumerators.setdefault(arg.name.replace("_", ""), arg)) is not arg:
             raise TableError(f"arguments '{other.name}' and '{arg.name}' are one name in C++, where '_' goes; one needs another")
         if i and args[i - 1].default is not None and arg.default is None:
-            raise TableError(f"argument '{arg.name}' without default follows one with a default")
+            raise TableError(f"argument '{arg.name}' has no default, but the argument before has one; give it a default, or move it")
         if f"{arg.name}_count" in names and TYPES[arg.type].is_list:
-            raise TableError(f"argument '{arg.name}_count' has the name that C gives the length of '{arg.name}'")
+            raise TableError(f"argument '{arg.name}_count' has the name that C gives the length of '{arg.name}'; use another name")
     if len(args) > 12:
         raise TableError(f"{len(args)} arguments; kMaxArgs of core/ops/op_def.h is 12")
     return args

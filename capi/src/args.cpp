@@ -15,17 +15,20 @@ namespace {
     const auto number = static_cast<long long>(bad.v.i);
     switch (bad.kind) {
         case kBadItem:
-            fail(YOKE_E_VALUE, "%s: item %d of argument '%s' is NULL", call, bad.count, argument);
+            fail(YOKE_E_VALUE, "%s: item %d of argument '%s' is NULL; it must be a handle", call,
+                 bad.count, argument);
         case kBadCount:
             fail(YOKE_E_VALUE, "%s: the count of argument '%s' is %lld; it must be 0 to %d", call,
                  argument, number, INT32_MAX);
         case kBadItems:
-            fail(YOKE_E_VALUE, "%s: argument '%s' is NULL with a count of %lld", call, argument,
-                 number);
+            fail(YOKE_E_VALUE,
+                 "%s: argument '%s' is NULL, but its count is %lld; give a pointer to the items",
+                 call, argument, number);
         case kBadScalar:
-            fail(YOKE_E_TYPE,
-                 "%s: argument '%s' has kind %lld; a scalar is YOKE_ARG_BOOL, _INT or _FLOAT", call,
-                 argument, number);
+            fail(
+                YOKE_E_TYPE,
+                "%s: argument '%s' has kind %lld; the kind of a scalar must be YOKE_ARG_BOOL, _INT or _FLOAT",
+                call, argument, number);
         default:
             fail_null(name, argument);
     }
@@ -76,8 +79,10 @@ void give_list(int32_t op, yoke_arg *args, yoke_tensor **outs, int64_t capacity,
 {
     *count = count_list(op, args);
     if (*count > capacity)
-        fail(YOKE_E_VALUE, "%s: %lld results, but argument 'capacity' is %lld", call,
-             static_cast<long long>(*count), static_cast<long long>(capacity));
+        fail(
+            YOKE_E_VALUE,
+            "%s: the call has %lld results, but argument 'capacity' is %lld; give a larger capacity",
+            call, static_cast<long long>(*count), static_cast<long long>(capacity));
     std::vector<Tensor> results = run_list(op, args);
     for (size_t i = 0; i < results.size(); ++i) outs[i] = hand_out(std::move(results[i]));
 }

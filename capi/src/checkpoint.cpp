@@ -49,7 +49,7 @@ public:
         }
         fail(
             YOKE_E_VALUE,
-            "checkpoint_end: the policy's function answers %d for %s; it is YOKE_CHECKPOINT_RECOMPUTE (0), _KEEP (1) or _OFFLOAD (2)",
+            "checkpoint_end: the policy's function returned %d for %s; it must return YOKE_CHECKPOINT_RECOMPUTE (0), _KEEP (1) or _OFFLOAD (2)",
             answer, op.name);
     }
 
@@ -63,7 +63,7 @@ Ref<Policy> policy_of_function(const yoke_checkpoint_options &options, const cha
     if (!options.decide)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'policy' is \"function\", and 'decide' NULL; give the function that decides",
+            "%s: argument 'policy' is \"function\", but 'decide' is NULL; give the function that decides",
             short_name(call));
     return Ref<HostPolicy>::adopt(new HostPolicy(options.decide, options.user));
 }
@@ -73,12 +73,12 @@ Ref<Scope> open_budget(const yoke_checkpoint_options &options, const char *call)
     if (!options.budget)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'policy' is \"budget\", and 'budget' NULL; give what yoke_memory_budget_create made",
+            "%s: argument 'policy' is \"budget\", but 'budget' is NULL; give the budget that yoke_memory_budget_create made",
             short_name(call));
     if (options.offload)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'offload' is %d, and 'policy' \"budget\", which counts on what stays on the device; leave one of them out",
+            "%s: argument 'offload' is %d, but 'policy' is \"budget\", which plans only memory of the device; leave out one of them",
             short_name(call), options.offload);
     return Scope::open(need_ref(options.budget, call, "options.budget"), short_name(call));
 }
@@ -109,7 +109,7 @@ Ref<Scope> open(const yoke_checkpoint_options *given, const char *call)
 
 Scope &need_scope(yoke_checkpoint *handle, const char *call)
 {
-    return need(handle, call, "scope", "give what yoke_checkpoint_begin made");
+    return need(handle, call, "scope", "give the scope that yoke_checkpoint_begin made");
 }
 
 }  // namespace
@@ -152,7 +152,8 @@ yoke_checkpoint *yoke_checkpoint_swap(yoke_checkpoint *scope)
     return guard_value(call, static_cast<yoke_checkpoint *>(nullptr), [&] {
         Scope *object = object_of(scope, call, "scope");
         if (object && !object->is_open())
-            fail(YOKE_E_STATE, "%s: this scope is closed already; begin another", short_name(call));
+            fail(YOKE_E_STATE, "%s: this scope is already closed; begin another scope",
+                 short_name(call));
         return lend<yoke_checkpoint>(set_scope(object));
     });
 }
@@ -186,7 +187,8 @@ yoke_status yoke_memory_budget_report(yoke_memory_budget *budget,
     constexpr const char *call = "yoke_memory_budget_report";
     return guard(call, [&] {
         const BudgetReport report =
-            need(budget, call, "budget", "give what yoke_memory_budget_create made").report();
+            need(budget, call, "budget", "give the budget that yoke_memory_budget_create made")
+                .report();
         yoke_memory_budget_figures ours{};
         ours.cuts = static_cast<int32_t>(report.cuts);
         ours.steps = report.steps;

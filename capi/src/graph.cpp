@@ -10,7 +10,8 @@ namespace {
 
 InTurn<Graph> need_graph(yoke_graph *handle, const char *call)
 {
-    return {need(handle, call, "graph", "give what yoke_graph_create made"), call, "graph"};
+    return {need(handle, call, "graph", "give the graph that yoke_graph_create made"), call,
+            "graph"};
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void fail_null(const char *call, const char *argument, const char *remedy)
 
 void fail_null(const char *call, const char *argument)
 {
-    fail_null(call, argument, "it must be given");
+    fail_null(call, argument, "this argument must be given");
 }
 
 void check_list(const void *items, int64_t count, const char *call, const char *argument)
@@ -39,8 +39,9 @@ void check_list(const void *items, int64_t count, const char *call, const char *
         fail(YOKE_E_VALUE, "%s: the count of argument '%s' is %lld; it cannot be negative",
              short_name(call), argument, static_cast<long long>(count));
     if (count > 0 && !items)
-        fail(YOKE_E_VALUE, "%s: argument '%s' is NULL with a count of %lld", short_name(call),
-             argument, static_cast<long long>(count));
+        fail(YOKE_E_VALUE,
+             "%s: argument '%s' is NULL, but its count is %lld; give a pointer to the items",
+             short_name(call), argument, static_cast<long long>(count));
 }
 
 Tensors::Tensors(yoke_tensor *const *items, int64_t count, const char *call, const char *argument,
@@ -49,8 +50,8 @@ Tensors::Tensors(yoke_tensor *const *items, int64_t count, const char *call, con
 {
     for (size_t i = 0; i < list_.size() && !optional; ++i)
         if (!list_[i])
-            fail(YOKE_E_VALUE, "%s: item %zu of argument '%s' is NULL", short_name(call), i,
-                 argument);
+            fail(YOKE_E_VALUE, "%s: item %zu of argument '%s' is NULL; it must be a handle",
+                 short_name(call), i, argument);
     if (!checks_handles()) return;
     for (yoke_tensor *handle : list_) found_.push_back(object_of(handle, call, argument));
     list_ = found_;

@@ -182,24 +182,25 @@ private:
             return {
                 YOKE_E_CLOSED,
                 format(
-                    "was %s until %s let go of its last reference, in thread %ld; hold one for as long as the handle is used",
+                    "was %s until %s released its last reference, in thread %ld; keep a reference as long as the handle is used",
                     end.what.c_str(), end.call, end.thread)};
         }
         const auto found = known_.find(address_of(handle));
         const bool is_latest =
             found != known_.end() && generation_of(handle) == found->second.generation;
         if (is_latest && found->second.kind != kind)
-            return {YOKE_E_TYPE, format("is the handle of a different kind, %s; give a %s",
+            return {YOKE_E_TYPE, format("is a handle of another kind, %s; give a %s",
                                         name_of(found->second.kind), name_of(kind))};
         if (is_latest && found->second.lent)
-            return {YOKE_E_STATE, "is shown by its owner, and is not the caller's to release"};
+            return {YOKE_E_STATE, "belongs to its owner, so the caller must not release it"};
         if (found == known_.end() || generation_of(handle) == 0)
             return {YOKE_E_VALUE,
                     format("is no %s; give one that a call of Yoke gave you", name_of(kind))};
         return {
             YOKE_E_CLOSED,
-            format("is a %s no longer: it was released, and more than %zu handles have been since",
-                   name_of(kind), kRemembered)};
+            format(
+                "is no longer a %s: it was released, and more than %zu other handles were released since",
+                name_of(kind), kRemembered)};
     }
     Mutex mutex_{LockRank::kOther};
     std::unordered_map<uintptr_t, Known> known_;

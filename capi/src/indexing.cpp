@@ -62,8 +62,7 @@ Counts count_items(const yoke_tensor &x, Items items, const char *call)
         counts.masks += is_mask(items[i]) && items[i].tensor->ndim > 0;
         counts.ints += items[i].kind == YOKE_INDEX_INT;
         if (counts.ellipses > 1)
-            fail(YOKE_E_VALUE,
-                 "%s: item %zu is a second ellipsis; one at most says which axes are whole", call,
+            fail(YOKE_E_VALUE, "%s: item %zu is a second ellipsis; give at most one ellipsis", call,
                  i);
     }
     if (counts.named > x.ndim)
@@ -83,7 +82,7 @@ int64_t checked_position(const yoke_tensor &x, int axis, int64_t position, const
              size ? format("give %lld to %lld", -static_cast<long long>(size),
                            static_cast<long long>(size - 1))
                         .c_str()
-                  : "it has no elements");
+                  : "the axis has no elements");
     return position < 0 ? position + size : position;
 }
 
@@ -224,7 +223,7 @@ void Selection::add_mask(const yoke_tensor &mask)
         if (mask.shape_[i] != base->shape_[at_ + i])
             fail(
                 YOKE_E_INDEX,
-                "%s: a mask of shape %s stands for axes %d to %d of shape %s; they differ at axis %d",
+                "%s: a mask of shape %s indexes axes %d to %d of shape %s; the shapes differ at axis %d",
                 call_, yoke::to_string(mask.shape()).c_str(), at_, at_ + mask.ndim - 1,
                 yoke::to_string(base->shape()).c_str(), at_ + i);
     for (Tensor &column : ops::unbind(ops::nonzero(mask), 1)) add_index(std::move(column));

@@ -62,8 +62,8 @@ const OpDef &need_op(int32_t op, const char *call)
 void check_arg_count(const OpDef &def, const yoke_arg *args, int32_t arg_count)
 {
     if (arg_count < 0 || arg_count > def.arg_count || (arg_count && !args))
-        fail(YOKE_E_VALUE, "%s: %d arguments%s; it takes at most %d: %s", def.name, arg_count,
-             args ? "" : " at NULL", def.arg_count, def.signature);
+        fail(YOKE_E_VALUE, "%s: %d arguments%s are given; the op takes at most %d: %s", def.name,
+             arg_count, args ? "" : " at NULL", def.arg_count, def.signature);
 }
 
 // Raises unless the numbers of arguments and results are those of the op.
@@ -72,10 +72,10 @@ void check_counts(const OpDef &def, const yoke_arg *args, int32_t arg_count, yok
 {
     check_arg_count(def, args, arg_count);
     if (def.returned_count < 0)
-        fail(YOKE_E_VALUE, "%s: its results are a list; call it with yoke_op_invoke_list",
+        fail(YOKE_E_VALUE, "%s: the results of the op are a list; call yoke_op_invoke_list",
              def.name);
     if (out_count != def.returned_count || (out_count && !outs))
-        fail(YOKE_E_VALUE, "%s: %d results%s; it has %d", def.name, out_count,
+        fail(YOKE_E_VALUE, "%s: %d results%s are given; the op has %d", def.name, out_count,
              outs ? "" : " at NULL", def.returned_count);
 }
 
@@ -93,7 +93,8 @@ void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value
     if (value.kind == YOKE_ARG_TENSORS)
         for (int32_t i = 0; i < value.count; ++i)
             if (!value.v.tensors[i])
-                fail(YOKE_E_VALUE, "%s: item %d of argument '%s' is NULL", def.name, i, spec.name);
+                fail(YOKE_E_VALUE, "%s: item %d of argument '%s' is NULL; it must be a handle",
+                     def.name, i, spec.name);
 }
 
 yoke_arg default_of(const OpDef &def, int i)
@@ -180,7 +181,7 @@ yoke_status yoke_op_invoke_list(int32_t op, const yoke_arg *args, int32_t arg_co
         need(count, call, "count") = 0;
         const OpDef &def = need_op(op, call);
         if (def.returned_count >= 0)
-            fail(YOKE_E_VALUE, "%s: its results are no list; call it with yoke_op_invoke",
+            fail(YOKE_E_VALUE, "%s: the results of the op are no list; call yoke_op_invoke",
                  def.name);
         if (capacity > 0) need(outs, call, "outs");
         check_arg_count(def, args, arg_count);

@@ -25,7 +25,8 @@ yoke_status yoke_run(const yoke_run_options *options, yoke_run_result *out)
         how.restarts = given.restarts;
         how.has_stdin = !given.no_stdin;
         if (!given.input && given.input_bytes > 0)
-            fail(YOKE_E_VALUE, "run: argument 'input' is NULL, and 'input_bytes' is %llu",
+            fail(YOKE_E_VALUE,
+                 "run: argument 'input' is NULL, but 'input_bytes' is %llu; give the input",
                  static_cast<unsigned long long>(given.input_bytes));
         if (given.input)
             how.input = std::string_view(static_cast<const char *>(given.input), given.input_bytes);

@@ -67,9 +67,10 @@ void drain(Device &device, std::chrono::steady_clock::time_point deadline, doubl
     for (microseconds pause(20);; pause = std::min(pause * 2, microseconds(1000))) {
         if (is_idle(device)) return;
         if (std::chrono::steady_clock::now() >= deadline)
-            fail(YOKE_E_TIMEOUT,
-                 "%s: work on %s is not done after %g s; wait longer or look for what hangs", call,
-                 device.name.c_str(), timeout_s);
+            fail(
+                YOKE_E_TIMEOUT,
+                "%s: timed out; work on %s is not done after %g s; wait longer, or check what hangs",
+                call, device.name.c_str(), timeout_s);
         std::this_thread::sleep_for(pause);
     }
 }
@@ -144,7 +145,7 @@ yoke_status yoke_log_remove_callback(int64_t id)
         if (!remove_log_callback(id))
             fail(
                 YOKE_E_VALUE,
-                "%s: argument 'id' is %lld; it is no number that yoke_log_add_callback gave, or was removed",
+                "%s: argument 'id' is %lld; it must be a number that yoke_log_add_callback returned, and not removed",
                 short_name(call), static_cast<long long>(id));
     });
 }
@@ -171,8 +172,8 @@ yoke_status yoke_shutdown(double timeout_s)
             std::chrono::steady_clock::now() +
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
         if (!end_saves(std::chrono::duration<double>(patience).count()))
-            fail(YOKE_E_TIMEOUT, "%s: a save is not done after %g s; wait longer", short_name(call),
-                 timeout_s);
+            fail(YOKE_E_TIMEOUT, "%s: timed out; a save is not done after %g s; wait longer",
+                 short_name(call), timeout_s);
         for (Device *device : opened_devices())
             drain(*device, deadline, timeout_s, short_name(call));
         for (Device *device : opened_devices())

@@ -21,7 +21,7 @@ const yoke_api *yoke_get_api(uint32_t major, uint32_t min_minor)
         if (major != kApi.major || min_minor > kApi.minor)
             fail(
                 YOKE_E_UNSUPPORTED,
-                "get_api: version %u.%u or later of major %u was asked for, this library has %u.%u; %s",
+                "get_api: the program needs version %u.%u or later of major %u, but this library has %u.%u; %s",
                 major, min_minor, major, kApi.major, kApi.minor,
                 major > kApi.major || (major == kApi.major && min_minor > kApi.minor)
                     ? "use a newer libyoke"

@@ -37,7 +37,7 @@ template <class T>
 T item(const yoke_tensor &x, yoke_dtype dtype, const char *call)
 {
     if (x.numel != 1)
-        fail(YOKE_E_VALUE, "%s: the tensor %s has %lld elements; only one has a value", call,
+        fail(YOKE_E_VALUE, "%s: the tensor %s has %lld elements; it must have one", call,
              describe(x).c_str(), static_cast<long long>(x.numel));
     const NoGrad no_grad;
     const Tensor converted = ops::cast(x, dtype);

@@ -112,7 +112,7 @@ static void an_answer_that_is_none_closes_the_scope(void)
     OK(yoke_tensor_set_requires_grad(x, 1));
     OK(yoke_checkpoint_begin(&options, &scope));
     OK(yoke_exp(x, &y));
-    FAILS(yoke_checkpoint_end(scope), YOKE_E_VALUE, "answers 7 for exp");
+    FAILS(yoke_checkpoint_end(scope), YOKE_E_VALUE, "returned 7 for exp");
     CHECK(yoke_checkpoint_current() == NULL);
     FAILS(yoke_checkpoint_end(scope), YOKE_E_STATE, "closed already");
     OK(yoke_backward(y, x, 0));
@@ -135,7 +135,7 @@ static void unknown_policies_are_refused(void)
     options.op_count = -1;
     FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "-1");
     options.policy = "function";
-    FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "'decide' NULL");
+    FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "'decide' is NULL");
     yoke_memory_budget *budget = NULL;
     OK(yoke_memory_budget_create("0.5", &budget));
     const yoke_checkpoint_options moved = {

@@ -142,7 +142,7 @@ static void budgets_that_are_none_are_refused(void)
     yoke_memory_budget_release(NULL);
     yoke_checkpoint_options options = under(NULL);
     yoke_checkpoint *scope = NULL;
-    FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "'budget' NULL");
+    FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_VALUE, "'budget' is NULL");
 }
 
 int main(void)

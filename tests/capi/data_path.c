@@ -52,7 +52,7 @@ static void refused_memory_stays_the_callers(void)
     FAILS(yoke_tensor_from_memory(data, two_three, 2, NULL, 77, NULL, count_drop, &drops, &x),
           YOKE_E_TYPE, "77");
     FAILS(yoke_tensor_from_memory(data, NULL, 2, NULL, YOKE_F32, NULL, count_drop, &drops, &x),
-          YOKE_E_VALUE, "'shape' is NULL with a count of 2");
+          YOKE_E_VALUE, "'shape' is NULL, but its count is 2");
     CHECK(drops == 0 && x == NULL);
 }
 

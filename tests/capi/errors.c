@@ -43,8 +43,8 @@ static void lists_are_checked_for_length_and_items(void)
     yoke_tensor *out = NULL;
     FAILS(yoke_cat(items, 2, 0, &out), YOKE_E_VALUE, "item 1 of argument 'tensors' is NULL");
     FAILS(yoke_cat(items, -3, 0, &out), YOKE_E_VALUE, "argument 'tensors' is -3");
-    FAILS(yoke_cat(NULL, 2, 0, &out), YOKE_E_VALUE, "'tensors' is NULL with a count of 2");
-    FAILS(yoke_reshape(x, NULL, 1, &out), YOKE_E_VALUE, "'shape' is NULL with a count of 1");
+    FAILS(yoke_cat(NULL, 2, 0, &out), YOKE_E_VALUE, "'tensors' is NULL, but its count is 2");
+    FAILS(yoke_reshape(x, NULL, 1, &out), YOKE_E_VALUE, "'shape' is NULL, but its count is 1");
     FAILS(yoke_reshape(x, shape, (int64_t)1 << 40, &out), YOKE_E_VALUE, "1099511627776");
     FAILS(yoke_grad(items, 2, NULL, items, 1, 0, &out), YOKE_E_VALUE,
           "item 1 of argument 'outputs'");

@@ -25,7 +25,7 @@ static void a_released_tensor_is_told_with_the_call_that_released_it(void)
     logged[0] = '\0';
     FAILS(yoke_add(y, x, &out), YOKE_E_CLOSED, "add: argument 'y' (0x");
     CHECK(strstr(yoke_last_error()->message, "the tensor [2] float32 on cpu"));
-    CHECK(strstr(yoke_last_error()->message, "yoke_tensor_release let go of its last reference"));
+    CHECK(strstr(yoke_last_error()->message, "yoke_tensor_release released its last reference"));
     CHECK(strcmp(logged, yoke_last_error()->message) == 0);
     CHECK(out == NULL);
     CHECK(yoke_tensor_ndim(x) == -1);
@@ -76,8 +76,8 @@ static void other_kinds_and_foreign_addresses_are_none(void)
     yoke_event *event = NULL;
     int64_t foreign[64] = {0};
     OK(yoke_event_create(0, &event));
-    FAILS(yoke_neg((yoke_tensor *)event, &out), YOKE_E_TYPE, "a different kind, event");
-    FAILS(yoke_event_synchronize((yoke_event *)x), YOKE_E_TYPE, "a different kind, tensor");
+    FAILS(yoke_neg((yoke_tensor *)event, &out), YOKE_E_TYPE, "another kind, event");
+    FAILS(yoke_event_synchronize((yoke_event *)x), YOKE_E_TYPE, "another kind, tensor");
     FAILS(yoke_neg((yoke_tensor *)foreign, &out), YOKE_E_VALUE, "is no tensor");
     FAILS(yoke_neg((yoke_tensor *)16, &out), YOKE_E_VALUE, "is no tensor");
     FAILS(yoke_set_device((yoke_device *)foreign), YOKE_E_VALUE, "is no device");
@@ -134,7 +134,7 @@ static void what_is_lent_may_be_used_but_not_released(void)
     logged[0] = '\0';
     yoke_inventory_release(inventory);
     CHECK(strstr(logged, "inventory_release: argument 'inventory'"));
-    CHECK(strstr(logged, "not the caller's to release"));
+    CHECK(strstr(logged, "the caller must not release it"));
     CHECK(yoke_inventory_count(inventory) >= 0);
     yoke_explanation_release(why);
     logged[0] = '\0';

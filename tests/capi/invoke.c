@@ -114,7 +114,8 @@ static void an_in_place_op_returns_nothing_and_changes_its_argument(void)
     CHECK(yoke_op_info(fill)->mut_arg == 0 && yoke_op_info(fill)->result_count == 0);
     OK(yoke_op_invoke(fill, args, 2, NULL, 0));
     check_floats(x, sevens, 4);
-    FAILS(yoke_op_invoke(fill, args, 2, &out, 1), YOKE_E_VALUE, "fill_: 1 results; it has 0");
+    FAILS(yoke_op_invoke(fill, args, 2, &out, 1), YOKE_E_VALUE,
+          "fill_: 1 results are given; the op has 0");
     yoke_tensor_release(x);
 }
 
@@ -139,7 +140,7 @@ static void wrong_arguments_name_op_and_argument(void)
     FAILS(yoke_op_invoke(softmax, args, 2, &out, 1), YOKE_E_TYPE,
           "softmax: argument 'axis' is a float");
     FAILS(yoke_op_invoke(softmax, args, 4, &out, 1), YOKE_E_VALUE,
-          "4 arguments; it takes at most 3");
+          "4 arguments are given; the op takes at most 3");
     FAILS(yoke_op_invoke(softmax, args, -1, &out, 1), YOKE_E_VALUE, "-1 arguments");
     FAILS(yoke_op_invoke(softmax, NULL, 1, &out, 1), YOKE_E_VALUE, "at NULL");
     FAILS(yoke_op_invoke(softmax, args, 1, NULL, 1), YOKE_E_VALUE, "at NULL");

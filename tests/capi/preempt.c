@@ -212,7 +212,7 @@ static void give_bad_names(void)
     CHECK(id == 5);
     FAILS(yoke_preempt_watch(null, 1), YOKE_E_VALUE, "item 0 of argument 'signals' is NULL");
     FAILS(yoke_preempt_watch(unknown, -1), YOKE_E_VALUE, "count of argument 'signals' is -1");
-    FAILS(yoke_preempt_watch(NULL, 2), YOKE_E_VALUE, "'signals' is NULL with a count of 2");
+    FAILS(yoke_preempt_watch(NULL, 2), YOKE_E_VALUE, "'signals' is NULL, but its count is 2");
     FAILS(yoke_preempt_add(unknown, 1, NULL), YOKE_E_VALUE, "argument 'id' is NULL");
     FAILS(yoke_preempt_unwatch(0), YOKE_E_VALUE, "argument 'id' is 0; no watch has that number");
     CHECK(yoke_preempt_number("TERM") == SIGTERM && yoke_preempt_number("SIGUSR2") == SIGUSR2);
