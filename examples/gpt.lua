@@ -39,13 +39,13 @@ local function check_range(name, value, range)
 end
 
 local HELP = { device = 'where to train, such as "cpu" or "cuda:1"', threads = "CPU threads; 0: as many as there are",
-    seed = "of the weights and of what is written", layers = "blocks of attention", width = "numbers that stand for a byte or token",
-    heads = "of attention; they divide the width", context = "bytes or tokens that it sees at once", vocabulary = "kinds of tokens, 256 or more",
-    preset = "the network's size, where these do not say it: small or gpt2", tokens = "a file of tokens, to learn in place of a text", batch = "parts of the text in a step",
-    steps = "of training", lr = "learning rate at its highest", sample = "bytes or tokens to write in the end",
-    temperature = "0 always writes the likeliest byte", ["top-k"] = "bytes to choose from", prompt = "what it goes on from",
+    seed = "seed of the weights and of the written text", layers = "blocks of attention", width = "numbers that stand for a byte or token",
+    heads = "attention heads; their number divides the width", context = "bytes or tokens that the network sees at once", vocabulary = "kinds of tokens, 256 or more",
+    preset = "the network's size, if these options do not give it: small or gpt2", tokens = "a file of tokens, to learn in place of a text", batch = "parts of the text in a step",
+    steps = "steps of training", lr = "learning rate at its highest", sample = "bytes or tokens to write in the end",
+    temperature = "0 always writes the likeliest byte", ["top-k"] = "bytes to choose from", prompt = "beginning of the written text",
     text = "the file to learn", amp = "mixed precision: off, bf16 or f16",
-    checkpoint = "what is dropped for backward to make again: off, full or matmul of each block; or a budget, 0.5 or 2GiB" }
+    checkpoint = "results that backward recomputes: off, full or matmul of each block; or a budget, 0.5 or 2GiB" }
 
 -- off, full, matmul, or a yoke.MemoryBudget.
 local function read_policy(text)

@@ -28,22 +28,22 @@ def make_parser():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default, meaning in [
             ("device", "auto", '"auto", "cpu", "cuda:1" …'), ("threads", 0, "CPU threads (0: all that are granted)"),
-            ("seed", 0, "of the weights, the batches and what is written"), ("batch", 8, "pieces of text in a step"),
+            ("seed", 0, "seed of the weights, the batches and the written text"), ("batch", 8, "pieces of text in a step"),
             ("steps", 300, "steps of training"), ("lr", 1e-3, "the largest learning rate"),
             ("sample", 200, "bytes or tokens to write at the end"), ("temperature", 0.8, "how freely to write; 0: always the likeliest"),
-            ("top-k", 20, "of so many likeliest bytes one is drawn"),
-            ("prompt", "You may ", "how what is written begins"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
+            ("top-k", 20, "number of likeliest bytes from which a byte is drawn"),
+            ("prompt", "You may ", "beginning of the written text"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=meaning)
-    parser.add_argument("--preset", choices=PRESETS, default="small", help="the network's size, where the next five do not say it")
+    parser.add_argument("--preset", choices=PRESETS, default="small", help="the network's size, if the next five options do not give it")
     for name, meaning in [("layers", "transformer blocks"), ("width", "numbers for each byte or token"), ("heads", "attention heads in a block"),
-                          ("context", "bytes or tokens that are looked back at"), ("vocabulary", "kinds of tokens, 256 or more")]:
+                          ("context", "bytes or tokens that the network sees at once"), ("vocabulary", "kinds of tokens, 256 or more")]:
         parser.add_argument(f"--{name}", type=int, help=f"{meaning} ({PRESETS['small'][name]}; gpt2: {PRESETS['gpt2'][name]})")
     parser.add_argument("--tokens", metavar="FILE", help="learn these tokens of 16 bits in place of a text, and write numbers")
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
     parser.add_argument("--checkpoint", type=read_policy, default="off",
-                        help="what is dropped for backward to make again: off, full or matmul of each block; or a memory budget, 0.5 or 2GiB")
+                        help="results that backward recomputes: off, full or matmul of each block; or a memory budget, 0.5 or 2GiB")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
-    parser.add_argument("--save", metavar="FOLDER", help="where the run is saved; it goes on from what is there")
+    parser.add_argument("--save", metavar="FOLDER", help="folder in which the run is saved; a new start continues from there")
     parser.add_argument("--every", type=int, metavar="N", help="steps from one save to the next (100)")
     return parser
 

@@ -123,11 +123,9 @@ void add_bench(CLI::App &app, Action &action)
     CLI::App *command = bench->add_subcommand(
         "device", "Products, copies and launches of a device, beside its catalog and the CPU");
     command->add_option("SPEC", options->spec, "The device (auto)");
-    command
-        ->add_option("--seconds", options->seconds,
-                     "About what each figure takes (0.01 to 60; 0.5)")
+    command->add_option("--seconds", options->seconds, "Seconds for each figure (0.01 to 60; 0.5)")
         ->check(seconds_between(0.01, 60.0));
-    command->add_option("--svg", options->svg, "Also a picture, into this file")
+    command->add_option("--svg", options->svg, "Also write a picture to this file")
         ->check(not_empty());
     command->add_flag("--json", options->json, "For programs, in base units");
     command->callback([options, &action] { action = [options] { return run(*options); }; });

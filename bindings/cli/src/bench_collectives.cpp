@@ -176,7 +176,7 @@ void settle_ops(CollectivesOptions &options)
             std::ranges::any_of(all, [&](const CollectiveOp &op) { return name == op.name; });
         if (!is_known)
             throw Misuse("bench collectives: --check is '" + name +
-                         "'; it takes a number, 0 for no checks, or stands alone");
+                         "'; give a number, 0 for no checks, or no value");
     }
     options.ops.insert(options.ops.end(), options.checked_ops.begin(), options.checked_ops.end());
     if (options.ops.empty()) options.ops.emplace_back("all_reduce");
@@ -190,7 +190,7 @@ void settle_device(CollectivesOptions &options)
     if (rounds.device.empty()) rounds.device = is_nccl ? "auto:kind=cuda,fallback=error" : "cpu";
     if (is_nccl && rounds.device == "cpu")
         throw Misuse(
-            "bench collectives: --backend is nccl and --device cpu, whose tensors NCCL does not serve; leave --device out");
+            "bench collectives: --backend is nccl and --device cpu, but NCCL does not serve tensors of the cpu; leave out --device");
     rounds.is_rounded = is_nccl && options.reduction == "avg";
 }
 
@@ -252,7 +252,9 @@ void add_check(CLI::App *command, CollectivesOptions &options)
             options.checked_ops.push_back(words[0]);
         return true;
     };
-    command->add_option("-c,--check", take, "Compare results with what must come; 0: do not")
+    command
+        ->add_option("-c,--check", take,
+                     "Compare results with the expected values; 0: no comparison")
         ->expected(0, 1)
         ->type_name("[COUNT]");
 }
@@ -263,8 +265,8 @@ void add_one_alone(CLI::App *command, const std::string &name)
     const auto refuse_more = [name](const int32_t &count) {
         if (count != 1)
             throw Misuse("bench collectives: " + name + " is " + std::to_string(count) +
-                         ", and a rank has one GPU and one thread here; give --ranks " +
-                         std::to_string(count) + " in its place");
+                         ", but each rank has one GPU and one thread here; give --ranks " +
+                         std::to_string(count) + " instead");
     };
     command->add_option_function<int32_t>(name, refuse_more, "1, as each rank has one");
 }
@@ -273,40 +275,46 @@ void add_options(CLI::App *command, CollectivesOptions &options)
 {
     std::vector<std::string> names{"all"}, reductions(kReductions, std::end(kReductions));
     for (const CollectiveOp &op : collective_ops()) names.emplace_back(op.name);
-    command->add_option("OP", options.ops, "What is measured (all_reduce)")
+    command->add_option("OP", options.ops, "Collectives to measure (all_reduce)")
         ->check(CLI::IsMember(names));
-    add_bytes(command, "-b,--minbytes", options.least, "The first size (8)");
-    add_bytes(command, "-e,--maxbytes", options.most, "The last size (1G)");
-    CLI::Option *factor =
-        command->add_option("-f,--stepfactor", options.factor, "Times this from size to size (2)");
+    add_bytes(command, "-b,--minbytes", options.least, "Smallest size in bytes (8)");
+    add_bytes(command, "-e,--maxbytes", options.most, "Largest size in bytes (1G)");
+    CLI::Option *factor = command->add_option("-f,--stepfactor", options.factor,
+                                              "Factor from one size to the next (2)");
     factor->check(CLI::Range(2, 1 << 20));
-    add_bytes(command, "-i,--stepbytes", options.step, "Or so many bytes more")->excludes(factor);
-    command->add_option("-n,--iters", options.rounds.iterations, "Calls that are timed (20)")
+    add_bytes(command, "-i,--stepbytes", options.step,
+              "Bytes from one size to the next, in place of a factor")
+        ->excludes(factor);
+    command->add_option("-n,--iters", options.rounds.iterations, "Timed calls (20)")
         ->check(CLI::Range(1, 1000000));
-    command->add_option("-w,--warmup_iters", options.rounds.warmup, "Calls before them (5)")
+    command
+        ->add_option("-w,--warmup_iters", options.rounds.warmup, "Calls before the timed calls (5)")
         ->check(CLI::Range(0, 1000000));
     command->add_option("-o,--op", options.reduction, "sum, prod, min, max or avg (sum)")
         ->check(CLI::IsMember(reductions));
     command
         ->add_option("-d,--datatype", options.dtype,
-                     "Of the elements, by Yoke's name or nccl-tests' (float32)")
+                     "Data type of the elements, by Yoke's name or nccl-tests' (float32)")
         ->transform(dtype_of_nccl_tests);
-    command->add_option("-r,--root", options.rounds.root, "Of what has one (0)")
+    command
+        ->add_option("-r,--root", options.rounds.root,
+                     "Root rank of collectives that have a root (0)")
         ->check(CLI::Range(0, YOKE_MAX_RANKS - 1));
     add_check(command, options);
     add_one_alone(command, "-g,--ngpus");
     add_one_alone(command, "-t,--nthreads");
     command->add_flag("--group-empty", options.rounds.in_group_memory,
-                      "In memory that peers reach without a copy");
+                      "Put tensors in memory that peers reach without a copy");
     command
-        ->add_option("--backend", options.backend,
-                     "cpu, nccl or mpi; without it as init chooses. nccl: tensors lie on cards")
+        ->add_option(
+            "--backend", options.backend,
+            "Engine: cpu, nccl or mpi; if not given, init chooses. With nccl the tensors are on cards")
         ->check(CLI::IsMember({"cpu", "gloo", "nccl", "mpi"}));
     command->add_option("--device", options.rounds.device,
-                        "Of the tensors (cpu; with --backend nccl the rank's card)");
+                        "Device of the tensors (cpu; with --backend nccl the rank's card)");
     command->add_option("-T,--timeout", options.timeout, "Seconds that a call may take (600)")
         ->check(seconds_between(0.001, 86400));
-    command->add_option("--ranks", options.ranks, "Start so many ranks on this machine")
+    command->add_option("--ranks", options.ranks, "Number of ranks to start on this machine")
         ->check(CLI::Range(1, YOKE_MAX_RANKS));
     command->add_option("--report-fd", options.report)->group("");  // from --ranks to its ranks
     command->add_flag("--json", options.json, "For programs, in base units");
@@ -322,7 +330,7 @@ void add_bench_collectives(CLI::App &bench, Action &action)
     command->footer(
         "Under a launcher: yoke run -n 4 -- yoke bench collectives all_reduce -b 8 -e 1G -f 2 --check\n"
         "By itself: yoke bench collectives all --ranks 2 -e 64M\n"
-        "algbw is size over time; busbw is algbw times 2 (n - 1) / n for all_reduce, (n - 1) / n for what has parts, else 1. Exit code: 1, a result was wrong.");
+        "algbw is size over time; busbw is algbw times 2 (n - 1) / n for all_reduce, (n - 1) / n for collectives with parts, else 1. Exit code: 1, a result was wrong.");
     add_options(command, *options);
     command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -75,9 +75,9 @@ void add_comm(CLI::App &app, Action &action)
     auto json = std::make_shared<bool>(false);
     CLI::App *comm = app.add_subcommand("comm", "Groups of ranks")->require_subcommand(1);
     CLI::App *command = comm->add_subcommand(
-        "env", "What the variables NCCL_*, GLOO_* and TORCH_NCCL_* that are set do here");
+        "env", "Effects of the variables NCCL_*, GLOO_* and TORCH_NCCL_* that are set");
     command->footer(
-        "Settings of Yoke's own, YOKE_*, come before them. Exit code: 1, one of them cannot be read, and is an error where it is used.");
+        "Yoke's own settings, YOKE_*, take precedence. Exit code: 1, a variable cannot be read, and is an error at its first use.");
     command->add_flag("--json", *json, "For programs");
     command->callback([json, &action] { action = [json] { return run(*json); }; });
 }

@@ -77,9 +77,9 @@ std::string name_of(const yoke_card_info &card, const char *otherwise)
 std::string place_in_words(const yoke_card_info &card)
 {
     if (card.kind == YOKE_CARD_INTEGRATED && card.memory_total >= 0)
-        return "it is part of the processor's chip, and its memory is the host's";
+        return "the GPU is part of the processor's chip, and shares the host's memory";
     if (card.is_egpu != 1) return "";
-    std::string text = "it is an external GPU (eGPU)";
+    std::string text = "the GPU is external (eGPU)";
     if (*card.enclosure) text += std::string(" in ") + card.enclosure;
     if (card.enclosure_rate > 0)
         text += ", behind a cable of " + number(card.enclosure_rate * 1e-9, " Gbit/s");
@@ -205,7 +205,7 @@ void print_once(const DevicesOptions &options)
     const auto cards = cards_of(inventory.get());
     if (options.list && !cards.empty()) return print_list(cards);
     if (cards.empty())
-        puts("No GPU is in this machine, or none is shown to it (yoke doctor says why).");
+        puts("This machine has no GPU, or no GPU is visible (yoke doctor says why).");
     else
         print_cards(cards, width);
     if (options.processes) print_processes(inventory.get(), cards, width);
@@ -270,22 +270,22 @@ void add_devices(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<DevicesOptions>();
     CLI::App *command = app.add_subcommand(
-        "devices", "Every GPU in the machine, its state, and why one is not usable");
+        "devices", "Every GPU in the machine, its state, and why a GPU is not usable");
     command->add_flag("--json", options->json,
                       "For programs; sizes in bytes, rates in base units, null: not known");
-    CLI::Option *watch_flag =
-        command->add_flag("--watch", options->watch, "Again and again, until Ctrl-C");
+    CLI::Option *watch_flag = command->add_flag("--watch", options->watch, "Repeat until Ctrl-C");
     command
         ->add_option("--every", options->every,
-                     "Seconds between two looks of --watch (0.1 to 3600; 2)")
+                     "Seconds between updates of --watch (0.1 to 3600; 2)")
         ->needs(watch_flag)
         ->check(seconds_between(0.1, 3600.0));
-    CLI::Option *processes_flag =
-        command->add_flag("--processes", options->processes, "Also who uses them");
-    command->add_flag("-L,--list", options->list, "One line for each card, with its whole UUID");
+    CLI::Option *processes_flag = command->add_flag("--processes", options->processes,
+                                                    "Also show the processes on each card");
+    command->add_flag("-L,--list", options->list,
+                      "Print a line for each card, with its whole UUID");
     command
         ->add_flag("--catalog", options->catalog,
-                   "The models that Yoke knows, with their makers' figures")
+                   "Print the models that Yoke knows, with their makers' figures")
         ->excludes(watch_flag)
         ->excludes(processes_flag);
     command->callback([options, &action] {

@@ -147,22 +147,23 @@ void add_doctor(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<DoctorOptions>();
     CLI::App *command =
-        app.add_subcommand("doctor", "What is wrong with this machine's GPUs, and the remedy");
+        app.add_subcommand("doctor", "Problems of this machine's GPUs, and their remedies");
     command->footer(
         "Exit code: 0, nothing failed; 1, a check failed; 2, the doctor could not run.");
-    command->add_flag("--json", options->json, "For programs; always all checks");
-    command->add_flag("--all", options->all, "Also what is well or does not apply");
-    command->add_flag("--redact", options->redact, "No host names, users, UUIDs or process names");
-    command->add_flag("--no-probe", options->no_probe, "Runs nothing on a device");
+    command->add_flag("--json", options->json, "For programs; always has all checks");
+    command->add_flag("--all", options->all, "Also show checks that pass or do not apply");
+    command->add_flag("--redact", options->redact,
+                      "Leave out host names, users, UUIDs and process names");
+    command->add_flag("--no-probe", options->no_probe, "Run nothing on a device");
     command->add_option("--deadline", options->deadline, "Seconds that one probe may take (10)")
         ->check(seconds_between(0.1, 3600.0));
     command
         ->add_option("--record", options->record,
-                     "A new folder for all that the report rests on, to be replayed elsewhere")
+                     "New folder for all facts of the report, to replay it elsewhere")
         ->check(not_empty());
     CLI::Option *off = command->add_flag(
         "--verify-off", options->verify_off,
-        "Shows that a disabled kind maps no library, takes no memory, starts no thread");
+        "Show that a disabled kind maps no library, takes no memory and starts no thread");
     for (const char *other : {"--all", "--redact", "--no-probe", "--deadline", "--record"})
         off->excludes(command->get_option(other));  // examines nothing
     command->callback([options, &action] { action = [options] { return run(*options); }; });

@@ -42,7 +42,7 @@ void print_ranks(const Json &group)
         const Json &call = rank["call"];
         const bool is_there = !call.is_null();
         const std::string state = rank["state"] == "no_dump"   ? "no dump"
-                                  : rank["state"] == "meeting" ? "in a meeting"
+                                  : rank["state"] == "meeting" ? "in a rendezvous"
                                   : !is_there                  ? "no call yet"
                                   : rank["state"] == "in"      ? "in"
                                                                : "behind";
@@ -76,7 +76,7 @@ void print_group(const Json &group)
     print_ranks(group);
     for (const Json &finding : group["findings"]) print_finding(finding);
     for (const Json &path : group["older"])
-        printf("- left out, since the rank has a newer dump: %s\n", told(path).c_str());
+        printf("- left out, because the rank has a newer dump: %s\n", told(path).c_str());
     const std::string blamed = blamed_text(group);
     if (group["hangs"] == false)
         printf("%s\n", coloured(Colour::kGood, "no hang").c_str());
@@ -127,9 +127,9 @@ void add_hang(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<HangOptions>();
     CLI::App *command = app.add_subcommand(
-        "hang", "Which rank is stuck, in which call and line, and who never came");
+        "hang", "Find the stuck ranks, with call and line, and the ranks that did not arrive");
     command->footer(
-        "Dumps are what Group.dump() writes, or YOKE_COMM_DUMP when a group fails. Exit code: 0, nothing hangs; 1, a hang was found; 2, something is no dump, or could not be read.");
+        "Group.dump() writes dumps, and so does a failing group with YOKE_COMM_DUMP. Exit code: 0, nothing hangs; 1, a hang was found; 2, a file is no dump, or could not be read.");
     command
         ->add_option("DUMP", options->paths,
                      "Dumps of some or all ranks: files, or folders of files *.json")

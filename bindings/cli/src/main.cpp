@@ -16,7 +16,9 @@ void print_log(void *, int32_t level, const char *message)
 int run(int argc, char **argv)
 {
     using namespace yoke::cli;
-    CLI::App app("Yoke: GPUs for any script. What there is, what is wrong, which to take.", "yoke");
+    CLI::App app(
+        "Yoke: GPUs for any script. Lists GPUs, explains their problems, and selects GPUs.",
+        "yoke");
     app.footer("Each command explains itself: yoke COMMAND --help. Manual: man yoke.");
     app.require_subcommand(0, 1);  // a word that is no command is then named as such
     app.set_version_flag("--version", std::string("yoke ") + yoke_version());

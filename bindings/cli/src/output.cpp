@@ -25,7 +25,7 @@ void flush_output()
     // An earlier failed write left its mark on the stream, but no errno.
     const std::string why = errno ? std::string(": ") + strerror(errno) : "";
     throw std::runtime_error("stdout could not be written" + why +
-                             "; what was printed is not whole");
+                             "; the printed text is not complete");
 }
 
 }  // namespace yoke::cli

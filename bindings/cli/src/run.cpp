@@ -166,19 +166,20 @@ void add_run(CLI::App &app, Action &action)
     command->footer(
         "Example: yoke run -n 4 -- python train.py\n"
         "On two nodes: yoke run -n 4 --nnodes 2 --node-rank 0 --master node7:29500 -- python train.py\n"
-        "Each line of a rank has its number in front. Options that are not given come from PET_NPROC_PER_NODE, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT. Exit code: that of the first rank that failed, 128 + N where signal N ended it; 2, the options are wrong; 127 and 126, CMD does not exist or cannot be run; 74, the output cannot be written.");
+        "Each line of a rank begins with its number. PET_NPROC_PER_NODE, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT are defaults.\n"
+        "Exit code: of the first failed rank, or 128 + its signal; 2, wrong options; 127 or 126, CMD cannot be run; 74, the output cannot be written.");
     add(command, "-n,--nproc", options->ranks, "Ranks on this machine")
         ->check(CLI::Range(1, YOKE_MAX_RANKS));
-    add(command, "--nnodes", options->nodes, "Machines, each with as many ranks (1)")
+    add(command, "--nnodes", options->nodes,
+        "Number of machines, each with the same number of ranks (1)")
         ->check(CLI::Range(1, YOKE_MAX_NODES));
-    add(command, "--node-rank", options->node, "Which of them this is, from 0 on")
+    add(command, "--node-rank", options->node, "Number of this machine, counted from 0")
         ->check(CLI::Range(0, YOKE_MAX_NODES - 1));
-    add(command, "--master", options->master,
-        "HOST:PORT of rank 0; a free port if it is one machine")
+    add(command, "--master", options->master, "HOST:PORT of rank 0; on one machine a free port")
         ->check(not_empty());
     command
         ->add_option("--restarts", options->restarts,
-                     "How often all are started again when one fails (0)")
+                     "How often all ranks are started again when a rank fails (0)")
         ->check(CLI::Range(0, 1000000));
     command
         ->add_option("--grace", options->grace,

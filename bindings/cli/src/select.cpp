@@ -105,10 +105,10 @@ void add_select(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<SelectOptions>();
     CLI::App *command =
-        app.add_subcommand("select", "Which cards to take, as a value for CUDA_VISIBLE_DEVICES");
+        app.add_subcommand("select", "Select cards, as a value for CUDA_VISIBLE_DEVICES");
     command->footer(
         "Example: CUDA_VISIBLE_DEVICES=$(yoke select auto:n=2,min_free=20GiB,same=nvlink) python train.py\n"
-        "An empty line means that the CPU is chosen. wait and lease are for who uses the cards: here they do nothing. A rank of a job gets the card that is its own. Exit code: 0, chosen; 1, nothing fits; 2, the spec is wrong.");
+        "An empty line means that the CPU is chosen. The keys wait and lease have no effect here. A rank of a job gets its own card. Exit code: 0, chosen; 1, nothing fits; 2, the spec is wrong.");
     command->add_option("SPEC", options->spec,
                         "auto:n=2,min_free=8GiB,min_cc=8.0,max_util=20,same=nvlink,… (auto)");
     command->add_flag("--explain", options->explain,

@@ -124,7 +124,7 @@ int print_topology(bool json)
         return 0;
     }
     if (yoke_inventory_count(inventory.get()) == 0) {
-        puts("No GPU is in this machine, or none is shown to it (yoke doctor says why).");
+        puts("This machine has no GPU, or no GPU is visible (yoke doctor says why).");
         return 0;
     }
     const int width = terminal_width();

@@ -39,7 +39,7 @@ std::ifstream opened(const char *path)
     if (!file || file.peek() == std::ifstream::traits_type::eof())
         throw std::runtime_error(
             std::string("doctor: --verify-off must read ") + path +
-            " of this very process, and cannot: " + (errno ? strerror(errno) : "it is empty") +
+            " of this process, but cannot: " + (errno ? strerror(errno) : "the file is empty") +
             "; mount /proc and run it again");
     return file;
 }
@@ -128,7 +128,7 @@ int verify_off(bool json)
         printf("  mapped while disabled: %s\n", library.c_str());
     for (const std::string &library : on.libraries)
         printf("  mapped when enabled: %s\n", library.c_str());
-    puts(clean ? "CUDA is off while disabled: nothing of it is mapped."
+    puts(clean ? "CUDA is off while disabled: none of its libraries is mapped."
                : "CUDA is not off while disabled: the libraries above are mapped.");
     if (!missing.empty()) printf("(When enabled: %s)\n", missing.c_str());
     return clean ? 0 : 1;
