@@ -176,7 +176,9 @@ Labels wanted_after(const Equation &equation, size_t next)
 
 void check_tensors(TensorList tensors)
 {
-    if (tensors.empty()) fail(YOKE_E_VALUE, "einsum: argument 'tensors' is an empty list");
+    if (tensors.empty())
+        fail(YOKE_E_VALUE,
+             "einsum: argument 'tensors' is an empty list; give a tensor for each operand");
     for (const yoke_tensor *x : tensors) {
         if (!x) fail(YOKE_E_VALUE, "einsum: argument 'tensors' has an absent item; give a tensor");
         if (x->dtype == YOKE_BOOL)

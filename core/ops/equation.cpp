@@ -46,7 +46,8 @@ Equation::Equation(std::string_view text, TensorList tensors) : text_(text)
     const size_t arrow = kept.find("->");
     const std::vector<std::string> parts = split_at_commas(kept.substr(0, arrow));
     if (parts.size() != tensors.size())
-        refuse(format("it names %zu tensors, but %zu are given", parts.size(), tensors.size()));
+        refuse(format("the equation names %zu tensors, but %zu are given", parts.size(),
+                      tensors.size()));
     for (size_t i = 0; i < parts.size(); ++i) {
         Labels labels = read_operand(parts[i], i, *tensors[i]);
         terms.push_back({Tensor::share(tensors[i]), std::move(labels)});
@@ -105,10 +106,10 @@ void Equation::read_result(const std::string &subscripts)
     result = read(subscripts, ellipsis_axes_);
     for (size_t i = 0; i < result.size(); ++i) {
         if (std::count(result.begin(), result.end(), result[i]) > 1)
-            refuse(text_of(result[i]) + " stands twice in the result");
+            refuse(text_of(result[i]) + " is twice in the result");
         if (std::none_of(terms.begin(), terms.end(),
                          [&](const Term &t) { return has(t.labels, result[i]); }))
-            refuse(text_of(result[i]) + " of the result stands in no tensor");
+            refuse(text_of(result[i]) + " of the result is in no tensor");
     }
 }
 

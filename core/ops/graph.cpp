@@ -271,7 +271,7 @@ void Graph::replay()
              "replay: this thread captures %s graph; a replay cannot be part of a capture",
              other == this ? "this very" : "another");
     if (state_ != State::kReady)
-        fail(YOKE_E_STATE, "replay: nothing was captured; use capture() first");
+        fail(YOKE_E_STATE, "replay: the graph has no captured step; use capture() first");
     if (is_left_)
         fail(
             YOKE_E_STATE,

@@ -158,7 +158,7 @@ void infer_masked_fill(MaskedFillArgs a, Plan &plan)
     check_mask(a.mask(), plan.name());
     check_scalar_fits(a.value(), a.x().dtype, plan.name(), "value");
     if (!broadcasts_to(a.mask().shape(), a.x().shape()))
-        fail(YOKE_E_VALUE, "%s: argument 'mask' of shape %s does not broadcast to shape %s of 'x'",
+        fail(YOKE_E_VALUE, "%s: argument 'mask' has shape %s; it must broadcast to shape %s of 'x'",
              plan.name(), to_string(a.mask().shape()).c_str(), to_string(a.x().shape()).c_str());
     plan.result_like(a.x(), a.x().dtype);
 }

@@ -12,8 +12,8 @@ void check_broadcasts(const yoke_tensor &from, const yoke_tensor &to, const char
 {
     if (!broadcasts_to(from.shape(), to.shape()))
         fail(YOKE_E_VALUE,
-             "%s: argument '%s' of shape %s does not broadcast to the %s that is written", call,
-             arg, to_string(from.shape()).c_str(), to_string(to.shape()).c_str());
+             "%s: argument '%s' has shape %s; it must broadcast to shape %s of the written tensor",
+             call, arg, to_string(from.shape()).c_str(), to_string(to.shape()).c_str());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *
     if (is_floating(target.dtype))
         fail(
             YOKE_E_TYPE,
-            "%s: argument 'target' is %s of shape %s; it takes the class of each row, [N] in int64: of a class in float write cast(target, int64), of one row of probabilities or zeros and a one for each, argmax(target, 1) for the class or -mean(sum(target * log_softmax(x, 1), 1)) for the loss",
+            "%s: argument 'target' is %s of shape %s; it must be the class of each row, [N] in int64: write cast(target, int64) for classes in float, and for rows of probabilities argmax(target, 1) or the loss -mean(sum(target * log_softmax(x, 1), 1))",
             call, name(target.dtype), to_string(target.shape()).c_str());
     check_index(target, call, "target");
     if (x.ndim != 2 || target.ndim != 1 || x.shape_[0] != target.shape_[0])

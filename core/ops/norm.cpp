@@ -23,7 +23,7 @@ void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, I
     if (!fits)
         fail(YOKE_E_TYPE, "%s: 'x' is %s, but '%s' is %s; %scast one of them first", call,
              name(x.dtype), arg, name(p->dtype),
-             takes_f32 ? "it takes x's dtype, or float32 beside a half: " : "");
+             takes_f32 ? "with a half 'x', float32 is allowed too: " : "");
     if (!same(p->shape(), shape))
         fail(YOKE_E_VALUE, "%s: '%s' has shape %s; for 'x' of shape %s it must be %s", call, arg,
              to_string(p->shape()).c_str(), to_string(x.shape()).c_str(), to_string(shape).c_str());

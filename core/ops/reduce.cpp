@@ -235,7 +235,8 @@ void infer_norm(NormArgs a, Plan &plan)
 {
     const yoke_dtype dtype = cast_floating_to_wanted(plan, a.kX, a.x(), a.dtype(), "norm");
     rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, dtype);
-    if (std::isnan(a.p())) fail(YOKE_E_VALUE, "%s: argument 'p' is not a number", plan.name());
+    if (std::isnan(a.p()))
+        fail(YOKE_E_VALUE, "%s: argument 'p' is NaN; it must be a number", plan.name());
     if (a.p() < 0 || std::isinf(a.p()))
         check_not_empty(a.x(), *a.axis(), plan.name(), format("norm of order %g", a.p()).c_str());
 }

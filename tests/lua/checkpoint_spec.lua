@@ -277,7 +277,7 @@ describe("checkpoint_scope", function()
         fails("state", "opened in another coroutine; close it there", coroutine.wrap(outer.close), outer)
         assert.is_true(dropped())
         outer:close()
-        fails("state", "closed already", outer.close, outer)
+        fails("state", "already closed", outer.close, outer)
         assert.is_false(dropped())
         do
             local scope <close> = yoke.checkpoint_scope()

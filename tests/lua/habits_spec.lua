@@ -39,7 +39,7 @@ describe("shapes one by one", function()
     it("are refused where they do not fit", function()
         fails("type", { "zeros", "'dtype'" }, yoke.zeros, 2, 3.5)
         fails("value", "given twice", yoke.zeros, 2, 3, { shape = 3 })
-        fails("value", "7 arguments; it takes at most 4: full", yoke.full, 1, 2, 3, 4, 5, 6, 7)
+        fails("value", "7 arguments", yoke.full, 1, 2, 3, 4, 5, 6, 7)
         local many = {}
         for i = 1, 100 do many[i] = 1 end
         fails("value", "100 integers", yoke.ones, table.unpack(many))
@@ -138,7 +138,7 @@ describe("a device", function()
             assert.not_equal("cpu", yoke.current_device().kind)
             assert.equal("cuda:0", tostring(x():cuda(0).device))
         else
-            fails("unavailable", { "no accelerator for the index 0", "\"cpu\" names the processor", "cuda: " }, yoke.set_device, 0)
+            fails("unavailable", { "the index 0 names no device", "\"cpu\" names the processor", "cuda: " }, yoke.set_device, 0)
             fails("unavailable", yoke.why_unavailable "cuda", x().cuda, x())
             fails("unavailable", yoke.why_unavailable "cuda", x().cuda, x(), 1)
         end
@@ -155,7 +155,7 @@ describe("keywords that nobody takes", function()
 
     it("are refused in a list", function()
         for _, make in ipairs { yoke.zeros, yoke.tensor } do
-            fails("value", "is a list with the key 'dtype'; give keywords in a table of their own", make,
+            fails("value", "is a list with the key 'dtype'; give keywords in a separate table", make,
                 { 2, 3, dtype = "int32" })
         end
         assert.equal("int32", yoke.zeros({ 2, 3 }, { dtype = "int32" }).dtype)

@@ -80,7 +80,7 @@ describe("nn.Conv2d and its like", function()
         fails("value", { "Conv2d", "'kernel_size' has 3 numbers" }, nn.Conv2d, 1, 1, { 3, 3, 3 })
         fails("value", { "Conv2d", "'stride' is 0" }, nn.Conv2d, 1, 1, 3, { stride = 0 })
         fails("value", { "'padding' is 'SAME'" }, nn.Conv2d, 1, 1, 3, { padding = "SAME" })
-        fails("value", { "'padding' is 'same' and 'stride' {2, 2}" }, nn.Conv2d, 1, 1, 3, { stride = 2, padding = "same" })
+        fails("value", { "'padding' is 'same' and 'stride' is {2, 2}" }, nn.Conv2d, 1, 1, 3, { stride = 2, padding = "same" })
         fails("value", { "'padding_mode' is 'mirror'" }, nn.Conv2d, 1, 1, 3, { padding_mode = "mirror" })
         fails("value", { "AdaptiveAvgPool2d", "'output_size' is 0" }, nn.AdaptiveAvgPool2d, 0)
         fails("value", { "output_size is {20, 20}", "[2, 4, 7, 6]", "{13, 11}", "{14, 12}" },

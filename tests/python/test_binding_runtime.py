@@ -74,7 +74,7 @@ def test_a_device_says_what_it_supports():
     assert not cpu.supports(yoke.float32, "tensor_cores") and not cpu.supports("int64", "tensor_cores")
     flags = pathlib.Path("/proc/cpuinfo").read_text().split()
     assert cpu.supports(yoke.bfloat16, "tensor_cores") == ("avx512_bf16" in flags)
-    with pytest.raises(yoke.ValueError, match="'wings'; there are compute, tensor_cores"):
+    with pytest.raises(yoke.ValueError, match="'wings'; it must be compute or tensor_cores"):
         cpu.supports(yoke.float32, "wings")
     with pytest.raises(yoke.ValueError, match="float5"):
         cpu.supports("float5")

@@ -165,7 +165,7 @@ def test_a_function_or_policy_that_raises_holds_nothing():
 
     with pytest.raises(KeyError):
         yoke.checkpoint(fails, policy="matmul", offload=True)
-    with pytest.raises(yoke.ValueError, match='answers 3 for .*"keep", "recompute" or "offload" is needed'):
+    with pytest.raises(yoke.ValueError, match='returned 3 for .*"keep", "recompute" or "offload" is needed'):
         yoke.checkpoint(lambda: yoke.tanh(x @ w), policy=lambda op: 3, offload=True)
     gc.collect()
     yoke.synchronize()
@@ -216,5 +216,5 @@ def test_no_memory_to_come_back_to_is_an_error_that_holds_nothing(monkeypatch):
 def test_offload_is_true_or_false_and_not_for_budgets():
     with pytest.raises(yoke.TypeError, match="'offload' is 3; True or False"):
         yoke.checkpoint_scope(offload=3)
-    with pytest.raises(yoke.ValueError, match="'offload' is True, and 'policy' a MemoryBudget"):
+    with pytest.raises(yoke.ValueError, match="'offload' is True, but 'policy' is a MemoryBudget"):
         yoke.checkpoint_scope(yoke.MemoryBudget(0.5), offload=True)

@@ -285,8 +285,8 @@ def test_a_policy_that_raises_or_answers_otherwise_keeps_nothing_and_closes():
     def raising(op):
         raise KeyError(op.name)
 
-    for policy, kind, told in ((raising, KeyError, "tanh|exp|mul"), (lambda op: "hold", yoke.ValueError, "'policy' answers 'hold' for "),
-                               (lambda op: None, yoke.ValueError, "answers None for ")):
+    for policy, kind, told in ((raising, KeyError, "tanh|exp|mul"), (lambda op: "hold", yoke.ValueError, "'policy' returned 'hold' for "),
+                               (lambda op: None, yoke.ValueError, "returned None for ")):
         made = []
         scope = yoke.checkpoint_scope(policy)
         for _ in range(2):

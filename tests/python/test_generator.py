@@ -13,7 +13,7 @@ GOOD = "relu(x: tensor) -> tensor saves out | number like x | none | bytes | x w
 BAD = {
     "unwritten": ("relu x", "not written as"),
     "twice": (GOOD + "\n" + GOOD, "'relu' stands there twice"),
-    "argument twice": ("f(x: tensor, x: int) -> tensor | own | none | bytes | T.", "'x' stands there twice"),
+    "argument twice": ("f(x: tensor, x: int) -> tensor | own | none | bytes | T.", "'x' is listed twice"),
     "type": ("f(x: tensr) -> tensor | own | none | bytes | T.", "unknown type 'tensr'"),
     "argument form": ("f(x tensor) -> tensor | own | none | bytes | T.", "not written as 'name: type'"),
     "role": ("f(x: tensor as indx) -> tensor | own | none | bytes | T.", "unknown role 'indx'; known: index, random_offset"),
@@ -47,7 +47,7 @@ BAD = {
     "default beyond doubles": ("f(x: tensor, a: float = 1e309) -> tensor | own | none | bytes | T.", "'1e309' is beyond the largest double"),
     "name of a dtype": ("float32(x: tensor) -> tensor | own | none | bytes | T.", "op 'float32' is what core/base/dtypes.def calls dtype 2, too"),
     "short name of a dtype": ("u8(x: tensor) -> tensor | own | none | bytes | T.", "op 'u8' is what core/base/dtypes.def calls dtype 8, too"),
-    "default order": ("f(n: int = 1, x: tensor) -> tensor | own | none | bytes | T.", "follows one with a default"),
+    "default order": ("f(n: int = 1, x: tensor) -> tensor | own | none | bytes | T.", "the argument before has one"),
     "by name, without default": ("f(x: tensor, *, a: int) -> tensor | own | none | bytes | T.", "'a' stands behind '*' and has no default"),
     "star at the end": ("f(x: tensor, *) -> tensor | own | none | bytes | T.", "'*' stands once at most, with an argument behind it"),
     "two stars": ("f(x: tensor, *, a: int = 1, *, b: int = 1) -> tensor | own | none | bytes | T.", "'*' stands once at most"),
@@ -201,7 +201,7 @@ def test_every_type_is_told_of_where_people_read_of_types():
     from gen.arg_types import TYPES
     head = (ROOT / "core/ops/ops.def").read_text().partition("\n[")[0]
     header = (ROOT / "capi/include/yoke/runtime.h").read_text()
-    of_argument = header[header.index("/* One argument of an op."):header.index("typedef struct yoke_op_arg")]
+    of_argument = header[header.index("/* Argument of an op."):header.index("typedef struct yoke_op_arg")]
     for text in (head[head.index("# Argument types:"):head.index("# Results:")], of_argument):
         words = re.findall(r"[a-z]+\??", text)
         assert [name for name in TYPES if name not in words] == []

@@ -253,7 +253,7 @@ def test_a_module_that_holds_itself_has_no_state_dict():
     own.me = own
     for net, name in ((cycle(), "child.parent"), (own, "me")):
         for call, argument in ((net.state_dict, ()), (net.load_state_dict, ({},))):
-            with pytest.raises(yoke.ValueError, match=f"the module '{name}' holds itself"):
+            with pytest.raises(yoke.ValueError, match=f"the module '{name}' contains itself"):
                 call(*argument)
     gc.collect()
 

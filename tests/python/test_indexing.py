@@ -223,7 +223,7 @@ def test_large_indices_give_the_same_bits_with_any_number_of_threads():
 def test_what_is_named_out_of_range_is_an_index_error_that_says_where():
     with pytest.raises(yoke.IndexError, match=r"index 4 is out of range for axis 0 .*; give -4 to 3$"):
         yoke.zeros(4, 10)[4]
-    with pytest.raises(yoke.IndexError, match="it has no elements$"):
+    with pytest.raises(yoke.IndexError, match="the axis has no elements$"):
         yoke.zeros(0, 10)[0]
     x = yoke.zeros((3, 4))
     with pytest.raises(yoke.IndexError, match=r"index: the index\[1\] is 4; along an axis of length 4 use -4 to 3"):
@@ -232,7 +232,7 @@ def test_what_is_named_out_of_range_is_an_index_error_that_says_where():
         x[yoke.tensor([[0, 1], [-4, 2]])] = 1.0
     if yoke.current_device().kind == "cpu":  # a device finds the index during the write, and leaves out that row alone
         assert x.sum().item() == 0
-    with pytest.raises(yoke.IndexError, match=r"mask of shape \[4\] stands for axes 0 to 0 of shape \[3, 4\]"):
+    with pytest.raises(yoke.IndexError, match=r"mask of shape \[4\] indexes axes 0 to 0 of shape \[3, 4\]"):
         x[yoke.tensor([True, False, True, True])]
     with pytest.raises(yoke.IndexError, match=r"indices of shapes \[2\] and \[3\] do not broadcast"):
         x[[0, 1], [0, 1, 2]]
@@ -262,7 +262,7 @@ def test_values_that_do_not_fit_are_refused_with_both_shapes():
     x = yoke.zeros((3, 4))
     with pytest.raises(yoke.ValueError, match=r"values of shape \[3\] do not broadcast to the \[2, 4\]"):
         x[[0, 1]] = yoke.ones((3,))
-    with pytest.raises(yoke.ValueError, match=r"shape \[3\] does not broadcast to the \[4\]"):
+    with pytest.raises(yoke.ValueError, match=r"shape \[3\];.*must broadcast to shape \[4\]"):
         x[0] = yoke.ones((3,))
 
 

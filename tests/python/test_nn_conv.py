@@ -92,9 +92,9 @@ def test_a_network_trains_under_autocast_and_says_what_it_is():
     (lambda: nn.Conv2d(0, 1, 1), r"Conv2d\(\): argument 'in_channels' is 0"), (lambda: nn.Conv2d(4, 6, 1, groups=4), "out_channels is 6 and groups 4; groups must divide"),
     (lambda: nn.Conv2d(1, 1, (3, 3, 3)), r"Conv2d\(\): argument 'kernel_size' has 3 numbers; give one, or 2"), (lambda: nn.Conv1d(1, 1, (3, 3)), "'kernel_size' has 2 numbers; give one, or 1"),
     (lambda: nn.Conv2d(1, 1, 3, stride=0), "argument 'stride' is 0"), (lambda: nn.Conv2d(1, 1, 3, padding=-1), "argument 'padding' is -1"),
-    (lambda: nn.Conv2d(1, 1, 3, padding="SAME"), "argument 'padding' is 'SAME'; it is a number, a pair, 'same' or 'valid'"),
-    (lambda: nn.Conv2d(1, 1, 3, 2, "same"), r"'padding' is 'same' and 'stride' \(2, 2\); 'same' keeps sizes, for which stride must be 1"),
-    (lambda: nn.Conv2d(1, 1, 3, padding_mode="mirror"), "argument 'padding_mode' is 'mirror'; it is one of 'zeros', 'reflect', 'replicate', 'circular'"),
+    (lambda: nn.Conv2d(1, 1, 3, padding="SAME"), "argument 'padding' is 'SAME'; it must be a number, a pair, 'same' or 'valid'"),
+    (lambda: nn.Conv2d(1, 1, 3, 2, "same"), r"'padding' is 'same' and 'stride' is \(2, 2\); 'stride' must be 1"),
+    (lambda: nn.Conv2d(1, 1, 3, padding_mode="mirror"), "argument 'padding_mode' is 'mirror'; it must be one of 'zeros', 'reflect', 'replicate', 'circular'"),
     (lambda: nn.ConvTranspose2d(1, 1, 3, output_padding=-1), r"ConvTranspose2d\(\): argument 'output_padding' is -1"),
     (lambda: nn.MaxPool2d(0), r"MaxPool2d\(\): argument 'kernel_size' is 0"), (lambda: nn.AvgPool2d(2, divisor_override=0), r"AvgPool2d\(\): argument 'divisor_override' is 0"),
     (lambda: nn.AdaptiveAvgPool2d(0), r"AdaptiveAvgPool2d\(\): argument 'output_size' is 0")])

@@ -74,7 +74,7 @@ def test_orthogonal_rows_or_columns_are_orthonormal(shape):
     (lambda: init.xavier_uniform_(yoke.empty(5)), r"xavier_uniform_\(\): the tensor has shape \(5,\)"),
     (lambda: init.orthogonal_(yoke.empty(5)), r"orthogonal_\(\): the tensor has shape \(5,\)"),
     (lambda: init.kaiming_normal_(yoke.empty((2, 2)), mode="fan"), "'mode' is 'fan'"),
-    (lambda: init.calculate_gain("swoosh"), "'swoosh'; there are leaky_relu"),
+    (lambda: init.calculate_gain("swoosh"), "'swoosh'; it must be one of leaky_relu"),
 ])
 def test_wrong_input_is_named(call, said):
     with pytest.raises(yoke.ValueError, match=said):

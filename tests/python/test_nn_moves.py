@@ -137,7 +137,7 @@ def test_flatten_joins_the_axes_that_it_is_told():
     assert nn.Flatten(0)(yoke.ones((0, 3))).shape == (0,) and repr(nn.Flatten(2)) == "Flatten(start_dim=2, end_dim=-1)"
     with pytest.raises(yoke.IndexError, match="start_dim is 4, but x of shape .* has 4 axes"):
         nn.Flatten(4)(x)
-    with pytest.raises(yoke.ValueError, match="start_dim 2 lies behind end_dim 1"):
+    with pytest.raises(yoke.ValueError, match="start_dim 2 is after end_dim 1"):
         nn.Flatten(2, 1)(x)
     with pytest.raises(yoke.TypeError, match="'start_dim'"):
         nn.Flatten("a")

@@ -34,7 +34,7 @@ REFUSED = {
     "index_select negative": (lambda: X.index_select(0, index(-1)), yoke.IndexError, r"index\[0\] is -1"),
     "mask dtype": (lambda: X.masked_fill(index([1]), 0), yoke.TypeError, "masked_fill: argument 'mask' is int64; it takes bool"),
     "mask shape": (lambda: X.masked_fill(yoke.tensor([True, False]), 0), yoke.ValueError,
-                   r"masked_fill: argument 'mask' of shape \[2\] does not broadcast to shape \[3, 4\]"),
+                   r"masked_fill: argument 'mask' has shape \[2\]; it must broadcast to shape \[3, 4\]"),
     "select dtype": (lambda: X.masked_select(X), yoke.TypeError, "masked_select: argument 'mask' is float64"),
     "select shape": (lambda: X.masked_select(yoke.tensor([True, False])), yoke.ValueError, r"masked_select: .*\[3, 4\].*\[2\]"),
     "pad odd": (lambda: X.pad([1]), yoke.ValueError, r"pad: argument 'padding' is \[1\]; for shape \[3, 4\] it is up to 2 pairs"),

@@ -187,5 +187,5 @@ def test_what_is_not_one_names_the_dtype_and_the_remedy():
         with pytest.raises(yoke.TypeError, match=words):
             call()
     assert yoke.norm(yoke.tensor([3, 4]), dtype=yoke.float32).item() == 5
-    with pytest.raises(yoke.ValueError, match="norm: argument 'p' is not a number"):
+    with pytest.raises(yoke.ValueError, match="norm: argument 'p' is NaN"):
         yoke.norm(yoke.ones(2), NAN)

@@ -41,7 +41,7 @@ def test_several_sizes_sum_to_the_axis():
 
 
 def test_a_size_of_nothing_is_refused_except_for_an_empty_axis():
-    with pytest.raises(yoke.ValueError, match="one size must be 1 or more"):
+    with pytest.raises(yoke.ValueError, match="single size must be 1 or more"):
         yoke.tensor(X).split(0)
     assert_parts(yoke.zeros((0, 2)).split(0), [np.zeros((0, 2))])
     assert_parts(yoke.zeros((0, 2)).split(3), [np.zeros((0, 2))])

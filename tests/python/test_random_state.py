@@ -110,7 +110,7 @@ def test_each_thread_has_a_state_of_its_own():
 def test_misuse_is_told_with_the_remedy():
     generator = yoke.Generator(seed=1)
     with generator:
-        with pytest.raises(yoke.StateError, match="in use already"):
+        with pytest.raises(yoke.StateError, match="already in use"):
             generator.__enter__()
     with pytest.raises(yoke.ValueError, match="set_rng_state: argument 'state' is .*get_rng_state"):
         yoke.set_rng_state(yoke.zeros(16))

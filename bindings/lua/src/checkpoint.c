@@ -63,7 +63,7 @@ static void check_option_names(lua_State *L, Binding *b, const char *call)
         const char *name = yl_key(L, -2);
         if (yl_find_name(name, names, 2) == 2)
             yl_raise(L, b, YOKE_E_VALUE, call,
-                     "there is no option '%s'%s; there are policy and offload", name,
+                     "there is no option '%s'%s; the options are policy and offload", name,
                      yl_meant(L, name, names, 2));
     }
 }

@@ -37,7 +37,7 @@ static uint32_t options_arg(lua_State *L, Binding *b, int index, const char *cal
         } else {
             static const char *const names[] = {"probe", "redact", "deadline"};
             yl_raise(L, b, YOKE_E_VALUE, call,
-                     "there is no option '%s'%s; there are probe, redact, deadline", key,
+                     "there is no option '%s'%s; the options are probe, redact and deadline", key,
                      yl_meant(L, key, names, 3));
         }
     }

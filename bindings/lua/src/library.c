@@ -132,7 +132,7 @@ static int cudnn_setting(lua_State *L, Binding *b)
     if (setting == YOKE_CUDNN_SETTING_COUNT)
         yl_raise(
             L, b, YOKE_E_VALUE, "backends.cudnn",
-            "there is no setting '%s'; there are enabled, benchmark, benchmark_limit, deterministic and workspace_limit",
+            "there is no setting '%s'; the settings are enabled, benchmark, benchmark_limit, deterministic and workspace_limit",
             name);
     return setting;
 }

@@ -73,7 +73,8 @@ static void measure(lua_State *L, Nest *nest)
     while (lua_type(L, -1) == LUA_TTABLE) {
         if (nest->ndim == YOKE_MAX_NDIM)
             yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
-                     "argument 'data' is nested deeper than %d tables", YOKE_MAX_NDIM);
+                     "argument 'data' is nested deeper than %d tables; it must have fewer levels",
+                     YOKE_MAX_NDIM);
         nest->shape[nest->ndim++] = (int64_t)lua_rawlen(L, -1);
         lua_rawgeti(L, -1, 1);
     }

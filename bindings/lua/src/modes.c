@@ -71,8 +71,8 @@ static void check_option_names(lua_State *L, Binding *b)
         const char *name = yl_key(L, -2);
         if (yl_find_name(name, names, 3) == 3)
             yl_raise(L, b, YOKE_E_VALUE, "autocast",
-                     "there is no option '%s'%s; there are dtype, enabled and cache_enabled", name,
-                     yl_meant(L, name, names, 3));
+                     "there is no option '%s'%s; the options are dtype, enabled and cache_enabled",
+                     name, yl_meant(L, name, names, 3));
     }
 }
 

@@ -32,7 +32,7 @@ local settings = {
 
 local function setting(name)
     if settings[name] then return settings[name] end
-    core.raise("value", "backends", "there is no setting '" .. tostring(name) .. "'; there are allow_tf32 and cudnn")
+    core.raise("value", "backends", "there is no setting '" .. tostring(name) .. "'; the settings are allow_tf32 and cudnn")
 end
 
 return setmetatable({}, {

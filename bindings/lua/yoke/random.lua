@@ -12,7 +12,7 @@ local function unpack(state, call)
     local known = type(state) == "userdata" and pcall(function() return state.dtype end)
     if not (known and state.dtype == "uint8" and state.numel == 16) then
         core.raise("value", call, "argument 'state' is " .. tostring(state) ..
-            "; it takes what get_rng_state or get_state returned")
+            "; it must be a result of get_rng_state or get_state")
     end
     return string.unpack("<i8i8", state:tobytes())
 end
@@ -80,7 +80,7 @@ end
 --- `local _ <close> = g:use()`, or g:use(fn, ...), which returns fn's results.
 function Generator:use(fn, ...)
     if self.outer then
-        core.raise("state", "Generator", "this one is in use already; leave its scope first, or make another")
+        core.raise("state", "Generator", "this generator is already in use; leave its scope first, or make another generator")
     end
     local outer = { core.get_rng_state() }
     core.set_rng_state(self.seed, self.offset)

@@ -23,7 +23,7 @@ local function constraint(key, value)
         text = tostring(value)
     end
     if text:find(",", 1, true) then
-        core.raise("value", "select", "argument '" .. key .. "' is '" .. text .. "'; a value has no comma")
+        core.raise("value", "select", "argument '" .. key .. "' is '" .. text .. "'; a value must have no comma")
     end
     return key .. "=" .. text
 end
@@ -85,7 +85,7 @@ local function waiting(seconds, spec, choose)
     local chosen, err = choose(changed(spec, { wait = false }))
     if not chosen and late and err.code == "unavailable" then
         err.code = "timeout"
-        err.message = ("nothing fitted within %g s: %s"):format(seconds, err.message)
+        err.message = ("no device fitted within %g s: %s"):format(seconds, err.message)
     end
     return chosen, err
 end

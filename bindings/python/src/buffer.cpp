@@ -23,10 +23,10 @@ struct Export {
 const char *obstacle(yoke_tensor *tensor)
 {
     if (std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0)
-        return "it is not in host memory; call .cpu() first";
+        return "the tensor is not in host memory; call .cpu() first";
     if (!buffer_format(yoke_tensor_dtype(tensor)))
         return "the buffer protocol has no such dtype; call .to(dtype=yoke.float32) first";
-    if (yoke_tensor_requires_grad(tensor)) return "it requires grad; call .detach() first";
+    if (yoke_tensor_requires_grad(tensor)) return "the tensor requires grad; call .detach() first";
     return nullptr;
 }
 
@@ -77,7 +77,7 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags)
     if (!tensor) return raise_closed({"memoryview", "self"}), -1;
     if (const char *reason = obstacle(tensor)) return refuse(view, reason);
     if (!is_dense_for(tensor, flags))
-        return refuse(view, "it is not contiguous; call .contiguous() first");
+        return refuse(view, "the tensor is not contiguous; call .contiguous() first");
     auto *more = static_cast<Export *>(PyMem_Malloc(sizeof(Export)));
     if (!more) return PyErr_NoMemory(), -1;
     // The export holds a view: it keeps this memory where the tensor moves (to_).

@@ -135,7 +135,7 @@ void bind_class(py::module_ &module)
 {
     py::class_<Device>(  // copies are the device itself
         module, "Device",
-        "One device: yoke.device(spec) gives it. `with device:` makes it the current one of this thread, or task.")
+        "Device, which yoke.device(spec) returns. `with device:` makes it the current device of this thread or task.")
         .def_property_readonly(
             "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
             "\"cpu\" or \"cuda\".")
@@ -144,13 +144,13 @@ void bind_class(py::module_ &module)
             "The index among the devices of its kind.")
         .def_property_readonly(
             "name", [](const Device &d) { return text_of(yoke_device_name(handle(d))); },
-            "The maker's name for it.")
+            "The maker's name of the device.")
         .def_property_readonly(
             "free_memory", [](const Device &d) { return memory_of(handle(d)).first; },
-            "Bytes free now, as the driver tells it.")
+            "Free bytes now, as the driver reports.")
         .def_property_readonly(
             "total_memory", [](const Device &d) { return total_memory_of(handle(d)); },
-            "Bytes in all.")
+            "All bytes of the device.")
         .def(
             "synchronize", [](const Device &d) { synchronize(handle(d)); },
             "Waits until all work given to the device has finished.")
@@ -208,7 +208,7 @@ void bind_threads(py::module_ &module)
             const int64_t count = need_int(n, "set_num_threads", "n");
             if (count > INT32_MAX)
                 require(raise_error(YOKE_E_VALUE, "set_num_threads",
-                                    "argument 'n' is %R, more threads than there can be",
+                                    "argument 'n' is %R; no process can have so many threads",
                                     n.ptr()) != nullptr);
             check(yoke_set_num_threads(static_cast<int32_t>(std::max<int64_t>(count, INT32_MIN))));
         },

@@ -73,7 +73,7 @@ bool need_bools(PyObject *value, const char *sign, const char *function)
     }
     raise_error(
         YOKE_E_TYPE, sign,
-        "it takes bool tensors and bools, not %.100s, which Python would take bit by bit; use yoke.%s, or compare first",
+        "an operand is %.100s; both must be bool tensors or bools, because Python works bit by bit: use yoke.%s, or compare first",
         given, function);
     return false;
 }

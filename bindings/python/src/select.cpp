@@ -180,10 +180,10 @@ void bind_card(const py::object &type)
     };
     attribute(
         "uuid", [](yoke_device *d) { return text_of(card_of(d).uuid); },
-        "The maker's number for it, \"GPU-8932f937-…\"; \"\" if it has none.");
+        "The maker's number of the card, \"GPU-8932f937-…\"; \"\" without a number.");
     attribute(
         "pci", [](yoke_device *d) { return text_of(card_of(d).pci); },
-        "Its PCI address, \"0000:65:00.0\"; \"\" if it has none.");
+        "The card's PCI address, \"0000:65:00.0\"; \"\" without an address.");
     attribute("compute_capability", capability, "(9, 0); None if it has none.");
     attribute(
         "multiprocessors", [](yoke_device *d) { return count(card_of(d).multiprocessors); },
@@ -192,7 +192,7 @@ void bind_card(const py::object &type)
         "is_egpu", [](yoke_device *d) { return py::bool_(measured(d).is_egpu == 1); },
         "Whether it is behind Thunderbolt, USB4 or in a removable slot.");
     attribute("link", link,
-              "Its link to the host at its best, \"PCIe 5.0 x16\"; \"\" if it is not known.");
+              "The best link of the card to the host, \"PCIe 5.0 x16\"; \"\" if not known.");
 }
 
 // Binds functions that return objects of _devices.py's classes; _devices.py is read at their first use.

@@ -182,12 +182,13 @@ void bind_stream_class(py::module_ &module)
                 yoke_stream *waiting = live(s, "wait_event");
                 check(yoke_stream_wait_event(waiting, need_event(event, "wait_event", "event")));
             },
-            py::arg("event"), "What is given to it from now on is done after the event.")
+            py::arg("event"), "Makes later work of this stream start after the event.")
         .def("wait_stream", wait_stream, py::arg("stream"),
-             "What is given to it from now on is done after what `stream` was given so far.")
-        .def("record_event", record_event, py::arg("event") = py::none(),
-             "Puts an event, a new one unless one is given, behind its work so far; returns it.")
-        .def("close", &Stream::close, "Lets go of it now; any later use is a ClosedError.")
+             "Makes later work of this stream start after the earlier work of `stream`.")
+        .def(
+            "record_event", record_event, py::arg("event") = py::none(),
+            "Records an event after the earlier work of this stream; returns the event, which is new if none is given.")
+        .def("close", &Stream::close, "Releases it now; any later use is a ClosedError.")
         .def("__eq__", equal)
         .def("__hash__",
              [](const Stream &s) {
@@ -211,18 +212,18 @@ void bind_event_class(py::module_ &module)
             return make_event(py::reinterpret_borrow<py::object>(timing));
         }))
         .def("record", record, py::arg("stream") = py::none(),
-             "Puts it behind what a stream (the current one) was given so far.")
+             "Records this event after the earlier work of a stream (default: the current stream).")
         .def("wait", make_wait, py::arg("stream") = py::none(),
-             "What a stream (the current one) is given from now on is done after it.")
+             "Makes later work of a stream (default: the current stream) start after this event.")
         .def(
             "query", [](const Event &e) { return ask(e, yoke_event_query); },
-            "Whether it was reached.")
+            "Whether the event was reached.")
         .def(
             "synchronize", [](const Event &e) { wait(e, yoke_event_synchronize); },
-            "Waits until it is reached.")
+            "Waits until the event is reached.")
         .def("elapsed_time", elapsed_time, py::arg("end"),
              "Milliseconds from this event to `end`, both with timing and reached.")
-        .def("close", &Event::close, "Lets go of it now; any later use is a ClosedError.");
+        .def("close", &Event::close, "Releases it now; any later use is a ClosedError.");
 }
 
 }  // namespace

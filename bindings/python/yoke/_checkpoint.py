@@ -83,7 +83,7 @@ def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., int]:
         op = CheckpointOp(*told)
         answer = policy(op)
         if not isinstance(answer, str) or answer not in _ANSWERS:
-            raise _yoke.ValueError(f"checkpoint_scope(): argument 'policy' answers {noun(answer)} for {op.name}; \"keep\", \"recompute\" or \"offload\" is needed")
+            raise _yoke.ValueError(f"checkpoint_scope(): argument 'policy' returned {noun(answer)} for {op.name}; \"keep\", \"recompute\" or \"offload\" is needed")
         return _ANSWERS[answer]
 
     return decide
@@ -97,7 +97,7 @@ def read_policy(call: str, policy: Policy, offload: bool) -> _Read:
         raise _yoke.ValueError(f"{call}(): argument 'policy' is '{policy}'; give the list of ops itself, such as [\"gelu\"], the function, or a MemoryBudget")
     if isinstance(policy, MemoryBudget):
         if offload:
-            raise _yoke.ValueError(f"{call}(): argument 'offload' is True, and 'policy' a MemoryBudget, which counts on what stays on the device; leave one of them out")
+            raise _yoke.ValueError(f"{call}(): argument 'offload' is True, but 'policy' is a MemoryBudget, which plans only memory of the device; leave out one of them")
         return "budget", [], None, policy._budget, False
     if policy is None or isinstance(policy, str):
         found: _Read = ("full" if policy is None else policy, [], None, None, offload)
@@ -164,7 +164,7 @@ class checkpoint_scope(Named):
             if isinstance(entry.owner, _Block) and entry.owner in self._blocks:
                 return entry.owner
         if not self._blocks:
-            raise _yoke.StateError("checkpoint_scope: this scope is not open: it is closed already, or was never entered")
+            raise _yoke.StateError("checkpoint_scope: this scope is not open: it is already closed, or was never entered")
         return self._blocks[-1]
 
     def __del__(self) -> None:

@@ -14,7 +14,7 @@ from yoke._yoke import Tensor
 def deepcopy(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     """Returns a leaf of the same class with its own memory, gradient and attributes. For each memo a storage is copied once."""
     if not tensor.is_leaf:
-        raise _yoke.StateError("deepcopy(): the tensor was computed while the tape records, and a copy would be cut off from what it came from; copy tensor.detach()")
+        raise _yoke.StateError("deepcopy(): the tape recorded how this tensor was computed, and a copy would lose its gradients; copy tensor.detach()")
     result = _view_of(_copied_storage(tensor, memo), type(tensor), *_layout_of(tensor))
     memo[id(tensor)] = result  # before what may lead back here
     for name, value in getattr(tensor, "__dict__", {}).items():

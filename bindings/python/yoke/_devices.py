@@ -81,7 +81,7 @@ def _value(key: str, value: Any) -> str:
     else:
         text = str(value)
     if "," in text:
-        raise _yoke.ValueError(f"select(): argument '{key}' is {value!r}; a value has no comma")
+        raise _yoke.ValueError(f"select(): argument '{key}' is {value!r}; a value must have no comma")
     return f"{key}={text}"
 
 
@@ -109,7 +109,7 @@ def select(n: int | None = None, **constraints: Any) -> list[Device]:
     """
     if isinstance(n, str):
         raise _yoke.TypeError(f"select(): argument 'n' is {n!r}; it takes how many devices, and constraints by name: "
-                              f"select(1, min_free=\"8GiB\"); what a spec names is opened by yoke.device({n!r})")
+                              f"select(1, min_free=\"8GiB\"); yoke.device({n!r}) opens the device of a spec")
     wait = _seconds(constraints.get("wait"))
     if wait is None:
         return _select(_spec(constraints), n)
@@ -135,7 +135,7 @@ def _waiting(wait: float, spec: str, choose: Callable[[str], _T]) -> _T:
     except _yoke.DeviceUnavailableError as error:
         if in_time:
             raise
-        late = _yoke.TimeoutError(f"nothing fitted within {wait:g} s: {error}")
+        late = _yoke.TimeoutError(f"no device fitted within {wait:g} s: {error}")
         late.call = error.call
         raise late from None
 

@@ -27,7 +27,7 @@ class Report:
         for check in self.checks:
             if id in (check.id, check.number):
                 return check
-        raise _yoke.ValueError(f"Report: there is no check {id!r}; there are {', '.join(c.id for c in self.checks)}")
+        raise _yoke.ValueError(f"Report: there is no check {id!r}; the checks are {', '.join(c.id for c in self.checks)}")
 
     def __repr__(self):
         counts = [(status, sum(c.status == status for c in self.checks)) for status in ("fail", "warn", "ok", "skip")]

@@ -12,7 +12,7 @@ def _pack(place):
 def _unpack(state, call):
     if not isinstance(state, _yoke.Tensor) or state.dtype != _yoke.uint8 or state.shape != (16,):
         what = f"a {state.dtype} tensor of shape {list(state.shape)}" if isinstance(state, _yoke.Tensor) else repr(state)
-        raise _yoke.ValueError(f"{call}: argument 'state' is {what}; it takes what get_rng_state or get_state returned")
+        raise _yoke.ValueError(f"{call}: argument 'state' is {what}; it must be a result of get_rng_state or get_state")
     return struct.unpack("<QQ", bytes(state.tolist()))
 
 
@@ -83,7 +83,7 @@ class Generator(Named):
 
     def __enter__(self):
         if self._outer is not None:
-            raise _yoke.StateError("Generator: this one is in use already; leave its block first, or make another")
+            raise _yoke.StateError("Generator: this generator is already in use; leave its block first, or make another generator")
         outer = _yoke._get_rng_state()
         _yoke._set_rng_state(*self._place)
         self._outer = outer

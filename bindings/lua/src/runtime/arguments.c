@@ -144,7 +144,7 @@ void yl_refuse_keys(lua_State *L, Target target, int index)
     if (lua_type(L, -2) == LUA_TSTRING)
         yl_raise(
             L, target.binding, YOKE_E_VALUE, target.call,
-            "argument '%s' is a list with the key '%s'; give keywords in a table of their own, behind it",
+            "argument '%s' is a list with the key '%s'; give keywords in a separate table after the list",
             target.name, yl_key(L, -2));
     lua_pop(L, 2);
 }

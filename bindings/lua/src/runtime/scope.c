@@ -136,7 +136,7 @@ static int ask(lua_State *L)
     if (said == 3)
         yl_raise(
             L, box->scope->binding, YOKE_E_VALUE, "checkpoint_scope",
-            "option 'policy' answers %s for %s; it takes \"keep\", \"recompute\" or \"offload\"",
+            "option 'policy' returned %s for %s; it must return \"keep\", \"recompute\" or \"offload\"",
             luaL_tolstring(L, -1, NULL), op->name);
     lua_pushinteger(L, said);
     return 1;
@@ -242,7 +242,7 @@ static int close_scope_once(lua_State *L)
     const ScopeBox *box = luaL_checkudata(L, 1, kScopeName);
     if (!box->scope && box->closes_once)
         return yl_raise(L, yl_binding(L), YOKE_E_STATE, "checkpoint_scope",
-                        "this scope is closed already; a scope is closed once");
+                        "this scope is already closed; close a scope once");
     return close_scope(L);
 }
 

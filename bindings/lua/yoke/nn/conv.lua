@@ -98,10 +98,10 @@ local function ends_of(self, padding)
         return before, before
     end
     if padding ~= "same" and padding ~= "valid" then
-        core.raise("value", call, ("argument 'padding' is '%s'; it is a number, a pair, 'same' or 'valid'"):format(padding))
+        core.raise("value", call, ("argument 'padding' is '%s'; it must be a number, a pair, 'same' or 'valid'"):format(padding))
     end
     if padding == "same" and not is_each(self.stride, 1) then
-        core.raise("value", call, ("argument 'padding' is 'same' and 'stride' %s; 'same' keeps sizes, for which stride must be 1")
+        core.raise("value", call, ("argument 'padding' is 'same' and 'stride' is %s; 'stride' must be 1, because 'same' keeps sizes")
             :format(shown(self.stride)))
     end
     for i = 1, self.axes do
@@ -116,7 +116,7 @@ function Forward:init(in_channels, out_channels, kernel_size, options)
         bias = true, padding_mode = "zeros", dtype = none, device = none })
     take(self, in_channels, out_channels, kernel_size, options)
     if not MODES[options.padding_mode] then
-        core.raise("value", self.class_name, ("argument 'padding_mode' is '%s'; it is one of 'zeros', 'reflect', 'replicate', 'circular'")
+        core.raise("value", self.class_name, ("argument 'padding_mode' is '%s'; it must be one of 'zeros', 'reflect', 'replicate', 'circular'")
             :format(options.padding_mode))
     end
     self.padding_mode, self.padding = options.padding_mode, options.padding

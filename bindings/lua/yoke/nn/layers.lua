@@ -92,7 +92,7 @@ function layers.Flatten:forward(x)
     local shape = #x.shape > 0 and x.shape or { 1 } -- a single number becomes an axis of its own
     local first, last = axis_of(self, "start_dim", shape), axis_of(self, "end_dim", shape)
     if first > last then
-        core.raise("value", "Flatten", ("start_dim %d lies behind end_dim %d in x of %d axes; it comes first"):format(self.start_dim, self.end_dim, #shape))
+        core.raise("value", "Flatten", ("start_dim %d is after end_dim %d in x of %d axes; it must not be after end_dim"):format(self.start_dim, self.end_dim, #shape))
     end
     local flat, joined = {}, 1
     for i = 1, first - 1 do flat[i] = shape[i] end

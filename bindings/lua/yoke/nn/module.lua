@@ -105,7 +105,7 @@ end
 function Module:init() end
 
 function Module:forward(...)
-    core.raise("unsupported", self.class_name, "it has no forward(); a module must define one")
+    core.raise("unsupported", self.class_name, "the module has no forward(); a module must define forward()")
 end
 
 -- How many modules there are in it: #list.
@@ -315,7 +315,7 @@ end
 local function state(call, module)
     local list = {}
     local function again(name)
-        core.raise("value", call, ("the module '%s' holds itself, so that its tensors have names without end"):format(name))
+        core.raise("value", call, ("the module '%s' contains itself, so the names of its tensors have no end"):format(name))
     end
     walk(module, { parameter = true, buffer = true }, "", function(full_name, owner, name, value)
         if not members[owner].transient[name] then list[#list + 1] = { full_name, value } end
@@ -363,7 +363,7 @@ function Module:load_state_dict(dict, options)
         for _, name in ipairs(missing) do wrong[#wrong + 1] = "missing " .. name end
         for _, name in ipairs(unexpected) do wrong[#wrong + 1] = "unexpected " .. name end
     end
-    if #wrong > 0 then core.raise("value", "load_state_dict", "it does not fit: " .. table.concat(wrong, ", ")) end
+    if #wrong > 0 then core.raise("value", "load_state_dict", "the state does not fit: " .. table.concat(wrong, ", ")) end
     core.no_grad(function()
         for name, tensor in pairs(own) do
             if dict[name] ~= nil then tensor:copy_(dict[name]) end
@@ -382,7 +382,7 @@ function Module:extra() return "" end
 Module.describe = require "yoke.nn.description"
 
 setmetatable(Module, {
-    __call = function() core.raise("value", "Module", "it is not called but extended: nn.Module:extend(name)") end,
+    __call = function() core.raise("value", "Module", "nn.Module cannot be called; write nn.Module:extend(name)") end,
 })
 
 --- A leaf of its own with the values of `tensor`, to be trained.

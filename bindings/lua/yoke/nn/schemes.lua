@@ -91,7 +91,7 @@ function init.calculate_gain(nonlinearity, ...)
     local gains = { linear = 1.0, sigmoid = 1.0, tanh = 5.0 / 3.0, relu = 2.0 ^ 0.5, selu = 0.75,
         leaky_relu = (2.0 / (1.0 + slope * slope)) ^ 0.5 }
     if not gains[nonlinearity] then
-        core.raise("value", "calculate_gain", ("argument 'nonlinearity' is '%s'; there are leaky_relu, linear, relu, selu, sigmoid, tanh"):format(nonlinearity))
+        core.raise("value", "calculate_gain", ("argument 'nonlinearity' is '%s'; it must be one of leaky_relu, linear, relu, selu, sigmoid, tanh"):format(nonlinearity))
     end
     return gains[nonlinearity]
 end
@@ -116,7 +116,7 @@ local function kaiming_std(call, tensor, ...)
         { { "a", 0.0 }, { "mode", "fan_in" }, { "nonlinearity", "leaky_relu" } }, ...)
     local fan_in, fan_out = fans(tensor, call)
     if mode ~= "fan_in" and mode ~= "fan_out" then
-        core.raise("value", call, ("argument 'mode' is '%s'; there are fan_in, fan_out"):format(mode))
+        core.raise("value", call, ("argument 'mode' is '%s'; it must be fan_in or fan_out"):format(mode))
     end
     local fan = mode == "fan_in" and fan_in or fan_out
     return init.calculate_gain(nonlinearity, a) / math.max(fan, 1) ^ 0.5

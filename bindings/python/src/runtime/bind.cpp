@@ -6,7 +6,8 @@ namespace yoke_python {
 
 void refuse_unmade(PyObject *object)
 {
-    raise_error(YOKE_E_TYPE, "__init__", "this %.100s was made without it; call the class instead",
+    raise_error(YOKE_E_TYPE, "__init__",
+                "this %.100s was made without a call of __init__; call the class instead",
                 Py_TYPE(object)->tp_name);
     throw py::error_already_set();
 }
@@ -16,7 +17,7 @@ void refuse_copies(py::object &type)
     const auto refuse = [](const py::object &self, const py::object &) {
         raise_error(
             YOKE_E_TYPE, "__reduce_ex__",
-            "a %.100s can neither be copied nor pickled: it stands for something of this process; make a new one",
+            "a %.100s can neither be copied nor pickled, because it belongs to this process; make a new object",
             Py_TYPE(self.ptr())->tp_name);
         throw py::error_already_set();
     };

@@ -55,7 +55,7 @@ bool read_parameters(const char *call, const char *const *names, int count, int 
         const int at = find(names, count, name);
         if (at < 0) return raise_keyword(call, names, count, name);
         if (at < given) {
-            raise_error(YOKE_E_TYPE, call, "argument '%U' is given twice", name);
+            raise_error(YOKE_E_TYPE, call, "argument '%U' is given twice; give it once", name);
             return false;
         }
         values[at] = args[given + i];

@@ -111,7 +111,8 @@ bool Arguments::place_keyword(PyObject *name, PyObject *value)
     for (int i = 0; i < spec_.arg_count; i++) {
         if (!same_text(name, spec_.args[i].name)) continue;
         if (objects_[i]) {
-            raise_error(YOKE_E_TYPE, spec_.name, "argument '%U' is given twice", name);
+            raise_error(YOKE_E_TYPE, spec_.name, "argument '%U' is given twice; give it once",
+                        name);
             return false;
         }
         objects_[i] = value;
@@ -196,11 +197,12 @@ bool Arguments::convert_tensors(const Place &place, PyObject *value, yoke_arg *t
         PyObject *item = PyTuple_GET_ITEM(items, i);
         yoke_tensor *tensor = is_tensor(item) ? handle_of(item) : nullptr;
         if (!tensor) {
-            raise_error(is_tensor(item) ? YOKE_E_CLOSED : YOKE_E_TYPE, place.call,
-                        is_tensor(item)
-                            ? "argument '%s' holds a closed %.100s at position %zd"
-                            : "argument '%s' holds a %.100s at position %zd, not a tensor",
-                        place.argument, Py_TYPE(item)->tp_name, i);
+            raise_error(
+                is_tensor(item) ? YOKE_E_CLOSED : YOKE_E_TYPE, place.call,
+                is_tensor(item)
+                    ? "argument '%s' holds a closed %.100s at position %zd; it must hold open tensors"
+                    : "argument '%s' holds a %.100s at position %zd; it must hold tensors",
+                place.argument, Py_TYPE(item)->tp_name, i);
             Py_DECREF(items);
             return false;
         }

@@ -108,7 +108,8 @@ bool ListReader::check_length(int64_t length, bool first)
     const auto depth = static_cast<size_t>(path_.depth);
     if (first) {
         if (depth < YOKE_MAX_NDIM) return shape.push_back(length), true;
-        raise_error(YOKE_E_VALUE, path_.call, "argument 'data' is nested more than %d deep",
+        raise_error(YOKE_E_VALUE, path_.call,
+                    "argument 'data' is nested more than %d deep; it must have fewer levels",
                     YOKE_MAX_NDIM);
         return false;
     }
@@ -244,7 +245,9 @@ yoke_tensor *build(ListReader &reader, PyObject *data, yoke_dtype dtype, const M
     elements.reserve(static_cast<size_t>(count));
     if (!reader.write(data, &elements)) return nullptr;
     if (static_cast<int64_t>(elements.size()) != count) {
-        raise_error(YOKE_E_VALUE, options.call, "argument 'data' changed while it was read");
+        raise_error(
+            YOKE_E_VALUE, options.call,
+            "argument 'data' changed while it was read; it must stay the same during the call");
         return nullptr;
     }
     yoke_tensor *out = nullptr;

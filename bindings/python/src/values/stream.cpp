@@ -14,8 +14,8 @@ static auto handle_argument(PyObject *object, const Place &place, const char *ki
         return nullptr;
     }
     if (!found->handle)
-        raise_error(YOKE_E_CLOSED, place.call, "argument '%s' is %s that is closed", place.argument,
-                    kind);
+        raise_error(YOKE_E_CLOSED, place.call,
+                    "argument '%s' is %s that is closed; it must be open", place.argument, kind);
     return found->handle;
 }
 

@@ -58,7 +58,7 @@ PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
         !is_tensor(source = PyTuple_GET_ITEM(args, 0)))
         return raise_error(
             YOKE_E_TYPE, "Tensor",
-            "takes one tensor, of which it is one more handle; yoke.tensor(data) makes a tensor from numbers");
+            "takes one tensor, for another handle of it; yoke.tensor(data) makes a tensor from numbers");
     yoke_tensor *handle = tensor_argument(source, {"Tensor", "x"});
     if (!handle) return nullptr;
     yoke_tensor_retain(handle);

@@ -77,7 +77,7 @@ class _Forward(_Conv):
         call = type(self).__name__
         self._take(in_channels, out_channels, kernel_size, stride, dilation, groups)
         if padding_mode not in _MODES:
-            raise _yoke.ValueError(f"{call}(): argument 'padding_mode' is {padding_mode!r}; it is one of {', '.join(map(repr, _MODES))}")
+            raise _yoke.ValueError(f"{call}(): argument 'padding_mode' is {padding_mode!r}; it must be one of {', '.join(map(repr, _MODES))}")
         self.padding_mode, self.padding = padding_mode, padding
         self._ends = self._ends_of(call, padding)
         if not isinstance(padding, str):
@@ -89,9 +89,9 @@ class _Forward(_Conv):
         if not isinstance(padding, str):
             return [(each, each) for each in sizes(call, "padding", padding, 0, self._axes)]
         if padding not in ("same", "valid"):
-            raise _yoke.ValueError(f"{call}(): argument 'padding' is {padding!r}; it is a number, a pair, 'same' or 'valid'")
+            raise _yoke.ValueError(f"{call}(): argument 'padding' is {padding!r}; it must be a number, a pair, 'same' or 'valid'")
         if padding == "same" and any(each != 1 for each in self.stride):
-            raise _yoke.ValueError(f"{call}(): argument 'padding' is 'same' and 'stride' {self.stride}; 'same' keeps sizes, for which stride must be 1")
+            raise _yoke.ValueError(f"{call}(): argument 'padding' is 'same' and 'stride' is {self.stride}; 'stride' must be 1, because 'same' keeps sizes")
         spans = [d * (k - 1) if padding == "same" else 0 for k, d in zip(self.kernel_size, self.dilation)]
         return [(span // 2, span - span // 2) for span in spans]
 

@@ -105,7 +105,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": 2.0**0.5, "selu": 0.75,
              "leaky_relu": (2.0 / (1.0 + slope * slope)) ** 0.5}
     if not isinstance(nonlinearity, str) or nonlinearity not in gains:
-        raise _yoke.ValueError(f"calculate_gain(): argument 'nonlinearity' is '{nonlinearity}'; there are {', '.join(sorted(gains))}")
+        raise _yoke.ValueError(f"calculate_gain(): argument 'nonlinearity' is '{nonlinearity}'; it must be one of {', '.join(sorted(gains))}")
     return gains[nonlinearity]
 
 
@@ -127,7 +127,7 @@ def xavier_normal_(tensor: T, gain: float = 1.0) -> T:
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, call: str) -> float:
     fans = dict(zip(("fan_in", "fan_out"), _fans(tensor, call)))
     if not isinstance(mode, str) or mode not in fans:
-        raise _yoke.ValueError(f"{call}(): argument 'mode' is '{mode}'; there are fan_in, fan_out")
+        raise _yoke.ValueError(f"{call}(): argument 'mode' is '{mode}'; it must be fan_in or fan_out")
     return calculate_gain(nonlinearity, a) / max(fans[mode], 1) ** 0.5
 
 

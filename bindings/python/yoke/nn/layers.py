@@ -92,7 +92,7 @@ class Flatten(Module):
         shape = x.shape or (1,)  # a single number becomes an axis of its own
         first, last = self._axis("start_dim", self.start_dim, shape), self._axis("end_dim", self.end_dim, shape)
         if first > last:
-            raise _yoke.ValueError(f"Flatten: start_dim {self.start_dim} lies behind end_dim {self.end_dim} in x of shape {x.shape}; it comes first")
+            raise _yoke.ValueError(f"Flatten: start_dim {self.start_dim} is after end_dim {self.end_dim} in x of shape {x.shape}; it must not be after end_dim")
         joined = 1
         for length in shape[first:last + 1]:
             joined *= length

@@ -160,7 +160,7 @@ class Module(Named):
                 within.discard(number)
                 continue
             if number in within:
-                raise _yoke.ValueError(f"{call}(): the module '{name}' holds itself, so that its tensors have names without end; keep what leads back up out of the attributes, in a list for instance")
+                raise _yoke.ValueError(f"{call}(): the module '{name}' contains itself, so the names of its tensors have no end; keep the reference to an outer module in a list, not in an attribute")
             within.add(number)
             stack.append((name, None, number))
             yield name, module
