@@ -86,7 +86,7 @@ def parse_class(text):
 
 
 def parse_word(text, column):
-    return "" if text == "-" else need(text, r"[A-Za-z][A-Za-z0-9_]*", column, "one word, or '-' for none")[0]
+    return "" if text == "-" else need(text, r"[A-Za-z][A-Za-z0-9_]*", column, "a word, or '-' for none")[0]
 
 
 def parse_numpy(text, kind, bits):
@@ -208,15 +208,15 @@ def kernel_tables(dtypes):
     wider = [f"ROW({d.type}, {d.computed_in})" for d in dtypes if d.type != d.computed_in and not d.made]
     onednn = [f"CASE({d.macro}, dnnl_{d.onednn})" for d in dtypes if d.onednn]
     return "\n".join([
-        macro("YOKE_FLOAT_TYPES(CASE)", cases(lambda d: floats(d) and not d.stored), "What is computed with: numbers and types."),
+        macro("YOKE_FLOAT_TYPES(CASE)", cases(lambda d: floats(d) and not d.stored), "Types in which kernels compute: numbers and types."),
         macro("YOKE_INTEGER_TYPES(CASE)", cases(lambda d: d.integral and not d.stored)),
         macro("YOKE_BOOL_TYPES(CASE)", cases(lambda d: d.kind == "bool" and not d.stored)),
-        macro("YOKE_STORED_FLOAT_TYPES(CASE)", cases(lambda d: floats(d) and d.stored), "What is stored and cast alone."),
+        macro("YOKE_STORED_FLOAT_TYPES(CASE)", cases(lambda d: floats(d) and d.stored), "Types that are only stored and cast."),
         macro("YOKE_STORED_INTEGER_TYPES(CASE)", cases(lambda d: d.integral and d.stored)),
         macro("YOKE_NARROW_TYPES(CASE)", cases(lambda d: floats(d) and d.bits < 32), "Floats narrower than the float in which they are computed."),
         macro("YOKE_MADE_TYPES(MAKE)", made, "Floats of 8 bits: type, bits of the exponent, of the fraction, whether it is finite."),
         macro("YOKE_COMPUTE_TYPES(ROW)", wider, "Types that are computed in another."),
-        macro("YOKE_ONEDNN_TYPES(CASE)", onednn, "What oneDNN multiplies."),
+        macro("YOKE_ONEDNN_TYPES(CASE)", onednn, "Types that oneDNN multiplies."),
         macro("YOKE_DTYPE_NAMES", names)])
 
 
@@ -227,7 +227,7 @@ def python_table(dtypes):
             for d in dtypes]
     native = [f"CASE({d.macro}, {d.type})" for d in dtypes if d.integral or (d.kind == "float" and d.bits >= 32)]
     return "\n".join([macro("YOKE_PY_DTYPES(ROW)", rows, "Number; 'f' float, 'i' signed, 'u' unsigned, 'b' truth; bits; of a float's exponent, of its fraction, whether it is finite; the buffer protocol's letter, the array interface's type."),
-                      macro("YOKE_PY_NATIVE_DTYPES(CASE)", native, "What C has a type for.")])
+                      macro("YOKE_PY_NATIVE_DTYPES(CASE)", native, "Types that C has.")])
 
 
 def python_stub(dtypes):
@@ -235,7 +235,7 @@ def python_stub(dtypes):
 
 
 def python_facts(dtypes):
-    return "\n".join(['"""What Python code asks of dtypes by their names."""', "", "IN_NUMPY = {",
+    return "\n".join(['"""Facts about dtypes, by their names, for Python code."""', "", "IN_NUMPY = {",
                       *(f'    "{d.name}",' for d in dtypes if d.numpy), "}"]) + "\n"
 
 

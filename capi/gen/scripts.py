@@ -132,7 +132,7 @@ def meta_lua(ops):
 
 def reference(ops, prototype):
     out = ["# Ops", "",
-           "One entry for each op, from `core/ops/ops.def`. In Python and Lua an op is a function of `yoke` and, where its",
+           "Each op of `core/ops/ops.def` has an entry. In Python and Lua an op is a function of `yoke` and, where its",
            "first argument is a tensor, a method of it. Broadcasting, negative axes and indexing are NumPy's. A script scalar",
            "is weak in promotion: it takes the dtype of the tensors beside it unless it is of a higher kind. Arguments of type",
            "`operand` take a tensor or a script scalar. Results that are not differentiable are marked.",

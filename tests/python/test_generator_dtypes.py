@@ -31,7 +31,7 @@ BAD = {
     "digits of an integer": (GOOD.replace("float 3 4", "signed 8"), "digits '3' is not a number for a float, '-' for all others"),
     "NumPy": (GOOD.replace("| - | Float8_e3m4", "| f4 | Float8_e3m4"), "NumPy 'f4' is neither '-' nor what it calls the class"),
     "DLPack": (GOOD.replace("| Float8_e3m4 |", "| Float9 |"), "DLPack 'Float9' is no type code; known: Int, UInt"),
-    "safetensors": (GOOD.replace("| - | - | small", "| F8 E3 | - | small"), "safetensors 'F8 E3' is not one word"),
+    "safetensors": (GOOD.replace("| - | - | small", "| F8 E3 | - | small"), "safetensors 'F8 E3' is not a word"),
     "no text": (GOOD.removesuffix(" small"), "the line of text is missing"),
     "word of a language": (GOOD.replace("float8_e3m4 e3m4", "float8_e3m4 float"), "name 'float' is a word of C and C++"),
 }
