@@ -94,8 +94,7 @@ std::vector<Ref<Work>> CallQueue::issue(std::span<IssuedCall> issued, bool may_r
     return start(batch, may_run_here, std::move(lock));
 }
 
-// Runs the calls here, if `may_run_here`, no other call is under way, and no host program can interrupt the wait;
-// raises their failure. Else queues the calls, and returns new works for the blocking calls.
+// Runs the calls here if `may_run_here` and the group is idle. Else queues the calls; returns works for blocking calls.
 std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                                         std::unique_lock<std::mutex> lock)
 {

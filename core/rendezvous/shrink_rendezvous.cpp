@@ -20,8 +20,7 @@ namespace yoke {
 
 namespace {
 
-// Error of a shrink after the other ranks have gone on, or cannot. A rank lost meanwhile does not change this
-// outcome.
+// Error of a shrink after the other ranks have gone on, or cannot. A rank lost meanwhile changes nothing.
 class Over final : public Error {
 public:
     using Error::Error;
@@ -85,8 +84,7 @@ ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, 
 {
 }
 
-// Raises if a resource of this rank's store is missing. Refuses the shrink for all followers if a joined rank cannot go
-// on.
+// Raises if a resource of this rank's store is missing. If a joined rank cannot go on, refuses for all followers.
 void ShrinkRendezvous::check() const
 {
     const std::string lack = joined_->lack(), refusal = joined_->refusal();
