@@ -144,7 +144,7 @@ def test_a_check_is_a_count_or_stands_alone(options, op, checks):
 
 
 @pytest.mark.parametrize("options, words", [(["-g", 4], "-g,--ngpus is 4, but each rank has one GPU and one thread here; give --ranks 4"),
-                                            (["-c", "twice"], "--check is 'twice'; it takes a number")])
+                                            (["-c", "twice"], "--check is 'twice'; give a number")])
 def test_options_that_cannot_be_met_are_told(options, words):
     done = bench(*SMALL, *options)
     assert done.returncode == 2 and words in done.stderr, done

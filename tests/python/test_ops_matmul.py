@@ -260,7 +260,7 @@ ERRORS = {
                                        r"linear: 'x' has shape \[2, 3\] and 'weight' \[5, 4\]"),
     "outer of a matrix": (lambda: yoke.outer(ones(2, 3), ones(3)), yoke.ValueError, r"outer: 'x' has shape \[2, 3\] and 'y' \[3\]"),
     "einsum of too few tensors": (lambda: yoke.einsum("ij,jk->ik", [ones(2, 3)]), yoke.ValueError,
-                                  'einsum: equation "ij,jk->ik": it names 2 tensors, but 1 are given'),
+                                  'einsum: equation "ij,jk->ik": the equation names 2 tensors, but 1 are given'),
     "einsum of nothing": (lambda: yoke.einsum("i", []), yoke.ValueError, "einsum: argument 'tensors' is an empty list"),
     "einsum of sizes that differ": (lambda: yoke.einsum("ij,jk", [ones(2, 3), ones(4, 2)]), yoke.ValueError,
                                     "\"ij,jk\": letter 'j' is 3 in operand 0 and 4 in operand 1"),
