@@ -1,6 +1,6 @@
 # Completion of the `yoke` command in bash.
 
-# Constraints of auto: with what stands before the last of them, "auto:n=2,".
+# Prints the constraints of auto, each behind the part of the word before the last constraint, such as "auto:n=2,".
 _yoke_constraints()
 {
     local key
@@ -10,11 +10,11 @@ _yoke_constraints()
     done
 }
 
-# Bash calls it with the command, the part of the word at the cursor that it would replace, and the word before.
+# Completes a word. Bash passes the command, the part of the word that bash would replace, and the word before.
 _yoke()
 {
     local line=${COMP_LINE:0:COMP_POINT} command=${COMP_WORDS[1]} typed words
-    # To bash ':' and '=' end a word; here the word is what stands between blanks, and `before` the part that stays.
+    # Bash ends a word at ':' and '='. Here a word ends at a blank, and `before` is the part that bash keeps.
     local word=${line##*[[:space:]]}
     local before=${word%"$2"}
     read -ra typed <<< "$line"
@@ -53,7 +53,7 @@ _yoke()
         *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word") ;;
     esac
     COMPREPLY=("${COMPREPLY[@]#"$before"}")
-    case ${typed[-1]} in --record | --svg | state | hang) compopt -o filenames ;; esac  # blanks in names are quoted
+    case ${typed[-1]} in --record | --svg | state | hang) compopt -o filenames ;; esac  # bash quotes blanks in names
     case ${COMPREPLY[*]} in *[:=]) compopt -o nospace ;; esac             # a value follows
 }
 complete -F _yoke yoke

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Two nodes with four ranks each: from the root of the tree, with Yoke installed for the python3 on PATH,
+# Starts a job of two nodes with four ranks each. Run sbatch from the root of the tree, with Yoke installed for the
+# python3 on PATH:
 #
 #     sbatch examples/deploy/slurm.sh [--epochs 10 …]
 #
@@ -15,7 +16,7 @@
 #SBATCH --requeue
 #SBATCH --output=%x-%j.out
 set -euo pipefail
-export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1} # srun does not take the variable over
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1} # srun itself does not read SLURM_CPUS_PER_TASK
 export YOKE_NUM_THREADS=$SRUN_CPUS_PER_TASK
 
 # If a rank fails, the other ranks end with its reason, and srun ends the step.
