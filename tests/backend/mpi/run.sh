@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a program of tests as so many processes of an MPI job on this machine: run.sh RANKS PROGRAM [ARG...]
-# Exits with 77, having said why, where there is no mpirun.
+# Runs a program of tests as RANKS processes of an MPI job on this machine: run.sh RANKS PROGRAM [ARG...]
+# If mpirun is missing, prints this reason and exits with 77.
 set -eu
 if [ "$1" = --no-module ]; then
     echo "skipped: this build has no MPI module, or no GoogleTest (Debian: libopenmpi-dev, libgtest-dev)"

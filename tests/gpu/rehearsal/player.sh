@@ -3,7 +3,7 @@
 # A failure is chosen by "REHEARSAL_FAULT=hang|fail|crash|half|skip:PART", with a pattern for the name of the part.
 part=${YOKE_GPU_PART#*:}
 
-# To be played before the part is; half: leaves half of its results.
+# Plays the chosen fault before the part is played; half: the part leaves half of its results.
 fault() {
     case $part in ${REHEARSAL_FAULT#*:}) ;; *) return 0 ;; esac
     case ${REHEARSAL_FAULT%%:*} in
