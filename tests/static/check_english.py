@@ -13,7 +13,8 @@ import tree
 
 # Of comments: openings in 100 in the tree and in a folder, pronouns in 100 words of a folder.
 OPENINGS, OPENINGS_OF_FOLDER, PRONOUNS = 1.5, 3.0, 5.0
-SCRIPTS = {".py", ".pyi", ".lua", ".cmake", ".sh"}
+SCRIPTS = {".py", ".pyi", ".lua", ".cmake", ".sh", ".bash", ".yaml", ".yml", ".map", ".supp", ".in", ".toml"}
+SCRIPT_NAMES = ("CMakeLists.txt", "Dockerfile")
 FEW = 30  # comments: a folder of fewer counts with the folder around it
 # Of a page: pronouns in 100 words, words of a sentence on average, sentences in 100 that are above 30 words.
 PAGE_PRONOUNS, SENTENCE, LONG = 5.0, 18.0, 5.0
@@ -33,8 +34,14 @@ FORM = re.compile(r"argument '[^']*'|argument %|argument \{|arguments? ")
 
 def comment_files(root):
     for path in tree.files(root):
-        if (path.suffix in tree.CODE | SCRIPTS or path.name in ("CMakeLists.txt", "dev")) and not tree.is_generated(path):
+        known = path.suffix in tree.CODE | SCRIPTS or path.name in SCRIPT_NAMES or is_program(path)
+        if known and not tree.is_generated(path):
             yield path
+
+
+def is_program(path):
+    """Whether a file is a script without a suffix, such as dev."""
+    return not path.suffix and path.read_bytes()[:2] == b"#!"
 
 
 class Folder:

@@ -57,6 +57,17 @@ class Planted(unittest.TestCase):
         self.finds("bindings/x.py", '"""Serves a guest."""\n', "bindings/x.py:1 has the word")
         self.finds("bindings/x.lua", "-- Serves a guest.\n", "bindings/x.lua:1 has the word")
 
+    def test_comments_of_tables_and_settings(self):
+        self.finds("core/x.def", "# Table of ops.\n#\n\n# Row of a guest.\n1 x | y\n", "core/x.def:4 has the word")
+        self.finds("core/x.def", "// Row of a guest.\nX(1)\n", "core/x.def:1 has the word")
+        self.finds("core/x.def", "".join(f"# What a rank has.\n{i} x\n" for i in range(20)), "core: 32.8 of 100 comments begin with a word")
+        for name in ("x.yaml", "x.yml", "x.map", "x.supp", "x.bash", "x.in", "x.toml", "Dockerfile"):
+            self.finds(f"examples/{name}", "# Serves a guest.\n", f"examples/{name}:1 has the word")
+        self.finds("tests/program", "#!/bin/sh\n# Serves a guest.\n", "tests/program:2 has the word")
+        # A directive of the preprocessor is no comment.
+        self.write("core/x.def", "#define guest(x) x\n#undef guest\n")
+        self.assertEqual(english.comments(self.root / "core/x.def"), [])
+
     def test_messages(self):
         call = 'void f() { fail(YOKE_E_VALUE, "%s"); }\n'
         self.finds("core/bad.cpp", call % "what: it is not one of the ranks here", "begins with a pronoun")

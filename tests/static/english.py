@@ -29,7 +29,9 @@ class Comment:
 def comments(path):
     """Returns the comments of a file of code, in order. Consecutive lines are a single comment; docstrings are comments."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix in tree.CODE:
+    if path.suffix == ".def":
+        found = sorted([*code_comments(text), *table_comments(text)])
+    elif path.suffix in tree.CODE:
         found = code_comments(text)
     elif path.suffix == ".lua":
         found = lua_comments(text)
@@ -67,6 +69,14 @@ def code_comments(text):
         elif match[0].startswith("/*"):
             body = re.sub(r"^/\*+<? ?|\s*\*+/$", "", match[0])
             yield *place(text, match.start()), re.sub(r"\n\s*\* ?", "\n", body)
+
+
+def table_comments(text):
+    """Yields the lines with "#" of a table. A directive of the preprocessor has no space behind "#"."""
+    for row, line in enumerate(text.splitlines(), 1):
+        match = re.match(r"#(?: (.*))?$", line)
+        if match:
+            yield row, 0, True, match[1] or ""
 
 
 def lua_comments(text):

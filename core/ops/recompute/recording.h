@@ -1,7 +1,7 @@
-// recording.h: record of a checkpoint scope, from which backward recomputes the results of the scope's ops.
+// recording.h: recording of a scope, from which backward recomputes the results of the scope's ops.
 //
-// While a scope is open in a thread, every launch of the thread is logged: its record, and the source of each
-// operand. If a tape node would keep memory that the log can recompute, the node keeps a slot of the recording
+// While a checkpoint scope is open in a thread, every launch of the thread is logged: its record, and the source of
+// each operand. If a tape node would keep memory that the log can recompute, the node keeps a slot of the recording
 // instead. When the scope closes, the recording shrinks to the calls needed by its slots. At backward's first look at
 // a slot, these calls are launched once more (core/ops/recompute/replay.h). No code of the script runs, and the
 // thread's state does not matter: a launch's record is complete, including places in the random numbers and dtypes
