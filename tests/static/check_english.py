@@ -163,35 +163,59 @@ def has_form(text):
     return not re.search(r"\bargument '[^']*'[^;]*$", text) or bool(re.search(r"argument '[^']*'.*(;|,|: | must | takes )", text))
 
 
+class Text:
+    """Figures of the prose of a page."""
+
+    def __init__(self, text):
+        plain = "\n".join(english.paragraphs(text))
+        lengths = [len(sentence) for sentence in english.sentences(text)] or [0]
+        self.words = len(english.words(plain))
+        self.pronouns = 100 * english.pronouns(plain) / max(1, self.words)
+        self.mean = sum(lengths) / len(lengths)
+        self.long = 100 * sum(length > 30 for length in lengths) / len(lengths)
+
+
+def faults_of_text(name, text, figures, checked):
+    """Yields the rules of a page's sentences and words that the page breaks."""
+    if figures.words > 100 and figures.pronouns > PAGE_PRONOUNS:
+        yield f"{name} has {figures.pronouns:.1f} pronouns in 100 words; {PAGE_PRONOUNS:g} is the limit"
+    if figures.mean > SENTENCE:
+        yield f"{name} has {figures.mean:.1f} words a sentence; {SENTENCE:g} is the limit"
+    if figures.long > LONG:
+        yield f"{name} has {figures.long:.0f} sentences in 100 above 30 words; {LONG:g} is the limit"
+    for word in checked.findall(re.sub(r"`[^`]*`", "", english.prose(text))):
+        yield f"{name} has the word \"{word}\"; docs/glossary.md has another"
+
+
+def is_page_of_folder(path):
+    """Whether a page is the README of a folder or a result of benchmarks, without a limit of words and links of terms."""
+    return path.name == "README.md" or path.parent.name == "benchmarks" and path.name.startswith("RESULTS-")
+
+
 def look_at_pages(root, checked, broken):
-    pages = [path for path in tree.files(root, {".md"}) if path.parent in (root, root / "docs")]
+    found = list(tree.files(root, {".md"}))
+    pages = [path for path in found if path.parent in (root, root / "docs")]
     pages = [path for path in pages if path.relative_to(root).as_posix() not in GENERATED]
+    of_folders = [path for path in found if path.parent not in (root, root / "docs") and is_page_of_folder(path)]
     known, sizes = terms(root), {}
     for path in pages:
         name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
         sizes[name] = english.page_words(text)
         if name in QUOTES:
             continue
-        plain = "\n".join(english.paragraphs(text))
-        words = len(english.words(plain))
-        pronouns = 100 * english.pronouns(plain) / max(1, words)
-        lengths = [len(sentence) for sentence in english.sentences(text)] or [0]
-        mean, long = sum(lengths) / len(lengths), 100 * sum(length > 30 for length in lengths) / len(lengths)
-        print(f"{name}: {sizes[name]} words, sentences of {mean:.1f}, {long:.0f} % long, pronouns {pronouns:.1f} in 100 words")
-        if words > 100 and pronouns > PAGE_PRONOUNS:
-            broken.append(f"{name} has {pronouns:.1f} pronouns in 100 words; {PAGE_PRONOUNS:g} is the limit")
-        if mean > SENTENCE:
-            broken.append(f"{name} has {mean:.1f} words a sentence; {SENTENCE:g} is the limit")
-        if long > LONG:
-            broken.append(f"{name} has {long:.0f} sentences in 100 above 30 words; {LONG:g} is the limit")
-        broken += [f"{name} has the word \"{word}\"; docs/glossary.md has another" for word in checked.findall(re.sub(r"`[^`]*`", "", english.prose(text)))]
+        figures = Text(text)
+        print(f"{name}: {sizes[name]} words, sentences of {figures.mean:.1f}, {figures.long:.0f} % long, pronouns {figures.pronouns:.1f} in 100 words")
+        broken += faults_of_text(name, text, figures, checked)
         broken += [f"{name} does not link \"{term}\" at its first use" for term in known if not links(text, term)]
+    for path in of_folders:
+        text = path.read_text(encoding="utf-8")
+        broken += faults_of_text(path.relative_to(root).as_posix(), text, Text(text), checked)
     broken += [f"{name} has {sizes[name]} words; {limit} is the limit" for name, limit in PAGES.items() if sizes.get(name, 0) > limit]
     total = sum(sizes.values())
-    print(f"pages: {total} words")
+    print(f"pages: {total} words; READMEs of folders and results: {len(of_folders)}")
     if total > ALL_PAGES:
         broken.append(f"pages have {total} words; {ALL_PAGES} is the limit")
-    return len(pages)
+    return len(pages) + len(of_folders)
 
 
 # Terms that are words of every day too: they count where an article or the doctor stands before them.
