@@ -23,8 +23,8 @@ bool note(Device &device, Block *block, BlockUse use) noexcept
     return false;
 }
 
-// Returns the address of a new noted block. If host memory for the note is missing, blocks in caches may be host
-// memory: so empties the caches and tries once more. Raises std::bad_alloc then.
+// Returns the address of a new noted block. If host memory for the note is missing, empties the caches, whose
+// blocks may be host memory, and tries once more. If memory is still missing, raises std::bad_alloc.
 void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 {
     Block *block = allocate_block(device, bytes, lane);

@@ -94,8 +94,8 @@ void StepRunner::fail() noexcept
     release(is_synced ? Backwards::End::kFailed : Backwards::End::kAlone);
 }
 
-// Closes the gate and ends the group for a refused backward that would have reduced. If another thread's backward is
-// under way, it goes on.
+// Closes the gate and ends the group for a refused backward that would have reduced. A backward of
+// another thread goes on.
 void StepRunner::refuse() noexcept
 {
     if (gate_.refuse()) tell_raised(group_, "backward");

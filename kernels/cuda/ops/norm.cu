@@ -221,7 +221,8 @@ __global__ void __launch_bounds__(
     }
 }
 
-// Normalises long rows: each block goes over its row twice. The moments of chunks are combined, because the mean may
+// Normalises long rows: each block goes over its row twice, or three times if squares overflowed or
+// vanished. The moments of chunks are combined, because the mean may
 // be far from 0. Without a sum, the sum's operands are stand-ins that are not read.
 template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
