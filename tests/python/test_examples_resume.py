@@ -253,7 +253,7 @@ def test_a_run_of_which_no_state_is_whole_is_not_begun_anew_over_it(ended, tmp_p
         os.truncate(path, 10)
     before = files_of(tmp_path)
     done = run(programs, language, "--save", tmp_path / "run")
-    assert done.returncode == 1 and "no step in" in done.stderr and "is whole" in done.stderr
+    assert done.returncode == 1 and "no step in" in done.stderr and "(10, 20, 30)" in done.stderr
     assert done.stdout == "" and files_of(tmp_path) == before
 
 

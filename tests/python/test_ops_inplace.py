@@ -77,7 +77,7 @@ def test_large_overlapping_copies_do_not_depend_on_threads():
 
 def test_a_shape_that_does_not_broadcast_to_the_target_is_refused_with_both():
     x = to_yoke(np.zeros((2, 3)))
-    for op, message in ((yoke.copy_, r"copy_: argument 'src' of shape \[2\].*\[2, 3\]"),
+    for op, message in ((yoke.copy_, r"copy_: argument 'src' has shape \[2\].*\[2, 3\]"),
                         (yoke.add_, r"add_: shapes \[2, 3\] and \[2\] do not broadcast: axis 1 has 3 and 2")):
         with pytest.raises(yoke.ValueError, match=message):
             op(x, to_yoke(np.zeros(2)))
