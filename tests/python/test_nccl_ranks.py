@@ -190,7 +190,7 @@ def test_a_group_that_wants_nccl_is_refused_on_all_ranks_where_one_has_none(no_n
 
 @pytest.mark.parametrize("version, words", [
     ("21805", ["rank 1 (host", "the library is version 2.18.5, but this module needs 2.19 or later"]),
-    ("22707", ["rank 0 (host", "and rank 1 (host", "nccl 2.27.7, which do not understand each other; install one version on all machines"])])
+    ("22707", ["rank 0 (host", "and rank 1 (host", "nccl 2.27.7"])])
 def test_a_version_that_cannot_serve_is_told(version, words):
     other = {1: {"FAKE_NCCL_VERSION": version}}
     refused(start("told(lambda: yoke.comm.init(backend='nccl', timeout=20.))\n", 2, environments=other), "DeviceUnavailableError", *words)
