@@ -90,7 +90,7 @@ static void a_capture_that_a_thread_left_is_given_up(void)
 {
     g_weight = filled(256);
     yoke_graph *graph = run_in_a_thread(end_in_a_capture, g_weight);
-    FAILS(yoke_graph_replay(graph), YOKE_E_STATE, "nothing was captured");
+    FAILS(yoke_graph_replay(graph), YOKE_E_STATE, "replay: the graph");
     /* The graph is empty, so any holder may capture into it. */
     yoke_tensor *sum = NULL;
     OK(yoke_graph_begin(graph));
