@@ -11,12 +11,12 @@ import english
 import literals
 import tree
 
-# Of comments: openings in 100 in the tree and in a folder, pronouns in 100 words of a folder.
+# Limits of comments: openings in 100 in the tree and in a folder, pronouns in 100 words of a folder.
 OPENINGS, OPENINGS_OF_FOLDER, PRONOUNS = 1.5, 3.0, 5.0
 SCRIPTS = {".py", ".pyi", ".lua", ".cmake", ".sh", ".bash", ".yaml", ".yml", ".map", ".supp", ".in", ".toml"}
 SCRIPT_NAMES = ("CMakeLists.txt", "Dockerfile")
 FEW = 30  # comments: a folder of fewer counts with the folder around it
-# Of a page: pronouns in 100 words, words of a sentence on average, sentences in 100 that are above 30 words.
+# Limits of a page: pronouns in 100 words, mean words of a sentence, sentences in 100 above 30 words.
 PAGE_PRONOUNS, SENTENCE, LONG = 5.0, 18.0, 5.0
 MESSAGE = 45  # words
 PAGES = {
@@ -27,9 +27,8 @@ PAGES = {
 ALL_PAGES = 33000
 GENERATED = ("docs/ops.md", "docs/dtypes.md")
 GENERATOR = "capi/gen/"  # whose texts stand in generated files
-# Pages that quote what nobody should write.
+# Pages that quote bad lines.
 QUOTES = ("docs/style.md", "docs/glossary.md")
-FORM = re.compile(r"argument '[^']*'|argument %|argument \{|arguments? ")
 
 
 def comment_files(root):
