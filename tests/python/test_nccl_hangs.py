@@ -31,7 +31,7 @@ def test_each_call_of_nccl_that_hangs_is_told_at_the_deadline_with_its_rank():
         name, after, text = said[0].lines[0].split(" ", 2)
         culprit, other = (0, 1) if function == "ncclGetUniqueId" else (1, 0)
         assert name == "TimeoutError" and f"rank {culprit} (host" in text and f"rank {other} (host" not in text, said
-        assert "timed out" in text or function in text, said
+        assert any(each in text for each in ("in time", "timed out", function)), said
         assert all(each.split(" ", 2)[2] == text for each in said[1].lines), said  # another thread of this rank gets the same error
         assert float(after) < LATE + 2, said  # earlier calls take time
 
