@@ -13,8 +13,8 @@
 //     new segment holds its input of 1 MiB. Behind block 2 the next 8 MiB exceed 1 MiB, and so on: four segments.
 //  3. Backward restores the last segment, 8 MiB, releases it, and goes on to the segment before.
 //  4. Step 2 begins. MemoryBudget::learn() makes a KnownForward of the run: marks, profile, and the time of each call.
-//     make_plan() calls find_plan() with half of the plain peak. The plan keeps the values of block 4, which backward
-//     needs first, and recomputes the others.
+//     make_plan() calls find_plan() with half of the plain peak. Such a plan may keep the values of block 4, which
+//     backward needs first, and recompute the others.
 //  5. follow() compares the mark of each call with the marks of the plan. choose() cuts and holds as planned.
 //  6. If a call differs, follow() takes another known forward, or none: then the run learns as in step 1.
 #pragma once
