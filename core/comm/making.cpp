@@ -47,7 +47,8 @@ Made open_engine(const Members &members, const GroupOptions &options, GroupKeys 
     if (members.met) made.ports = ShrinkPorts(members.self(), init.all_gather);
     const double of_library = library_time_s(deadline.remaining_s());
     const Told mine{table.name,
-                    DeviceOffer::of_this_rank(options.backend, options.device, of_library),
+                    DeviceOffer::of_this_rank(
+                        options.backend, options.device ? options.device->kind() : "", of_library),
                     members.rank == 0 ? Engine::make_id(table, of_library) : std::string()};
     std::vector<Told> told;
     for (const std::string &each : init.all_gather(mine.encode()))

@@ -204,7 +204,7 @@ def test_devices_that_cannot_be_ranks_are_refused(devices, told):
 def test_a_tensor_of_another_card_is_refused_and_the_groups_go_on():
     groups = init(2)
     t = [ones(group) for group in groups]
-    with pytest.raises(yoke.ValueError, match="the tensor is on cuda:2, but since its first collective this group uses cuda:0"):
+    with pytest.raises(yoke.ValueError, match="the call is for cuda:2, but since its first collective this group uses cuda:0"):
         with yoke.comm.coalesce():
             groups[0].all_reduce(yoke.ones(4, device=card(2)))
     together(groups, lambda group: group.all_reduce(t[group.rank]))

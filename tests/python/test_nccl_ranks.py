@@ -223,12 +223,17 @@ def test_a_device_that_only_some_ranks_give_is_refused():
             "rank 1 (host", "gives argument 'device' and rank 0 (host")
 
 
+def test_devices_of_unlike_kinds_at_init_are_refused_on_all_ranks():
+    refused(start("told(lambda: yoke.comm.init(timeout=20., device=card if rank else 'cpu'))\n", 2), "ValueError",
+            "argument 'device' is a device of the kind cpu on rank 0 (host", "of the kind cuda on rank 1 (host")
+
+
 def test_a_tensor_of_another_card_is_refused_and_the_group_goes_on():
     said = start("group = yoke.comm.init(timeout=20.)\n" + REDUCE + "told(lambda: group.all_reduce(yoke.ones(1, device='cuda:3')))\n" + REDUCE, 2)
     for rank, each in enumerate(said):
         first, error, last = each.lines
         assert first == last == "[2.0, 2.0, 2.0, 2.0]" and error.startswith("ValueError"), said
-        assert f"the tensor is on cuda:3, but since its first collective this group uses cuda:{rank}" in error, said
+        assert f"the call is for cuda:3, but since its first collective this group uses cuda:{rank}" in error, said
 
 
 def test_a_rank_that_brings_a_host_tensor_to_the_making_or_does_not_come_is_named():

@@ -136,7 +136,7 @@ void DeviceCalls::check_device(const Device &device, const char *call) const
     if (made && &made->device() != &device)
         fail_in(
             call, YOKE_E_VALUE,
-            "the tensor is on %s, but since its first collective this group uses %s; move the tensor there, or make another group for it",
+            "the call is for %s, but since its first collective this group uses %s; use this device, or make another group",
             device.name.c_str(), made->device().name.c_str());
 }
 

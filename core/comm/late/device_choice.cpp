@@ -78,13 +78,21 @@ std::string why_not_all(const std::vector<DeviceOffer> &offers, const Members &m
 
 void check_alike(const std::vector<DeviceOffer> &offers, const Members &members, const char *call)
 {
-    for (size_t i = 1; i < offers.size(); ++i)
-        if (offers[i].has_device != offers[0].has_device)
+    for (size_t i = 1; i < offers.size(); ++i) {
+        if (offers[i].device == offers[0].device) continue;
+        const std::string first = describe(members.ranks[0]), other = describe(members.ranks[i]);
+        if (!offers[0].device.empty() && !offers[i].device.empty())
             fail_in(
                 call, YOKE_E_VALUE,
-                "%s gives argument 'device' and %s does not; give 'device' on all ranks, or on none",
-                describe(members.ranks[offers[0].has_device ? 0 : i]).c_str(),
-                describe(members.ranks[offers[0].has_device ? i : 0]).c_str());
+                "argument 'device' is a device of the kind %s on %s and of the kind %s on %s; give devices of one kind on all ranks",
+                offers[0].device.c_str(), first.c_str(), offers[i].device.c_str(), other.c_str());
+        const bool is_given_by_first = offers[i].device.empty();
+        fail_in(
+            call, YOKE_E_VALUE,
+            "%s gives argument 'device' and %s does not; give 'device' on all ranks, or on none",
+            (is_given_by_first ? first : other).c_str(),
+            (is_given_by_first ? other : first).c_str());
+    }
 }
 
 }  // namespace
@@ -94,9 +102,10 @@ std::string host_engine_of(const std::string &backend)
     return backend.empty() || is_late_engine(backend) ? kHostKind : backend;
 }
 
-DeviceOffer DeviceOffer::of_this_rank(const std::string &backend, bool has_device, double timeout_s)
+DeviceOffer DeviceOffer::of_this_rank(const std::string &backend, const std::string &device,
+                                      double timeout_s)
 {
-    DeviceOffer offer{backend, has_device, "", 0, ""};
+    DeviceOffer offer{backend, device, "", 0, ""};
     const std::string kind = kind_with_engine();
     if (kind.empty() || (!backend.empty() && !is_late_engine(backend))) return offer;
     offer.engine = traits_of(kind).collectives;
@@ -110,8 +119,8 @@ DeviceOffer DeviceOffer::of_this_rank(const std::string &backend, bool has_devic
 
 std::string DeviceOffer::encode() const
 {
-    return format("%s\t%d\t%s\t%d\t%s", backend.c_str(), has_device ? 1 : 0, engine.c_str(),
-                  version, one_line(why_not).c_str());
+    return format("%s\t%s\t%s\t%d\t%s", backend.c_str(), device.c_str(), engine.c_str(), version,
+                  one_line(why_not).c_str());
 }
 
 DeviceOffer DeviceOffer::decode(std::string_view line)
@@ -124,7 +133,7 @@ DeviceOffer DeviceOffer::decode(std::string_view line)
     };
     DeviceOffer offer;
     offer.backend = next();
-    offer.has_device = next() == "1";
+    offer.device = next();
     offer.engine = next();
     offer.version = parsed<int32_t>(next()).value_or(0);
     offer.why_not = line;

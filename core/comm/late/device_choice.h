@@ -19,15 +19,16 @@ std::string host_engine_of(const std::string &backend);
 
 // Facts about a rank, for the other ranks.
 struct DeviceOffer {
-    std::string backend;      // the script's name of the backend; "": the library chooses
-    bool has_device = false;  // the script has named the device of its collectives
-    std::string engine;       // "nccl"; "" if no kind of device here has an engine
-    int32_t version = 0;      // version of the engine's library; 0: the engine cannot serve
-    std::string why_not;      // reason, if `version` is 0
+    std::string backend;  // the script's name of the backend; "": the library chooses
+    std::string device;   // kind of the device that the script gives to init; "": none
+    std::string engine;   // "nccl"; "" if no kind of device here has an engine
+    int32_t version = 0;  // version of the engine's library; 0: the engine cannot serve
+    std::string why_not;  // reason, if `version` is 0
 
     // Returns this rank's offer: the engine and its version, or the reason why the engine cannot serve. `timeout_s`
     // limits the wait for the engine's library.
-    static DeviceOffer of_this_rank(const std::string &backend, bool has_device, double timeout_s);
+    static DeviceOffer of_this_rank(const std::string &backend, const std::string &device,
+                                    double timeout_s);
     std::string encode() const;  // a line
     static DeviceOffer decode(std::string_view line);
 };
@@ -40,7 +41,7 @@ struct DeviceChoice {
 
 // Returns the engine for tensors of devices, alike on all ranks, or the reason for the host engine. `offers` are in
 // the order of ranks. Raises YOKE_E_UNAVAILABLE if a rank asks for an engine that cannot serve all ranks. Raises
-// YOKE_E_VALUE if only some ranks name a device.
+// YOKE_E_VALUE if the ranks give init devices of unlike kinds, or if only some ranks give a device.
 DeviceChoice choose(const std::vector<DeviceOffer> &offers, const Members &members,
                     const char *call);
 
