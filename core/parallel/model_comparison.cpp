@@ -50,12 +50,14 @@ std::string lines_of(const std::vector<ModuleTensor> &tensors, std::string_view 
     return text;
 }
 
-// Returns a text with the options that determine order and kind of calls.
-std::string lines_of(const BucketSizes &sizes, const Compression &compression)
+std::string lines_of(const ComparedOptions &options)
 {
-    const auto bytes = static_cast<double>(sizes.other);
-    return format("the option 'bucket_mb' is %g, %.0f bytes,\nthe option 'compression' is %s\n",
-                  bytes / (1 << 20), bytes, compression.text().c_str());
+    const auto bytes = static_cast<double>(options.sizes.other);
+    const bool is_in_f32 = options.flags & YOKE_COMM_IN_F32;
+    return format(
+        "the option 'bucket_mb' is %g, %.0f bytes,\nthe option 'compression' is %s\nthe option 'reduce_dtype' is %s\n",
+        bytes / (1 << 20), bytes, options.compression.text().c_str(),
+        is_in_f32 ? "float32" : "not given");
 }
 
 // Returns the kind of a line: 0 for options and parameters, 1 for buffers, 2 for no line. A text has its kinds in
@@ -206,11 +208,11 @@ void tell_difference(Group &group, const std::string &mine, int64_t length_of_fi
 
 }  // namespace
 
-void compare_models(Group &group, const WrappedModule &module, const BucketSizes &sizes,
-                    const Compression &compression, FormerPlace former)
+void compare_models(Group &group, const WrappedModule &module, const ComparedOptions &options,
+                    FormerPlace former)
 {
     DeviceNames names;
-    std::string mine = lines_of(sizes, compression);
+    std::string mine = lines_of(options);
     mine += lines_of(module.all_params(), "the parameter", names);
     mine += lines_of(module.buffers(), kBuffer, names);
     const std::vector<About> all =

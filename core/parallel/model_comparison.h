@@ -20,11 +20,18 @@ struct FormerPlace {
     int64_t group = 0, module = 0;
 };
 
-// Raises UnlikeModels with the first difference if the ranks have unlike modules, options or compressions. Raises it
+// Options that determine order and kind of the calls. `flags` are for calls on 16-bit floats, as in yoke_collective.
+struct ComparedOptions {
+    const BucketSizes &sizes;
+    const Compression &compression;
+    uint32_t flags;
+};
+
+// Raises UnlikeModels with the first difference if the ranks have unlike modules or options. Raises it
 // too if some ranks wrap and others regroup, or if a rank calls tell_refused. All other ranks must call this function
 // or tell_refused.
-void compare_models(Group &group, const WrappedModule &module, const BucketSizes &sizes,
-                    const Compression &compression, FormerPlace former);
+void compare_models(Group &group, const WrappedModule &module, const ComparedOptions &options,
+                    FormerPlace former);
 // Sends the other ranks, which call compare_models, the reason why this rank has no module. Does nothing in a group
 // of a single rank.
 void tell_refused(Group &group, const Error &why);

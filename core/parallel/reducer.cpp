@@ -105,7 +105,7 @@ void Reducer::compare_models(const Reducer *former) const
 {
     FormerPlace place;
     if (former) place = {static_cast<int64_t>(former->group_->number()), former->first_number_};
-    yoke::compare_models(*group_, module_, options_.sizes, *compression_, place);
+    yoke::compare_models(*group_, module_, {options_.sizes, *compression_, options_.flags}, place);
 }
 
 void Reducer::enter_group(const Reducer *former)

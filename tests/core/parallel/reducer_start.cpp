@@ -38,6 +38,20 @@ TEST(ReducerStart, UnlikeModelsLeaveTheGroupToOthers)
     });
 }
 
+TEST(ReducerStart, UnlikeReduceDtypesAreRefusedBeforeTheFirstBackward)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        expect_error(
+            YOKE_E_VALUE,
+            {"'reduce_dtype' is not given on rank 0", "'reduce_dtype' is float32 on rank 1"}, [&] {
+                Model model({3});
+                ReducerOptions options;
+                options.flags = group->rank() == 1 ? YOKE_COMM_IN_F32 : 0;
+                model.reducer = Reducer::make(group, {{"p0", model.params[0]}}, {}, options);
+            });
+    });
+}
+
 // Returns whether all bytes beyond ASCII belong to whole copies of the character.
 bool is_whole(std::string_view text, std::string_view character)
 {
