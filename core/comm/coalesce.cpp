@@ -19,6 +19,8 @@ struct Scope {
     int depth = 0;
     bool is_dropped = false;  // an inner scope was dropped, so all calls are
     std::vector<Kept> kept;   // by group, in the order of their first calls
+
+    ~Scope();  // drops the calls, because a thread may end in an open scope
 };
 thread_local Scope scope;
 
@@ -49,6 +51,12 @@ std::exception_ptr dropped()
 {
     return std::make_exception_ptr(
         Error(YOKE_E_CANCELLED, "the calls of this coalesce were dropped before they were issued"));
+}
+
+Scope::~Scope()
+try {
+    for (Kept &each : kept) release(each, dropped());
+} catch (const std::bad_alloc &) {  // the works stay unfinished; a wait raises YOKE_E_STATE
 }
 
 // Ends the works of calls that were not issued with the group's failure. Does nothing for issued calls, whose works

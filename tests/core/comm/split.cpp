@@ -3,6 +3,7 @@
 #include "tests/core/comm/threads.h"
 
 #include <set>
+#include <thread>
 
 namespace yoke::test {
 namespace {
@@ -150,6 +151,19 @@ TEST(Group, RefusesInACoalesceWhatIsWantedAtOnce)
         group.run(barrier(), false);
     });
     EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+TEST(Group, EndsTheWorksOfAThreadThatEndsInAnOpenCoalesce)
+{
+    std::vector<Ref<Group>> groups = init_threads(1, 0, kCall);
+    const Tensor t = filled(2, 1);
+    Ref<Work> work;
+    std::thread([&] {
+        Coalescing::begin();
+        work = groups[0]->run(reduce_all(t), true);
+    }).join();
+    expect_error(YOKE_E_CANCELLED, {"dropped before they were issued"}, [&] { work->wait(20); });
+    groups[0]->run(reduce_all(t), false);
 }
 
 TEST(Group, EndsMonitoredBarriersWhenItFails)
