@@ -12,6 +12,7 @@
 #include <new>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace yoke {
 
@@ -81,26 +82,39 @@ void forget_deferred_error(uint64_t failure) noexcept
 
 namespace {
 
+struct Issued {
+    uint64_t number;
+    bool is_followed;  // a stream has come behind the work
+};
+
 struct UnsettledWork {
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<const Device *, std::map<uint64_t, bool>>
-        by_device;  // whether a stream has come behind
+    std::map<const Device *, std::vector<Issued>> by_device;  // in the order of their numbers
     std::map<const Device *, std::map<const Device *, uint64_t>> sources;  // last number at a copy
     uint64_t last = 0;                                                     // number that was given
     std::atomic<int> count{0};  // lets a wait without unsettled work take no lock
 
+    // Forgets the copies if no error is deferred, once all work is settled: what was copied is right then.
+    void drop_sources() noexcept
+    {
+        if (deferred_errors.count.load(std::memory_order_acquire) == 0) sources.clear();
+    }
     // Returns the first number of `device`, up to `most`, for which a wait waits; 0 if there is none.
     uint64_t first(const Device &device, uint64_t most, Behind behind) const
     {
         const auto here = by_device.find(&device);
         if (here == by_device.end()) return 0;
-        for (const auto &[number, is_followed] : here->second)
-            if (number > most)
+        for (const Issued &each : here->second)
+            if (each.number > most)
                 break;
-            else if (is_followed || behind == Behind::kAll)
-                return number;
+            else if (each.is_followed || behind == Behind::kAll)
+                return each.number;
         return 0;
+    }
+    std::vector<Issued>::iterator find(const Device &device, uint64_t number)
+    {
+        return std::ranges::lower_bound(by_device[&device], number, {}, &Issued::number);
     }
     bool holds_up(const Device &device, uint64_t most, Behind behind) const
     {
@@ -146,6 +160,12 @@ std::set<const Device *> with_sources(const Device &device)
     return all;
 }
 
+void forget_copies_if_settled() noexcept
+{
+    const std::lock_guard lock(unsettled.mutex);
+    if (unsettled.count.load(std::memory_order_acquire) == 0) unsettled.drop_sources();
+}
+
 }  // namespace
 
 bool has_unsettled(const Device &device) noexcept
@@ -172,7 +192,7 @@ void Unsettled::begin(const Device &device, Behind reads) noexcept
 try {
     if (device_) return;
     const std::lock_guard lock(unsettled.mutex);
-    unsettled.by_device[&device].emplace(unsettled.last + 1, reads == Behind::kFollowed);
+    unsettled.by_device[&device].push_back({unsettled.last + 1, reads == Behind::kFollowed});
     number_ = ++unsettled.last;
     device_ = &device;
     unsettled.count.fetch_add(1);
@@ -184,15 +204,15 @@ void Unsettled::note_followed() noexcept
 {
     if (!device_) return;
     const std::lock_guard lock(unsettled.mutex);
-    unsettled.by_device[device_][number_] = true;
+    unsettled.find(*device_, number_)->is_followed = true;
 }
 
 void Unsettled::settle() noexcept
 {
     if (!device_) return;
     const std::lock_guard lock(unsettled.mutex);
-    unsettled.by_device[device_].erase(number_);
-    unsettled.count.fetch_sub(1);
+    unsettled.by_device[device_].erase(unsettled.find(*device_, number_));
+    if (unsettled.count.fetch_sub(1) == 1) unsettled.drop_sources();
     unsettled.changed.notify_all();
     device_ = nullptr;
 }
@@ -217,6 +237,7 @@ void raise_deferred_error(const Device &device, Behind behind)
         deferred_errors.by_device.erase(found);
         deferred_errors.count.fetch_sub(1);
     }
+    forget_copies_if_settled();
     throw Error(error.status, error.text).telling(error.failure);
 }
 
