@@ -7,7 +7,6 @@
 #include "core/comm/call_runner.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace yoke {
@@ -27,13 +26,13 @@ void CallQueue::stop()
         end_ = kLeaves;
         changed_.notify_all();
     }
-    if (!thread_.joinable()) return;
-    if (thread_.get_id() != std::this_thread::get_id()) {
-        thread_.join();
+    if (!server_.thread.joinable()) return;
+    if (server_.thread.get_id() != std::this_thread::get_id()) {
+        server_.thread.join();
         return;
     }
-    thread_.detach();
-    *is_gone_ = true;
+    server_.thread.detach();
+    *server_.is_gone = true;
     serve();
 }
 
@@ -108,10 +107,11 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
         for (PendingCall &each : calls)
             if (!each.work.present() && !each.late.present())
                 awaited.push_back(each.work = Work::begin(each.call.bytes()));
+        const bool is_seen = server_.looks > 0 && awaited.empty() && calls[0].late.present();
         std::string why;
         if (enqueue(calls, &why)) {
             lock.unlock();  // else the thread would wake and wait for the lock
-            changed_.notify_all();
+            if (!is_seen) changed_.notify_all();
             return awaited;
         }
         changed_.wait(lock, [this] { return !is_running_; });  // no thread, so no queued calls
@@ -132,7 +132,7 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
 
 bool CallQueue::start_thread_of_queue(std::string *why)
 {
-    if (!thread_.joinable()) *why = start_thread(thread_, [this] { serve(); });
+    if (!server_.thread.joinable()) *why = start_thread(server_.thread, [this] { serve(); });
     return why->empty();
 }
 
@@ -150,15 +150,13 @@ void CallQueue::ensure_thread(const char *call)
 void CallQueue::wake() noexcept
 {
     const std::lock_guard lock(mutex_);
-    changed_.notify_all();
+    if (server_.looks == 0) changed_.notify_all();
 }
 
 bool CallQueue::enqueue(PendingCalls calls, std::string *why)
 {
-    if (!start_thread_of_queue(why)) return false;
-    queue_.emplace_back(std::make_move_iterator(calls.begin()),
-                        std::make_move_iterator(calls.end()));
-    return true;
+    if (start_thread_of_queue(why)) queue_.push(calls);
+    return why->empty();
 }
 
 // ---- Calls as they run ------------------------------------------------------------------------------------------
@@ -175,10 +173,12 @@ void CallQueue::note_running(PendingCalls calls, double now)
 
 void CallQueue::note_ended(PendingCalls calls, bool is_done) noexcept
 {
+    constexpr int kLooks = 40;
     const double now = monotonic_seconds();
     const std::lock_guard lock(mutex_);
     is_running_ = false;
     for (const PendingCall &each : calls) {
+        if (each.late.present()) server_.looks = kLooks;
         if (CallRecord *record = records_.find(each.record)) {
             const bool has_failed = !is_done || each.late_failure;
             const bool goes_on = each.late.present() && !has_failed;  // on the device
@@ -258,9 +258,13 @@ bool CallQueue::are_held_up(PendingCalls calls) const noexcept
 void CallQueue::await_work(std::unique_lock<std::mutex> &lock)
 {
     constexpr std::chrono::milliseconds kLook{20};
+    constexpr std::chrono::microseconds kSoon{50};
     int more_looks = 10;
     while (!flights_.have_landed() && !(queue_.empty() && end_ != kServes)) {
-        if (queue_.empty() || is_running_) {
+        if (queue_.empty() && server_.looks > 0) {
+            changed_.wait_for(lock, kSoon);
+            --server_.looks;
+        } else if (queue_.empty() || is_running_) {
             changed_.wait(lock);
         } else {
             Batch &next = queue_.front();
@@ -298,7 +302,7 @@ void CallQueue::serve() noexcept
     bool is_gone = false;
     Unsettled::settle_here();
     std::unique_lock lock(mutex_);
-    is_gone_ = &is_gone;
+    server_.is_gone = &is_gone;
     for (;;) {
         await_work(lock);
         if (flights_.have_landed()) {
@@ -309,14 +313,14 @@ void CallQueue::serve() noexcept
             continue;
         }
         if (queue_.empty()) break;
-        Batch next = std::move(queue_.front());
-        queue_.pop_front();
+        Batch next = queue_.pop();
         note_running(next, monotonic_seconds());
         lock.unlock();
         perform(next);
         next.clear();
         if (is_gone) return;
         lock.lock();
+        queue_.give_back(std::move(next));
     }
     if (std::exchange(end_, kLeaves) != kLingers) return;
     lock.unlock();
@@ -329,15 +333,11 @@ bool CallQueue::has_pending() const noexcept
     return is_running_ || !queue_.empty() || flights_.are_issued();
 }
 
-bool CallQueue::has_late_pending() const noexcept
-{
-    return flights_.are_issued();
-}
-
 bool CallQueue::linger() noexcept
 {
     const std::lock_guard lock(mutex_);
-    const bool is_served = thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
+    const bool is_served =
+        server_.thread.joinable() && server_.thread.get_id() != std::this_thread::get_id();
     if (!is_served || (queue_.empty() && !is_running_ && !flights_.are_issued())) return false;
     end_ = kLingers;
     return true;

@@ -5,6 +5,7 @@
 // a record for dumps.
 #pragma once
 
+#include "core/comm/call_batches.h"
 #include "core/comm/late/flights.h"
 #include "core/comm/pending_call.h"
 #include "core/comm/record.h"
@@ -12,7 +13,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -57,7 +57,7 @@ public:
 
     bool has_pending() const noexcept;  // queued or running calls
     // Returns whether a call on a device was issued and has not landed.
-    bool has_late_pending() const noexcept;
+    bool has_late_pending() const noexcept { return flights_.are_issued(); }
     // Lets a released group live on until its calls are done; then the queue's thread calls end_lingering. Returns
     // false if no call is queued or runs, if there is no thread, or if the caller is the queue's thread.
     bool linger() noexcept;
@@ -88,7 +88,7 @@ public:
     Counts counts(std::vector<CallRecord> *records, double *now_s) const;
 
 private:
-    using Batch = std::vector<PendingCall>;
+    using Batch = CallBatches::Batch;
     // Counts a call, and returns its signature. The caller holds the lock for this function and the next three.
     yoke_comm_signature sign(const Collective &call);
     PendingCall number(IssuedCall &issued);
@@ -116,15 +116,20 @@ private:
     const double timeout_s_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Batch> queue_;
+    CallBatches queue_;
     bool is_running_ = false;
     enum : uint8_t {
         kServes,
         kLeaves,
         kLingers
     } end_ = kServes;  // next action of the thread, when all calls are done
-    std::thread thread_;
-    bool *is_gone_ = nullptr;  // notifies `serve` of the queue's end in its own thread
+    struct {
+        std::thread thread;
+        bool *is_gone = nullptr;  // notifies `serve` of the queue's end in its own thread
+        // Timed waits that are left before the thread sleeps until a wake. Meanwhile a deferred call needs no wake,
+        // which would cost its caller more than the rest of the call.
+        int looks = 0;
+    } server_;
     Counts counts_;
     CallRecords records_;
 };
