@@ -274,9 +274,11 @@ void set_config(std::string_view key, std::string_view value)
     const std::lock_guard lock(all.mutex);
     Setting &entry = all.entries[i];
     if (entry.used)
-        fail(YOKE_E_STATE, "%s cannot become '%s': it was used already, as %s%s%s; set it earlier",
-             kKeys[i].name, std::string(value).c_str(), entry.value ? "'" : "",
-             entry.value ? entry.value : "not set", entry.value ? "'" : "");
+        fail(
+            YOKE_E_STATE,
+            "%s cannot be set to '%s': it was already used, as %s%s%s; set it before its first use",
+            kKeys[i].name, std::string(value).c_str(), entry.value ? "'" : "",
+            entry.value ? entry.value : "not set", entry.value ? "'" : "");
     entry.value = value.empty() ? nullptr : all.keep(value);
     entry.set = true;
 }
@@ -340,8 +342,9 @@ void warn_of_misspelt_variables()
     static std::atomic<bool> is_told{false};
     if (is_told.exchange(true)) return;
     for (const auto &[name, meant] : misspelt_variables())
-        log(LogLevel::kWarn, "there is no setting %s, so it decides nothing; did you mean %s?",
-            name.c_str(), meant.c_str());
+        log(LogLevel::kWarn,
+            "there is no setting %s, so the variable has no effect; did you mean %s?", name.c_str(),
+            meant.c_str());
 }
 
 void set_config_reader(std::string_view key, ConfigReader reader) noexcept
@@ -362,7 +365,8 @@ void warn_of_late_changes()
             entry.warned = true;
             was = entry.value ? "'" + std::string(entry.value) + "'" : "not set";
         }
-        log(LogLevel::kWarn, "%s was changed to '%s' after its first use and still counts as %s",
+        log(LogLevel::kWarn,
+            "%s was changed to '%s' after its first use; the value in effect is still %s",
             now.is_there() ? now.name : kKeys[i].name, now.text, was.c_str());
     }
 }

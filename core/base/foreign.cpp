@@ -136,9 +136,8 @@ ForeignVariable translated(std::string_view name, std::string_view text)
     ForeignVariable out{std::string(name), std::string(text), ForeignVariable::kUnknown, "", ""};
     const Row *row = row_of(name);
     if (!row) {
-        out.says = name.starts_with("NCCL_")
-                       ? "no such variable is known: NCCL may know it, Yoke does nothing with it"
-                       : "no such variable is known: it does nothing";
+        out.says = name.starts_with("NCCL_") ? "unknown variable: NCCL may read it, Yoke ignores it"
+                                             : "unknown variable: it has no effect";
         return out;
     }
     out.effect = row->effect;

@@ -117,7 +117,7 @@ Once::Turn::Turn(Once &owner, const char *what) : once(owner)
     if (once.running_.load() && pthread_equal(once.runner_.load(), pthread_self()))
         fail(
             is_forked_child() ? YOKE_E_FORKED : YOKE_E_STATE,
-            "%s: asked for again from within its own start; a callback that runs during the start must not use it",
+            "%s: a callback that runs during its start used it again, before the start was complete; the callback must not use it",
             what);
     if (!is_forked_child()) {
         once.mutex_.lock();
@@ -172,8 +172,10 @@ void on_fork_child(void (*hook)())
         void (*expected)() = nullptr;
         if (slot.compare_exchange_strong(expected, hook) || expected == hook) return;
     }
-    fail(YOKE_E_INTERNAL,
-         "there is room for %d functions that run in a forked child; please report it", kMaxHooks);
+    fail(
+        YOKE_E_INTERNAL,
+        "at most %d functions can be registered to run in a forked child; please report this error",
+        kMaxHooks);
 }
 
 }  // namespace yoke

@@ -15,7 +15,7 @@ Library Library::open(const std::string &path)
     if (is_loader_lost()) {
         library.problem_ =
             "cannot load " + path +
-            ": this process was forked while a library was being loaded, which took long, and its loader may be broken; fork before, or start it with spawn or exec";
+            ": this process was forked while a library was being loaded, so its loader may be broken; fork before the load, or start the process with spawn or exec";
         return library;
     }
     const Loading loading;

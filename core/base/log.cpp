@@ -54,7 +54,7 @@ struct Log {
 };
 Log &the_log = immortal<Log>();
 
-// Whether any callback exists; without a callback, logging takes no lock.
+// True if any callback exists; without a callback, logging takes no lock.
 std::atomic<bool> listened{false};
 
 LogLevel level_of(std::string_view word)

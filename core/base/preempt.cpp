@@ -222,7 +222,8 @@ void give_all_on(SignalSet due)
 void check_forks()
 {
     if (forks_are_heard != 0)
-        fail(YOKE_E_OOM, "there was no memory to hear of forks, which watched signals need");
+        fail(YOKE_E_OOM,
+             "the process had no memory to register a fork handler, which watched signals need");
 }
 
 }  // namespace
@@ -238,13 +239,13 @@ int signal_number(const char *name, const char *call)
     }
     const auto is_text = [text](std::string_view each) { return each == text; };
     if (std::any_of(std::begin(kUncatchable), std::end(kUncatchable), is_text))
-        fail(YOKE_E_VALUE, "%s: signal '%s' cannot be caught by any program; these serve: %s", call,
-             name, serving.c_str());
+        fail(YOKE_E_VALUE, "%s: no program can catch signal '%s'; use one of %s", call, name,
+             serving.c_str());
     if (std::any_of(std::begin(kFaults), std::end(kFaults), is_text))
         fail(YOKE_E_VALUE,
-             "%s: signal '%s' tells of a fault, after which nothing can be saved; these serve: %s",
+             "%s: signal '%s' reports a fault, after which nothing can be saved; use one of %s",
              call, name, serving.c_str());
-    fail(YOKE_E_VALUE, "%s: '%s' is no signal that asks a program to end; these serve: %s", call,
+    fail(YOKE_E_VALUE, "%s: '%s' is not a signal that asks a program to end; use one of %s", call,
          name, serving.c_str());
 }
 

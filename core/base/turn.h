@@ -21,7 +21,7 @@ public:
         if (turns.taken_.exchange(true, std::memory_order_acquire)) [[unlikely]]
             fail(
                 YOKE_E_STATE,
-                "%s: another thread is inside a call of this %s; give each thread one of its own, or let a lock of yours order them",
+                "%s: another thread is inside a call of this %s; use a separate object in each thread, or guard the calls with a lock",
                 call, what);
     }
     ~Turn() { turns_.taken_.store(false, std::memory_order_release); }

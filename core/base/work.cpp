@@ -109,16 +109,16 @@ void Work::check_can_wait() const
     if (is_elsewhere())
         fail(
             YOKE_E_FORKED,
-            "wait: this work goes on in the process that began it, %d, of which this is a forked child; wait there",
+            "wait: this work runs in process %d, and this process is a forked child; wait in the process that started the work",
             static_cast<int>(process_));
     if (!has_ended() && is_done_here())
         fail(
             YOKE_E_STATE,
-            "wait: this thread does the work that it would wait for; wait in another one, not where memory that the work used ends");
+            "wait: this thread runs the work itself, so the wait would never end; wait in another thread, and not while memory of the work is released");
     if (!has_ended() && held_.load(std::memory_order_relaxed))
         fail(
             YOKE_E_STATE,
-            "wait: the call of this work is one of several that are issued together, at the end of their coalesce; wait behind that");
+            "wait: the call of this work is issued at the end of its coalesce; wait after the coalesce");
 }
 
 bool Work::wait_on_host(double seconds)

@@ -62,7 +62,7 @@ static void calls_are_kept_and_issued_together(void)
     OK(yoke_comm_coalesce_begin());
     OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &work));
     OK(yoke_group_barrier(group, NULL));
-    FAILS(yoke_work_wait(work, -1), YOKE_E_STATE, "issued together");
+    FAILS(yoke_work_wait(work, -1), YOKE_E_STATE, "end of its coalesce");
     OK(yoke_comm_coalesce_end());
     OK(yoke_work_wait(work, -1));
     OK(yoke_work_follow(work, 20));
@@ -89,7 +89,7 @@ static void an_inner_pair_that_is_dropped_takes_the_outer_one_along(void)
     OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &works[1]));
     OK(yoke_comm_coalesce_drop());
     OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &works[2]));
-    FAILS(yoke_work_wait(works[2], -1), YOKE_E_STATE, "issued together");
+    FAILS(yoke_work_wait(works[2], -1), YOKE_E_STATE, "end of its coalesce");
     FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "an error left an inner scope");
     for (int i = 0; i < 3; ++i) {
         FAILS(yoke_work_wait(works[i], -1), YOKE_E_CANCELLED, "dropped");

@@ -197,18 +197,16 @@ static void give_bad_names(void)
     static const char *const unknown[] = {"TERM", "TREM"}, *const kill[] = {"SIGKILL"};
     static const char *const fault[] = {"SEGV"}, *const child[] = {"CHLD"}, *const null[] = {NULL};
     static const char kServe[] =
-        "these serve: TERM, INT, HUP, QUIT, USR1, USR2, ALRM, XCPU, TSTP, PWR";
+        "use one of TERM, INT, HUP, QUIT, USR1, USR2, ALRM, XCPU, TSTP, PWR";
     int64_t id = 5;
-    FAILS(yoke_preempt_watch(unknown, 2), YOKE_E_VALUE,
-          "preempt_watch: 'TREM' is no signal that asks a program to end");
+    FAILS(yoke_preempt_watch(unknown, 2), YOKE_E_VALUE, "preempt_watch: 'TREM' is not a signal");
     CHECK(strstr(yoke_last_error()->message, kServe) != NULL);
     CHECK(now(SIGTERM).sa_handler == SIG_DFL); /* all or nothing */
-    FAILS(yoke_preempt_watch(kill, 1), YOKE_E_VALUE,
-          "signal 'SIGKILL' cannot be caught by any program");
+    FAILS(yoke_preempt_watch(kill, 1), YOKE_E_VALUE, "signal 'SIGKILL'");
     CHECK(strstr(yoke_last_error()->message, kServe) != NULL);
-    FAILS(yoke_preempt_watch(fault, 1), YOKE_E_VALUE, "signal 'SEGV' tells of a fault");
+    FAILS(yoke_preempt_watch(fault, 1), YOKE_E_VALUE, "signal 'SEGV' reports a fault");
     CHECK(strstr(yoke_last_error()->message, kServe) != NULL);
-    FAILS(yoke_preempt_add(child, 1, &id), YOKE_E_VALUE, "on_preempt: 'CHLD' is no signal");
+    FAILS(yoke_preempt_add(child, 1, &id), YOKE_E_VALUE, "on_preempt: 'CHLD' is not a signal");
     CHECK(id == 5);
     FAILS(yoke_preempt_watch(null, 1), YOKE_E_VALUE, "item 0 of argument 'signals' is NULL");
     FAILS(yoke_preempt_watch(unknown, -1), YOKE_E_VALUE, "count of argument 'signals' is -1");
@@ -217,7 +215,7 @@ static void give_bad_names(void)
     FAILS(yoke_preempt_unwatch(0), YOKE_E_VALUE, "argument 'id' is 0; no watch has that number");
     CHECK(yoke_preempt_number("TERM") == SIGTERM && yoke_preempt_number("SIGUSR2") == SIGUSR2);
     CHECK(yoke_preempt_number("term") == 0);
-    FAILS(yoke_last_error()->status, YOKE_E_VALUE, "on_preempt: 'term' is no signal");
+    FAILS(yoke_last_error()->status, YOKE_E_VALUE, "on_preempt: 'term' is not a signal");
 }
 
 static void names_that_do_not_serve_are_refused_with_those_that_do(void)

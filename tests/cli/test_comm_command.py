@@ -27,8 +27,8 @@ def test_the_text_names_the_setting_or_why_it_does_nothing():
     assert done.returncode == 0 and done.stderr == "", done
     assert "NCCL_SHM_DISABLE=1: sets YOKE_COMM_SHM=0\n" in done.stdout
     assert "NCCL_IB_HCA=mlx5?: passed\n    NCCL reads it; " in done.stdout and "IPoIB" in done.stdout
-    assert "NCCL_PIANO=x: unknown\n    no such variable is known: NCCL may know it, Yoke does nothing with it\n" in done.stdout
-    assert "TORCH_NCCL_PIANO=x: unknown\n    no such variable is known: it does nothing\n" in done.stdout
+    assert "NCCL_PIANO=x: unknown\n    unknown variable: NCCL may read it, Yoke ignores it\n" in done.stdout
+    assert "TORCH_NCCL_PIANO=x: unknown\n    unknown variable: it has no effect\n" in done.stdout
 
 
 @pytest.mark.parametrize("variables", [{}, {"NCCL_DEBUG": ""}])

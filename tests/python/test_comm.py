@@ -347,7 +347,7 @@ def test_an_error_amid_a_coalesce_drops_it():
                     group.all_reduce(t)
                     raise KeyError
             works.append(group.all_reduce(t, async_op=True))  # kept, not done at once
-            refused(works[0].wait, yoke.StateError, "issued together")
+            refused(works[0].wait, yoke.StateError, "end of its coalesce")
     refused(works[0].wait, yoke.CancelledError, "dropped")
     with pytest.raises(KeyError):  # must not be hidden by errors at the end of a scope
         with yoke.comm.coalesce():

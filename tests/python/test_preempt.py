@@ -370,9 +370,9 @@ def test_a_thread_may_send_the_signal_and_remove_the_registration(told):
 
 @pytest.mark.parametrize("arguments, kind, message", [
     ((5,), yoke.TypeError, "on_preempt(): argument 'fn' is 5; a function without arguments is needed"),
-    ((print, "TREM"), yoke.ValueError, "on_preempt: 'TREM' is no signal that asks a program to end; these serve: TERM, INT, HUP"),
-    ((print, ["TERM", "KILL"]), yoke.ValueError, "on_preempt: signal 'KILL' cannot be caught by any program; these serve: TERM"),
-    ((print, signal.SIGSEGV), yoke.ValueError, "on_preempt: signal 'SIGSEGV' tells of a fault"),
+    ((print, "TREM"), yoke.ValueError, "on_preempt: 'TREM' is not a signal that asks a program to end; use one of TERM, INT, HUP"),
+    ((print, ["TERM", "KILL"]), yoke.ValueError, "can catch signal 'KILL'; use one of TERM"),
+    ((print, signal.SIGSEGV), yoke.ValueError, "on_preempt: signal 'SIGSEGV' reports a fault"),
     ((print, ()), yoke.ValueError, "on_preempt(): argument 'signals' names no signal"),
     ((print, 15), yoke.TypeError, "on_preempt(): argument 'signals' is 15; a sequence of names such as 'TERM' is needed"),
     ((print, [15]), yoke.TypeError, "on_preempt(): argument 'signals' has an item that is 15"),

@@ -178,7 +178,7 @@ TEST(Config, ASlipIsWarnedOfOnce)
         remove_log_callback(id);
         EXPECT_EQ(
             told,
-            "there is no setting YOKE_DEVCE, so it decides nothing; did you mean YOKE_DEVICE?");
+            "there is no setting YOKE_DEVCE, so the variable has no effect; did you mean YOKE_DEVICE?");
     });
 }
 

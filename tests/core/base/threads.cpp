@@ -176,7 +176,7 @@ TEST(Once, RunsOnceAndAFailureMayBeTriedAgain)
 TEST(Once, AStartThatAsksForItselfIsAnErrorAndNoHang)
 {
     Once once;
-    expect_error(YOKE_E_STATE, {"cuda", "from within its own start"},
+    expect_error(YOKE_E_STATE, {"cuda", "during its start"},
                  [&] { once.run("cuda", [&] { once.run("cuda", [] {}); }); });
     EXPECT_FALSE(once.done());
 }
