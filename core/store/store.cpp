@@ -188,7 +188,7 @@ int64_t sum_of(const std::string &key, std::string_view former, int64_t delta)
     if (number && !__builtin_add_overflow(*number, delta, &sum)) return sum;
     fail(
         YOKE_E_VALUE,
-        "store.add: '%s' is '%.40s', to which %lld cannot be added; use add only with keys that add made",
+        "store.add: '%s' is '%.40s', to which %lld cannot be added; use add only with keys that add created",
         key.c_str(), std::string(former).c_str(), static_cast<long long>(delta));
 }
 

@@ -49,7 +49,7 @@ private:
     std::mutex mutex_;
 };
 
-// How long a call may wait.
+// Time that a call may wait.
 struct Patience {
     Deadline deadline;
     const Stop *stop;

@@ -123,7 +123,7 @@ bool Connection::greet(wire::Reader &frame)
         return refuse(
             Kind::kRefused,
             format(
-                "%s speaks version %u of the store's protocol, this rank version %lld; give all ranks the same build of Yoke",
+                "%s uses version %u of the store's protocol, but this rank uses version %lld; give all ranks the same build of Yoke",
                 server_.options().about.c_str(), wire::kVersion, static_cast<long long>(version)));
     const int64_t start = frame.number();
     if (!frame.is_whole() || rank < 0 || rank > INT32_MAX) return false;

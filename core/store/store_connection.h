@@ -74,7 +74,7 @@ private:
     std::atomic<int32_t> rank_{kStranger};
     std::string about_;
     bool has_left_ = false, is_former_ = false;
-    std::string fault_ = "the peer sent bytes that are no request";  // reason for a drop
+    std::string fault_ = "the peer sent bytes that are not a request";  // reason for a drop
     std::atomic<bool> is_overrun_{false};
     WaitingCalls waiting_;
 };

@@ -166,7 +166,7 @@ void ClientStore::Link::on_ready(uint32_t events) noexcept
     if (!channel_.receive(kLongestAnswer, on_frame, why))
         end(!why.empty() ? why
             : has_left_  ? "the peer has left the job"
-                         : "the peer sent bytes that are no answer");
+                         : "the peer sent bytes that are not an answer");
 }
 
 bool ClientStore::Link::take(wire::Reader &frame)

@@ -85,7 +85,7 @@ bool StoreLog::open(const std::string &run)
     const bool is_alone = try_lock(file_.fd(), kPresence, F_WRLCK);
     if (!is_alone && !try_lock(file_.fd(), kPresence, F_RDLCK)) return false;
     struct stat found {};
-    if (fstat(file_.fd(), &found) != 0) fail_io("looked at");
+    if (fstat(file_.fd(), &found) != 0) fail_io("inspected");
     if (found.st_nlink == 0) return false;
     if (!is_alone) return check_run(run), true;
     if (found.st_size) check_ours();
@@ -103,8 +103,7 @@ void StoreLog::check_ours()
     });
     read_ = 0;
     if (!is_ours)
-        fail(YOKE_E_IO,
-             "the store's file '%s' has data that Yoke has not written; give another path",
+        fail(YOKE_E_IO, "the store's file '%s' has data that Yoke did not write; give another path",
              path_.c_str());
 }
 
@@ -121,7 +120,7 @@ void StoreLog::check_run(const std::string &run)
     if (is_there && other == run) return;
     fail(
         YOKE_E_COMM,
-        "the store's file '%s' is in use by living processes of another job, '%s' (this job is '%s'); give each job its own file",
+        "the store's file '%s' is in use by running processes of another job, '%s' (this job is '%s'); give each job its own file",
         path_.c_str(), other.c_str(), run.c_str());
 }
 
@@ -142,7 +141,7 @@ void StoreLog::fail_io(const char *what) const
 bool StoreLog::read_on(const OnChange &on_change)
 {
     struct stat found {};
-    if (fstat(file_.fd(), &found) != 0) fail_io("looked at");
+    if (fstat(file_.fd(), &found) != 0) fail_io("inspected");
     const uint64_t end = static_cast<uint64_t>(found.st_size);
     if (end <= read_) return false;
     std::string bytes(end - read_, '\0');

@@ -1,4 +1,4 @@
-// store_peer.h: what both ends of a connection to rank 0's table are told, and tell of each other.
+// store_peer.h: options of both ends of a connection to rank 0's store, and the events that they report.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace yoke {
 // News of the rank at the other end of a connection.
 struct PeerEvent {
     enum Kind {
-        kJoined,   // reported to rank 0 only
-        kLeft,     // with a goodbye message
-        kEnded,    // without a goodbye message: died
-        kSilent,   // missed heartbeats for silence_s; reported once, until the next kHeard
-        kHeard,    // after a silence
-        kRefused,  // rank 0 alone: another process came as a rank that is there, or of a newer start
-        kShort,    // rank 0 alone: its process cannot accept another rank, a resource is missing
+        kJoined,  // reported to rank 0 only
+        kLeft,    // with a goodbye message
+        kEnded,   // without a goodbye message: died
+        kSilent,  // missed heartbeats for silence_s; reported once, until the next kHeard
+        kHeard,   // after a silence
+        kRefused,  // rank 0 only: another process joined with a rank that is present, or from a newer start
+        kShort,  // rank 0 only: its process cannot accept another rank, because a resource is missing
     };
     Kind kind;
     int32_t rank;

@@ -87,7 +87,7 @@ TEST(FileStore, LeavesFilesOfOthersAlone)
 {
     const std::string path = testing::TempDir() + "yoke-foreign-" + std::to_string(getpid());
     std::ofstream(path) << "of somebody's";
-    expect_error(YOKE_E_IO, {path.c_str(), "has data that Yoke has not written"},
+    expect_error(YOKE_E_IO, {path.c_str(), "has data that Yoke did not write"},
                  [&] { (void)open_file_store(path, "job", soon()); });
     std::string kept;
     std::getline(std::ifstream(path), kept);
