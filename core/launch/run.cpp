@@ -109,7 +109,7 @@ public:
         path_ = (std::filesystem::absolute(parent, problem) / "yoke-run-XXXXXX").string();
         if (!mkdtemp(path_.data()))
             fail(YOKE_E_IO,
-                 "run: the folder %s cannot be made: %s; set TMPDIR to a writable folder",
+                 "run: the folder %s cannot be created: %s; set TMPDIR to a writable folder",
                  path_.c_str(), strerror(errno));
     }
     ~PrivateFolder()

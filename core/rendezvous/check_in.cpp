@@ -210,7 +210,7 @@ std::string CheckIn::fault_of(const RankInfo &newcomer) const
             describe(self_).c_str(), self_.size, describe(newcomer).c_str(), newcomer.size);
     if (newcomer.rank >= newcomer.size)
         return format(
-            "comm.init: %s is no rank of a job of %d, whose ranks are 0 to %d; check its RANK",
+            "comm.init: %s is not a rank of a job of %d, whose ranks are 0 to %d; check its RANK",
             describe(newcomer).c_str(), newcomer.size, newcomer.size - 1);
     if (newcomer.build != self_.build)
         return format(

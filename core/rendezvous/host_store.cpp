@@ -84,7 +84,7 @@ try {
     const bool is_yokes = text.starts_with(kMark.substr(0, kMark.find(' ')));
     fail_in(
         kInitCall, YOKE_E_COMM,
-        "the given store has '%.60s' at the key '%s', which Yoke has not written; give the job its own store",
+        "the given store has '%.60s' at the key '%s', which Yoke did not write; give the job its own store",
         is_yokes ? "yoke ..." : text.c_str(), key.c_str());
 } catch (const Error &error) {
     if (error.status() != YOKE_E_TIMEOUT) throw;
@@ -114,7 +114,7 @@ Past &past = immortal<Past>();
 {
     fail_in(
         kInitCall, YOKE_E_TIMEOUT,
-        "rank %d (%s) did not reach rank 0 within %g s; by the given store, rank 0 listens at port %u of %s: rank 0 has not started, or its network cannot be reached",
+        "rank %d (%s) did not reach rank 0 within %g s; according to the given store, rank 0 listens at port %u of %s: rank 0 has not started, or its network cannot be reached",
         self.rank, self.about.c_str(), deadline.given_s(), found.port, found.hosts[0].c_str());
 }
 

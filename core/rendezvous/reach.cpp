@@ -61,7 +61,7 @@ public:
             how = "rank 0 has not yet released its earlier groups with this rank: " + tried.why;
         if (tried.outcome == StoreConnection::kNoStore)
             how = "another program listens there, or is busy: " + tried.why;
-        // A rank 0 from an earlier rendezvous may close its port amid a greeting, once.
+        // A rank 0 from an earlier rendezvous may close its port during a greeting, once.
         const bool is_again =
             std::exchange(answers_[where].outcome, tried.outcome) == tried.outcome;
         const bool is_usual = tried.outcome == StoreConnection::kNobody ||
@@ -171,7 +171,7 @@ private:
             throw;
         } catch (const Error &error) {
             if (error.status() == YOKE_E_OOM) throw;
-            // Where the time ends amid a later try, what was answered before stands.
+            // If the time ends during a later try, the earlier answer stays.
             const std::string where = "'" + host + "'";
             if (error.status() != YOKE_E_TIMEOUT || !attempts_.has(where))
                 attempts_.note(where, error.what(), true);

@@ -1,4 +1,4 @@
-// How rank 0's process keeps the store until the other ranks have read it.
+// Leaving a rendezvous: rank 0's process keeps the store until the other ranks have read the store.
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/rendezvous/rendezvous.h"

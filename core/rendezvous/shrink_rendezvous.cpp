@@ -199,7 +199,7 @@ try {
     if (error.status() != YOKE_E_TIMEOUT) throw;
     fail(
         YOKE_E_TIMEOUT,
-        "shrink: the leader, %s, did not publish the present ranks in time; it is stopped, or waits longer than this rank (%s): call shrink again, with the same timeout on all ranks",
+        "shrink: the leader, %s, did not publish the present ranks in time; the leader is stopped, or has a longer timeout than this rank (%s): call shrink again, with the same timeout on all ranks",
         describe(peer(rank)).c_str(), describe_process(of_.self()).c_str());
 }
 

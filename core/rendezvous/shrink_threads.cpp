@@ -1,4 +1,4 @@
-// How ranks in threads of one process find each other in the common store.
+// Shrink for ranks in threads of one process, which find each other in the common store.
 #include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/rendezvous/shrink_rendezvous.h"

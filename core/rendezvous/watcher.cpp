@@ -60,8 +60,8 @@ void listen_from(uint64_t number, const std::weak_ptr<Watcher> &watcher,
             if (known) listen_from(number + 1, watcher, store);
         });
     } catch (const Error &error) {
-        log(LogLevel::kWarn, "this rank will not learn of missed heartbeats of other ranks: %s",
-            error.what());
+        log(LogLevel::kWarn,
+            "missed heartbeats of other ranks will not be reported to this rank: %s", error.what());
     }
 }
 
