@@ -32,10 +32,10 @@ Symbol find_symbol(const std::string &path, const char *symbol, const std::strin
         return {nullptr, library.problem() + "; reinstall the module or what it needs", true};
     void *address = library.find(symbol);
     if (!address)
-        return {
-            nullptr,
-            path + " has no symbol " + symbol + ": it is no module of this release; reinstall it",
-            true};
+        return {nullptr,
+                path + " has no symbol " + symbol +
+                    ": the file is not a module of this release; reinstall it",
+                true};
     return {address, "", true};
 }
 
@@ -80,10 +80,10 @@ namespace detail {
 Backend open_module(const char *kind, const std::string &folder)
 {
     const std::string path = folder + "/libyoke_" + kind + ".so";
-    const Symbol found =
-        find_symbol(path, YOKE_BACKEND_SYMBOL,
-                    std::string("this installation has no ") + kind +
-                        " module; use the cpu, or build Yoke where nvcc is (README, Install)");
+    const Symbol found = find_symbol(
+        path, YOKE_BACKEND_SYMBOL,
+        std::string("this installation has no ") + kind +
+            " module; use the cpu, or build Yoke on a machine with nvcc (README, Install)");
     if (!found.address) return {nullptr, found.reason, found.is_there};
     return open_table(kind, reinterpret_cast<yoke_backend_get_fn>(found.address), path);
 }
@@ -94,13 +94,13 @@ CommModule open_comm_module(const char *name, const std::string &folder)
     const Symbol found = find_symbol(
         path, YOKE_COMM_SYMBOL,
         std::string("this installation has no ") + name +
-            " module, which is built where its headers are found; use the engine cpu, or build Yoke with it (docs/building.md)");
+            " module, which is built only if its headers are found; use the engine cpu, or build Yoke with it (docs/building.md)");
     if (!found.address) return {nullptr, found.reason};
     const yoke_backend_comm *table = nullptr;
     const auto get = reinterpret_cast<yoke_comm_get_fn>(found.address);
     if (const yoke_status status = get(&host_table(), &table))
         return {nullptr, take_backend_error(status, path.c_str())};
-    if (!table) return {nullptr, path + " gave no table; reinstall it"};
+    if (!table) return {nullptr, path + " returned no table; reinstall it"};
     std::string problem = comm_refusal(name, *table, path);
     if (!problem.empty()) return {nullptr, std::move(problem)};
     log(LogLevel::kDebug, "collectives: %s is loaded", path.c_str());

@@ -106,29 +106,30 @@ std::string refusal(const char *kind, const yoke_backend &table, const std::stri
     const char *who = source.c_str();
     // The first two fields have the same place in every release; the code reads the rest after they agree.
     if (table.abi != YOKE_BACKEND_ABI)
-        return format("%s speaks backend ABI %" PRIu32 ", this library %d; %s", who, table.abi,
+        return format("%s has backend ABI %" PRIu32 ", but this library has %d; %s", who, table.abi,
                       YOKE_BACKEND_ABI, kRemedy);
     if (table.struct_size != sizeof(yoke_backend))
-        return format("%s has a backend table of %" PRIu32 " bytes, this library one of %zu; %s",
+        return format("%s has a backend table of %" PRIu32
+                      " bytes, but this library's table has %zu; %s",
                       who, table.struct_size, sizeof(yoke_backend), kRemedy);
     if (!table.kind || strcmp(table.kind, kind) != 0)
         return format("%s holds a backend of kind '%s', not '%s'; %s", who,
                       table.kind ? table.kind : "", kind, kRemedy);
     if (table.op_table_hash != YOKE_OP_TABLE_HASH)
-        return format("%s was built from another op table (its hash %016" PRIx64
-                      ", ours %016" PRIx64 "); %s",
+        return format("%s was built from another op table (hash %016" PRIx64
+                      ", but this library's is %016" PRIx64 "); %s",
                       who, table.op_table_hash, static_cast<uint64_t>(YOKE_OP_TABLE_HASH), kRemedy);
     if (table.kernel_count != YOKE_OP_COUNT)
-        return format("%s has %" PRId32 " kernels, the op table %d ops; %s", who,
+        return format("%s has %" PRId32 " kernels, but the op table has %d ops; %s", who,
                       table.kernel_count, static_cast<int>(YOKE_OP_COUNT), kRemedy);
     if (table.comm &&
         (table.comm->abi != YOKE_BACKEND_ABI || table.comm->struct_size != sizeof *table.comm))
         return format("%s has a table of collectives of ABI %" PRIu32 " and %" PRIu32
-                      " bytes, this library one of ABI %d and %zu; %s",
+                      " bytes, but this library's has ABI %d and %zu bytes; %s",
                       who, table.comm->abi, table.comm->struct_size, YOKE_BACKEND_ABI,
                       sizeof *table.comm, kRemedy);
     if (const char *name = missing_entry(table))
-        return format("%s lacks the entry '%s', which it must have; %s", who, name, kRemedy);
+        return format("%s does not have the required entry '%s'; %s", who, name, kRemedy);
     return "";
 }
 
@@ -137,21 +138,21 @@ std::string comm_refusal(const char *name, const yoke_backend_comm &table,
 {
     const char *who = source.c_str();
     if (table.abi != YOKE_BACKEND_ABI)
-        return format("%s speaks backend ABI %" PRIu32 ", this library %d; %s", who, table.abi,
+        return format("%s has backend ABI %" PRIu32 ", but this library has %d; %s", who, table.abi,
                       YOKE_BACKEND_ABI, kRemedy);
     if (table.struct_size != sizeof(yoke_backend_comm))
         return format("%s has a table of collectives of %" PRIu32
-                      " bytes, this library one of %zu; %s",
+                      " bytes, but this library's table has %zu; %s",
                       who, table.struct_size, sizeof(yoke_backend_comm), kRemedy);
     if (!table.name || strcmp(table.name, name) != 0)
         return format("%s holds the engine '%s', not '%s'; %s", who, table.name ? table.name : "",
                       name, kRemedy);
     if (const char *entry = missing_comm_entry(table))
-        return format("%s lacks the entry '%s', which it must have; %s", who, entry, kRemedy);
+        return format("%s does not have the required entry '%s'; %s", who, entry, kRemedy);
     if (table.is_late)
         return format(
-            "%s runs late, on streams of a device, and a module without devices has none; %s", who,
-            kRemedy);
+            "%s runs its calls on streams of a device, but a module without devices has no streams; %s",
+            who, kRemedy);
     return "";
 }
 
@@ -160,7 +161,7 @@ Backend open_table(const char *kind, yoke_backend_get_fn get, const std::string 
     const yoke_backend *table = nullptr;
     const yoke_status status = get(&host_table(), &table);
     if (status != YOKE_OK) return {nullptr, take_backend_error(status, source.c_str()), true};
-    if (!table) return {nullptr, source + " gave no table; " + kRemedy, true};
+    if (!table) return {nullptr, source + " returned no table; " + kRemedy, true};
     std::string problem = refusal(kind, *table, source);
     if (!problem.empty()) return {nullptr, std::move(problem), true};
     return {table, "", false};

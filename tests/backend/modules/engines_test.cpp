@@ -31,21 +31,23 @@ TEST(Engines, WhatDoesNotFitIsSaidWithBothValues)
 {
     const std::string remedy = "; rebuild it or install the matching module";
     expect_engine_refused(
-        "ABI", format(" speaks backend ABI 999, this library %d", YOKE_BACKEND_ABI) + remedy);
-    expect_engine_refused("SIZE",
-                          format(" has a table of collectives of 8 bytes, this library one of %zu",
-                                 sizeof(yoke_backend_comm)) +
-                              remedy);
-    expect_engine_refused("NAME", " holds the engine 'other', not 'engine'" + remedy);
-    expect_engine_refused("ENTRY", " lacks the entry 'abort', which it must have" + remedy);
-    expect_engine_refused("LATE",
-                          " runs late, on streams of a device, and a module without devices has "
-                          "none" +
-                              remedy);
-    expect_engine_refused("LATE_ENTRY", " lacks the entry 'version', which it must have" + remedy);
-    expect_engine_refused("TABLE", " gave no table; reinstall it");
+        "ABI", format(" has backend ABI 999, but this library has %d", YOKE_BACKEND_ABI) + remedy);
     expect_engine_refused(
-        "SYMBOL", " has no symbol yoke_comm_get_v1: it is no module of this release; reinstall it");
+        "SIZE", format(" has a table of collectives of 8 bytes, but this library's table has %zu",
+                       sizeof(yoke_backend_comm)) +
+                    remedy);
+    expect_engine_refused("NAME", " holds the engine 'other', not 'engine'" + remedy);
+    expect_engine_refused("ENTRY", " does not have the required entry 'abort'" + remedy);
+    expect_engine_refused(
+        "LATE",
+        " runs its calls on streams of a device, but a module without devices has "
+        "no streams" +
+            remedy);
+    expect_engine_refused("LATE_ENTRY", " does not have the required entry 'version'" + remedy);
+    expect_engine_refused("TABLE", " returned no table; reinstall it");
+    expect_engine_refused(
+        "SYMBOL",
+        " has no symbol yoke_comm_get_v1: the file is not a module of this release; reinstall it");
 }
 
 TEST(Engines, AModuleThatGivesUpPassesItsReasonOn)

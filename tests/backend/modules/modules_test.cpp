@@ -41,37 +41,38 @@ TEST(Modules, AModuleOfAnotherOpTableIsRefusedWithBothHashes)
 {
     expect_refused(
         "HASH",
-        format(" was built from another op table (its hash 0123456789abcdef, ours %016llx)%s",
-               static_cast<unsigned long long>(YOKE_OP_TABLE_HASH), kRemedy));
+        format(
+            " was built from another op table (hash 0123456789abcdef, but this library's is %016llx)%s",
+            static_cast<unsigned long long>(YOKE_OP_TABLE_HASH), kRemedy));
 }
 
 TEST(Modules, AModuleOfAnotherContractIsRefusedWithBothNumbers)
 {
-    expect_refused("ABI",
-                   format(" speaks backend ABI 999, this library %d%s", YOKE_BACKEND_ABI, kRemedy));
-    expect_refused("SIZE", format(" has a backend table of 8 bytes, this library one of %zu%s",
-                                  sizeof(yoke_backend), kRemedy));
+    expect_refused("ABI", format(" has backend ABI 999, but this library has %d%s",
+                                 YOKE_BACKEND_ABI, kRemedy));
+    expect_refused("SIZE",
+                   format(" has a backend table of 8 bytes, but this library's table has %zu%s",
+                          sizeof(yoke_backend), kRemedy));
 }
 
 TEST(Modules, AModuleOfAnotherKindOrNumberOfKernelsIsRefused)
 {
     expect_refused("KIND", std::string(" holds a backend of kind 'other', not 'test'") + kRemedy);
     expect_refused("COUNT",
-                   format(" has 3 kernels, the op table %d ops%s", YOKE_OP_COUNT, kRemedy));
+                   format(" has 3 kernels, but the op table has %d ops%s", YOKE_OP_COUNT, kRemedy));
 }
 
 TEST(Modules, AModuleThatLacksAnEntryIsRefusedByItsName)
 {
-    expect_refused("ENTRY", std::string(" lacks the entry 'copy', which it must have") + kRemedy);
-    expect_refused("GROUP",
-                   std::string(" lacks the entry 'host_free', which it must have") + kRemedy);
-    expect_refused("TABLE", std::string(" gave no table; ") + (kRemedy + 2));
+    expect_refused("ENTRY", std::string(" does not have the required entry 'copy'") + kRemedy);
+    expect_refused("GROUP", std::string(" does not have the required entry 'host_free'") + kRemedy);
+    expect_refused("TABLE", std::string(" returned no table; ") + (kRemedy + 2));
 }
 
 TEST(Modules, ALibraryWithoutTheSymbolIsRefused)
 {
     expect_refused("SYMBOL",
-                   " has no symbol yoke_backend_get_v1: it is no module of this release; "
+                   " has no symbol yoke_backend_get_v1: the file is not a module of this release; "
                    "reinstall it");
 }
 
@@ -102,7 +103,7 @@ TEST(Modules, AModuleThatIsNotThereIsNoDefect)
     EXPECT_EQ(backend.reason,
               path("NOWHERE") +
                   " is not there: this installation has no test module; use the cpu, or "
-                  "build Yoke where nvcc is (README, Install)");
+                  "build Yoke on a machine with nvcc (README, Install)");
 }
 
 }  // namespace yoke

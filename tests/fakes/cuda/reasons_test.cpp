@@ -206,9 +206,11 @@ TEST(Reasons, AModuleOfAnotherOpTableIsRefused)
     EXPECT_TRUE(other.defect);
     EXPECT_EQ(
         other.reason,
-        format(FOLDER "/other_table/libyoke_cuda.so was built from another op table (its hash "
-                      "0123456789abcdef, ours %016llx); rebuild it or install the matching module",
-               static_cast<unsigned long long>(YOKE_OP_TABLE_HASH)));
+        format(
+            FOLDER
+            "/other_table/libyoke_cuda.so was built from another op table (hash "
+            "0123456789abcdef, but this library's is %016llx); rebuild it or install the matching module",
+            static_cast<unsigned long long>(YOKE_OP_TABLE_HASH)));
 }
 
 TEST(Reasons, TheModuleLoadsAndExportsItsOneSymbol)
