@@ -177,7 +177,7 @@ std::string rebuild_for(const Build &build, int capability)
 {
     if (build.cuda >= 13000 && capability < 75)
         return format(
-            "install a Yoke that was built with CUDA 12 and -DYOKE_CUDA_ARCHS=%d: CUDA 13 has no compiler below 7.5",
+            "install a Yoke that was built with CUDA 12 and -DYOKE_CUDA_ARCHS=%d: CUDA 13 does not compile for less than 7.5",
             capability);
     std::string archs;
     for (const std::string &arch : build.archs) archs += arch + ";";
@@ -217,7 +217,7 @@ Rejection reject_driver(const Root &root, const Machine &machine)
     if (!build.present) {
         if (!driver.empty() && compare_versions(driver, kOldestDriver) < 0)
             return {Reason::kOldDriver,
-                    format("the driver is %s, and no Yoke serves one below %s: install a newer one",
+                    format("the driver is %s, but Yoke needs %s or newer: install a newer driver",
                            driver.c_str(), kOldestDriver)};
         if (!root.prefix.empty()) return {};  // the recording names no build
         return {
@@ -237,7 +237,7 @@ Rejection reject_driver(const Root &root, const Machine &machine)
     return {
         Reason::kOldDriver,
         format(
-            "the driver is %s, and this build's CUDA %d needs %s or newer: install that, or a Yoke that was built for this one",
+            "the driver is %s, but this build's CUDA %d needs %s or newer: install a newer driver, or a Yoke that was built for this driver",
             driver.c_str(), build.major(), floor)};
 }
 
@@ -259,7 +259,7 @@ Rejection reject_card(const Root &root, const Machine &machine, const yoke_card_
         format(
             "the compute capability is %d.%d, but this build has code for %s%s; yoke doctor names a build that serves this GPU",
             info.cc_major, info.cc_minor, join(build.archs).c_str(),
-            cannot_compile ? " alone, which this driver is too old to compile" : "")};
+            cannot_compile ? " alone, and this driver is too old to compile that code" : "")};
 }
 
 }  // namespace yoke

@@ -28,8 +28,8 @@ inline constexpr const char *kBuildMark = "yoke-cuda-module: ";
 // that is not present.
 Build build_of_mark(const std::string &mark);
 
-// How a build serves a compute capability (80): with machine code, or with code compiled by a driver new enough for
-// this.
+// Way in which a build serves a compute capability (80): with machine code, or with code compiled by a driver new
+// enough for this.
 enum class Served { kNo, kBinary, kCompiled };
 // Returns how a build serves a capability: with machine code if the build has some, else with compiled code.
 Served served(const Build &build, int capability);

@@ -42,8 +42,9 @@ void warn_of(int which, const char *name, const std::optional<std::string> &was,
         const std::lock_guard lock(kept.mutex);
         if (was == is || std::exchange(kept.warned[which], true)) return;
     }
-    log(LogLevel::kWarn, "%s is %s now; CUDA has read it already, and it still counts as %s", name,
-        quoted(is).c_str(), quoted(was).c_str());
+    log(LogLevel::kWarn,
+        "%s is %s now, but CUDA has already read the variable; the value in effect is still %s",
+        name, quoted(is).c_str(), quoted(was).c_str());
 }
 
 }  // namespace

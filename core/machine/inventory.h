@@ -20,7 +20,7 @@ struct Card {
         bridges;  // PCI addresses on the way up, from the card's own port to the root
     // Driver's numbers of an instance of a partitioned card.
     int32_t gpu_instance = -1, compute_instance = -1;
-    // Whether this process may use the card: in a container, the bus shows all cards of the host.
+    // True if this process may use the card: in a container, the bus shows all cards of the host.
     bool granted = true;
     // Reason why the card cannot be used; info.reason is the text.
     Reason rejected = Reason::kNone;

@@ -30,13 +30,13 @@ Rejection for_driver(const Machine &machine, const yoke_card_info &info)
         return {
             Reason::kOtherDriver,
             format(
-                "vfio-pci holds the card for a virtual machine: use it there, or give it back: echo %s > /sys/bus/pci/drivers/vfio-pci/unbind; echo > /sys/bus/pci/devices/%s/driver_override; echo %s > /sys/bus/pci/drivers/nvidia/bind",
+                "vfio-pci holds the card for a virtual machine: use the card there, or bind the card to nvidia again: echo %s > /sys/bus/pci/drivers/vfio-pci/unbind; echo > /sys/bus/pci/devices/%s/driver_override; echo %s > /sys/bus/pci/drivers/nvidia/bind",
                 info.pci, info.pci, info.pci)};
     if (!driver.empty())
         return {
             Reason::kOtherDriver,
             format(
-                "the driver '%s' holds the card, not nvidia: unbind it and load the NVIDIA driver",
+                "the driver '%s' holds the card, not nvidia: unbind this driver and load the NVIDIA driver",
                 info.driver)};
     if (info.nvml_index >= 0) return {};  // NVML reaches the card all the same
     if (machine.driver.empty())
@@ -45,7 +45,7 @@ Rejection for_driver(const Machine &machine, const yoke_card_info &info)
             "no driver holds the card: install the NVIDIA driver; if it is installed, modprobe nvidia and see dmesg (Secure Boot refuses a module that is not signed)"};
     return {
         Reason::kNotHeld,
-        "the NVIDIA driver is loaded but does not hold the card: it may be too new or too old for this driver, or have failed; see dmesg | grep -i nvrm"};
+        "the NVIDIA driver is loaded but does not hold the card: the card may be too new or too old for this driver, or may have failed; see dmesg | grep -i nvrm"};
 }
 
 // Checks the files that a process opens for a card. Rejects the card if this user may not open a file, or if a file
@@ -62,7 +62,7 @@ Rejection for_files(const Root &root, const Machine &machine, const yoke_card_in
             return {
                 Reason::kClosedFile,
                 format(
-                    "this user may not open %s: give it to the user's group by a udev rule, or chmod a+rw %s",
+                    "this user may not open %s: give the file to the user's group by a udev rule, or chmod a+rw %s",
                     each.c_str(), each.c_str())};
         // Outside of containers the driver's own helper makes the file at first use.
         if (errno == ENOENT && !machine.container.empty())
@@ -106,7 +106,7 @@ Rejection for_modes(const Card &card)
         return {
             Reason::kNoInstances,
             format(
-                "MIG is on and no instance was made: nvidia-smi mig -i %d -cgi 0 -C (the whole card), or nvidia-smi -i %d -mig 0",
+                "MIG is on, but there is no instance: nvidia-smi mig -i %d -cgi 0 -C (the whole card), or nvidia-smi -i %d -mig 0",
                 info.nvml_index, info.nvml_index)};
     return {};
 }
@@ -126,12 +126,12 @@ Rejection rejection_of(const Root &root, const Machine &machine, const Card &car
     if (info.present == 0)
         return {
             Reason::kGone,
-            "the card no longer answers (it has fallen off the bus), which no reset mends: restart the machine; if it does not come back, check power, cable and seat, and dmesg for Xid 79"};
+            "the card no longer answers (it has fallen off the bus), and a reset does not help: restart the machine; if the card does not come back, check power, cable and seat, and dmesg for Xid 79"};
     if (is_off_bus(info)) {
         if (serves(root, info)) return by_build;
         return {
             Reason::kNoCode,
-            "this build has no CUDA module with code for this GPU within a processor (Jetson): yoke doctor names one; until then use the cpu"};
+            "this build has no CUDA module with code for this GPU within a processor (Jetson): yoke doctor names such a build; until then use the cpu"};
     }
     if (card.rejected != Reason::kNone) return {card.rejected, info.reason};
     for (const Rejection &rejection :

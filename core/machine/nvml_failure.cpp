@@ -30,7 +30,7 @@ std::string nvml::describe(int code)
         {20, "out of memory"},
         {25, "a struct's version is refused"},
         {28, "no GPU was found"},
-        {999, "an error of the driver's own"},
+        {999, "an internal error of the driver"},
     };
     for (const auto &known : kCodes)
         if (known.code == code) return format("%s (code %d)", known.text, code);
@@ -57,7 +57,7 @@ std::string remedy_of_start(const NvmlFailure &failure, const std::string &modul
         case nvml::kNoPermission:
             return "; give this user access to /dev/nvidiactl and /dev/nvidia*";
         case nvml::kOperatingSystem:
-            return "; in a container, make it anew (its devices were taken away), or use CDI";
+            return "; in a container, create the container again (its devices were removed), or use CDI";
         case nvml::kLost:
             return "; restart the machine, and see dmesg for Xid 79";
         default:
@@ -72,7 +72,7 @@ std::string text_of_hang(const NvmlFailure &failure)
     return format(
         "%s%s did not answer within %g s: the driver hangs; look for tasks in state D and for Xid in dmesg, and restart the machine%s",
         what.c_str(), card.c_str(), failure.seconds,
-        failure.is_earlier ? "; NVML is not asked again by this process" : "");
+        failure.is_earlier ? "; this process does not call NVML again" : "");
 }
 
 Reason reason_of_start(int code)
@@ -102,16 +102,16 @@ std::string text_of(const NvmlFailure &failure, const std::string &module,
         case Kind::kNone:
             return "";
         case Kind::kOtherRoot:
-            return "another root is looked at (YOKE_SYSROOT), and YOKE_NVML_PATH names no library";
+            return "YOKE_SYSROOT names another root, but YOKE_NVML_PATH names no library";
         case Kind::kNoFile:
-            return failure.detail + " is no management library: it is no regular file";
+            return failure.detail + " is not a management library: it is not a regular file";
         case Kind::kNoLibrary:
             return failure.detail +
                    "; it comes with the NVIDIA driver (in a container: NVIDIA_DRIVER_CAPABILITIES with 'utility')";
         case Kind::kNoInit:
-            return failure.detail + " is no management library: it has no nvmlInit";
+            return failure.detail + " is not a management library: it has no nvmlInit";
         case Kind::kNoThread:
-            return "no thread could be started to ask NVML: " + failure.detail +
+            return "the system cannot start a thread that calls NVML: " + failure.detail +
                    "; see ulimit -u and pids.max";
         case Kind::kRaised:
             return failure.detail;

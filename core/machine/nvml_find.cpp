@@ -29,7 +29,7 @@ void note_refusal(Card &card, int code)
         reject(
             card,
             {Reason::kClosedFile,
-             "this user may not use the card: the files /dev/nvidia* are closed to it (chmod or a udev rule, or the group that owns them)"});
+             "this user may not open the card's files /dev/nvidia*: use chmod or a udev rule, or add the user to the group that owns the files"});
     else if (code == kNotFound)
         reject(
             card,

@@ -10,7 +10,7 @@ namespace yoke::nvml {
 
 namespace {
 
-// Where a card's active NVLinks lead.
+// Destinations of a card's active NVLinks.
 struct Ends {
     std::vector<int32_t> cards;  // how many to each card
     int32_t switches = 0;        // links into switches, which reach every card on the switch

@@ -7,7 +7,7 @@ namespace yoke {
 namespace {
 
 constexpr const char *kNotServed =
-    "no backend of this build serves it; use the cpu, or an NVIDIA card";
+    "no backend of this build supports the card; use the cpu, or an NVIDIA card";
 
 }  // namespace
 

@@ -175,7 +175,7 @@ public:
             }
             if (std::find(cards.begin(), cards.end(), card) != cards.end()) {
                 problem_ =
-                    format("entry '%s' names a card for the second time, which hides all of them",
+                    format("entry '%s' names a card for the second time, which hides all cards",
                            entry.c_str());
                 return {};
             }
@@ -243,7 +243,7 @@ private:
     {
         const bool prefix = starts_with(entry, "GPU-") || starts_with(entry, "MIG-");
         if (strict && *kind_ && !starts_with(entry, kind_)) {
-            why = format("does not begin with %s, as the first one does", kind_);
+            why = format("does not begin with %s, as the first entry does", kind_);
             return -1;
         }
         if (strict && !*kind_ && prefix) {
@@ -278,7 +278,7 @@ private:
         if (number < 0) {
             why = clean.empty()             ? "is empty"
                   : starts_with(clean, "-") ? "is below 0"
-                                            : "is no number and no GPU- or MIG- UUID";
+                                            : "is neither a number nor a GPU- or MIG- UUID";
             return -1;
         }
         if (number < static_cast<int64_t>(counted_.size()))
@@ -307,7 +307,7 @@ private:
         }
         if (found < 0)
             why = older_name(prefix) ? "names no MIG instance of this machine"
-                                     : "is the beginning of no UUID";
+                                     : "is not the beginning of any UUID";
         return found;
     }
 
@@ -335,7 +335,7 @@ private:
                 clean == "NoDevFiles")
                 return;
         }
-        problem_ = format("entry '%s' %s, which ends the list there", entry.c_str(), why.c_str());
+        problem_ = format("entry '%s' %s, so CUDA ends the list there", entry.c_str(), why.c_str());
     }
 
     std::string name_of(int card, bool by_uuid) const
@@ -369,7 +369,7 @@ void apply_instances(const Machine &machine, Visible &visible)
     const int shown = *first;
     visible.cards = {shown};
     if (visible.problem.empty())
-        visible.problem = format("CUDA shows a process one MIG instance and nothing beside it: %s",
+        visible.problem = format("CUDA shows a process one MIG instance and no other card: %s",
                                  machine.card(shown).info.uuid);
 }
 

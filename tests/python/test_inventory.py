@@ -60,7 +60,7 @@ MACHINES = {
                           link_generation=[5] * 8),
     "2xeGPU-TB3": dict(kind=[3, 1, 1], is_egpu=[0, 1, 1], enclosure=["", "Razer Core X",
                        "Sonnet Technologies, Inc eGPU Breakaway Box 550"], enclosure_rate=[None, 40e9, 40e9],
-                       reason=["no backend of this build serves it", "", ""], link_generation=[-1, 1, 3], link_width=[-1, 4, 4],
+                       reason=["no backend of this build", "", ""], link_generation=[-1, 1, 3], link_width=[-1, 4, 4],
                        visible=[-1, 0, 1], display=[1, 0, 0]),
     "A100+T4": dict(reason=["", ""], cc_major=[8, 7], multiprocessors=[108, 40], numa_node=[0, 1]),
     "mig-7x": dict(kind=[1] + [2] * 7, parent=[-1] + [0] * 7, mig_instances=[7] + [-1] * 7, visible=[-1, 0] + [-1] * 6,
@@ -69,20 +69,20 @@ MACHINES = {
     "mig-empty": dict(kind=[1], mig=[1], mig_instances=[0], visible=[-1], reason=["-cgi 0 -C"]),
     "vgpu-unlicensed": dict(vgpu=[1], vgpu_licensed=[0], reason=[""]),
     "vgpu-licensed": dict(vgpu=[1], vgpu_licensed=[1], reason=[""]),
-    "none": dict(vendor=["1a03"], reason=["no backend of this build serves it"], present=[1]),
+    "none": dict(vendor=["1a03"], reason=["no backend of this build"], present=[1]),
     "driver-library-mismatch": dict(reason=["different versions (code 18) (kernel module 575.57.08"] * 2,
                                     name=["NVIDIA A100-PCIE-40GB", "Tesla T4"], memory_total=[-1, -1]),
     "vm-no-topology": dict(reason=[""] * 4, numa_node=[-1] * 4),
     "lost-mid-run": dict(present=[1, 1, 1, 0, 1, 1, 1, 1], visible=[0, 1, 2, -1, 3, 4, 5, 6],
                          reason=["", "", "", "restart the machine", "", "", "", ""]),
-    "missing-v2-symbols": dict(reason=["no Yoke serves one below 530"] * 2, memory_reserved=[-1, -1], hidden_memory=[0, 0],
+    "missing-v2-symbols": dict(reason=["Yoke needs 530"] * 2, memory_reserved=[-1, -1], hidden_memory=[0, 0],
                                hidden_processes=[0, 0]),
     "struct-version-rejection": dict(reason=["", ""], memory_reserved=[-1, -1],
                                      memory_total=[40 * GIB, 15 * GIB]),
     "exclusive-mode": dict(compute_mode=[3, 2, 0], reason=["process 8123 (tritonserver) uses the GPU", "'prohibited'", ""]),
     "throttling": dict(),
     "remap-pending": dict(),
-    "amd-card": dict(vendor=["amd", "amd"], kind=[1, 3], reason=["no backend of this build serves it"] * 2,
+    "amd-card": dict(vendor=["amd", "amd"], kind=[1, 3], reason=["no backend of this build"] * 2,
                      memory_total=[24560 * 2**20, 512 * 2**20]),
     "jetson": dict(kind=[3], name=["NVIDIA Jetson AGX Orin Developer Kit"], reason=["Jetson"], cc_major=[8],
                    cc_minor=[7], memory_total=[64349568 * 1024], pci=[""]),
@@ -93,7 +93,7 @@ MACHINES = {
                         memory_total=[128790528 * 1024], memory_free=[120210040 * 1024], pci=["0000:01:00.0"]),
     "nouveau": dict(driver=["nouveau"], reason=["blacklist nouveau"], visible=[-1]),
     "no-permission": dict(reason=["no permission (code 4); give this user access to /dev/nvidiactl"] * 2),
-    "sleeping-gpu": dict(asleep=[0, 1], reason=["no backend of this build serves it", ""], visible=[-1, 0], nvml_index=[-1, -1],
+    "sleeping-gpu": dict(asleep=[0, 1], reason=["no backend of this build", ""], visible=[-1, 0], nvml_index=[-1, -1],
                          name=["Intel 8086:a7a0", "NVIDIA GeForce RTX 4070 Laptop GPU"], memory_total=[-1, -1]),
     "container-hidden-processes": dict(process_count=[3, 1], hidden_processes=[2, 1],
                                        hidden_memory=[20 * GIB, 32 * GIB]),
@@ -188,7 +188,7 @@ def test_a_call_that_is_not_supported_leaves_its_field_unknown(tmp_path):
           power=[None, None], process_count=[-1, -1], hidden_memory=[-1, -1], reason=["", ""])
 
 
-@pytest.mark.parametrize("code, part", [(9, "modprobe nvidia"), (17, "in a container, make it anew"),
+@pytest.mark.parametrize("code, part", [(9, "modprobe nvidia"), (17, "in a container, create"),
                                         (4, "/dev/nvidiactl"), (18, "restart the machine"), (15, "Xid 79"),
                                         (999, "nvrm")])
 def test_a_library_that_does_not_start_is_the_reason_of_each_card(code, part, tmp_path):
@@ -197,8 +197,8 @@ def test_a_library_that_does_not_start_is_the_reason_of_each_card(code, part, tm
     assert part in seen["facts"]["nvml_problem"] and f"(code {code})" in seen["facts"]["nvml_problem"]
 
 
-@pytest.mark.parametrize("code, part", [(4, "may not use the card"), (6, "--gpus all"), (16, "needs a reset"),
-                                        (15, "which no reset mends")])
+@pytest.mark.parametrize("code, part", [(4, "may not open the card"), (6, "--gpus all"), (16, "needs a reset"),
+                                        (15, "a reset does not help")])
 def test_a_card_that_is_refused_has_its_reason(code, part, tmp_path):
     call = {"nvmlDeviceGetHandleByPciBusId_v2": code}
     seen = look(tmp_path, {"extends": "A100+T4", "nvml": {"errors": call, "missing_symbols": []}})
@@ -260,7 +260,7 @@ def test_the_deadline_is_the_same_where_the_host_writes_a_comma_for_the_point(co
 
 def test_a_later_inventory_says_at_once_that_the_library_hangs(tmp_path):
     seen = look(tmp_path, "hang-60s", "3", YOKE_NVML_TIMEOUT="0.3")
-    assert "not asked again by this process" in seen["facts"]["nvml_problem"] and seen["seconds"] < 0.3
+    assert "does not call NVML again" in seen["facts"]["nvml_problem"] and seen["seconds"] < 0.3
     assert seen["threads"] == 2 and "hangs on this card" in seen["cards"][5]["reason"]
 
 

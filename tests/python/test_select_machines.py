@@ -172,7 +172,7 @@ except yoke.DeviceUnavailableError as error:
 """, CUDA_VISIBLE_DEVICES="0", YOKE_CUDA_LIB_PATH=str(EMULATED[1]),
                LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)), YOKE_LOG="warn")
     assert "CUDA_VISIBLE_DEVICES hides it" in said and "although no variable hides it" not in said, said
-    assert "CUDA_VISIBLE_DEVICES is not set now" in said and "still counts as '0'" in said, said
+    assert "CUDA_VISIBLE_DEVICES is not set now" in said and "is still '0'" in said, said
 
 
 @needs_emulated
@@ -284,11 +284,11 @@ UNSERVED = [
     ({"extends": "A100+T4", "files": built_for("cuda 13000 archs 80")},
      ["", "the compute capability is 7.5, but this build has code for 80"]),
     ({"extends": "A100+T4", "files": built_for("cuda 13020 archs 75")},
-     ["the compute capability is 8.0, but this build has code for 75 alone, which this driver is too old", ""]),
+     ["the compute capability is 8.0, but this build has code for 75 alone, and this driver is too old", ""]),
     ({"extends": "A100+T4", "driver": {"version": "570.10", "cuda": "12.8"}, "files": built_for("cuda 13000 archs 75,80")},
      ["the driver is 570.10, and this build's CUDA 13 needs 580"] * 2),
     ({"extends": "A100+T4", "driver": {"version": "470.256.02", "cuda": "11.4"}},
-     ["the driver is 470.256.02, and no Yoke serves one below 530"] * 2),
+     ["the driver is 470.256.02, but Yoke needs 530 or newer"] * 2),
     ({"extends": "A100+T4", "files": {MARK: built_for("cuda 13000 archs 75,80")[MARK]}}, ["there is no libcuda.so.1"] * 2),
 ]
 

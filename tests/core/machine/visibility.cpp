@@ -126,7 +126,8 @@ TEST(Visibility, AListInQuotesOrBracketsIsCorrectedToItsNumbers)
     hold(four(), {"\"0,1\"", {}, "entry '\"0' is no number", "0,1"});
     hold(four(), {"[2 3]", {}, "entry '[2 3]' is no number", "2,3"});
     hold(four(), {"cuda:1", {}, "entry 'cuda:1' is no number", "1"});
-    hold(four(), {"GPU-aa11;GPU-bb22", {}, "is the beginning of no UUID", "GPU-aa11,GPU-bb22"});
+    hold(four(),
+         {"GPU-aa11;GPU-bb22", {}, "is not the beginning of any UUID", "GPU-aa11,GPU-bb22"});
 }
 
 TEST(Visibility, ACardNamedTwiceHidesAll)
@@ -153,8 +154,8 @@ TEST(Visibility, UuidsMayBeShortenedWhileTheyNameOneCard)
                     {0},
                     "entry 'GPU-c' is the beginning of more than one",
                     "GPU-aa11,GPU-bb22"},
-             Vector{"GPU-d", {}, "is the beginning of no UUID"},
-             Vector{"GPU-AA11", {}, "is the beginning of no UUID"},
+             Vector{"GPU-d", {}, "is not the beginning of any UUID"},
+             Vector{"GPU-AA11", {}, "is not the beginning of any UUID"},
              Vector{"GPU-", {}, "more than one"},
          })
         hold(four(), vector);
@@ -190,7 +191,7 @@ Machine partitioned()
 TEST(Visibility, CudaShowsOneMigInstanceAndNothingBesideIt)
 {
     for (const Vector &vector : {
-             Vector{nullptr, {1}, "one MIG instance and nothing beside it: MIG-11"},
+             Vector{nullptr, {1}, "one MIG instance and no other card: MIG-11"},
              Vector{"0", {1}},
              Vector{"1", {3}},
              Vector{"1,0", {1}, "one MIG instance", "1"},
@@ -199,12 +200,11 @@ TEST(Visibility, CudaShowsOneMigInstanceAndNothingBesideIt)
              Vector{"MIG-22", {2}},
              Vector{"MIG-2", {2}},
              Vector{"MIG-", {}, "more than one UUID"},
-             Vector{
-                 "MIG-22,MIG-11", {2}, "one MIG instance and nothing beside it: MIG-22", "MIG-22"},
+             Vector{"MIG-22,MIG-11", {2}, "one MIG instance and no other card: MIG-22", "MIG-22"},
              Vector{"MIG-22,MIG-22", {}, "second time", "MIG-22"},
-             Vector{"MIG-33", {}, "is the beginning of no UUID"},
+             Vector{"MIG-33", {}, "is not the beginning of any UUID"},
              Vector{"MIG-22,GPU-bb", {2}, "does not begin with MIG-", "GPU-bb"},
-             Vector{"GPU-cc", {}, "is the beginning of no UUID"},
+             Vector{"GPU-cc", {}, "is not the beginning of any UUID"},
          })
         hold(partitioned(), vector);
 }
@@ -301,7 +301,7 @@ TEST(Visibility, AnInstanceIsAlsoNamedByItsCardAndNumbers)
     for (const std::string &none : {a + "/9/0", a + "/7/1", b + "/7/0", a + "/70/0"})
         hold(machine, Vector{none.c_str(), {}, "names no MIG instance of this machine"});
     for (const std::string &none : {a + "/7", a + "/7/0/1", a + "/x/0", a})
-        hold(machine, Vector{none.c_str(), {}, "is the beginning of no UUID"});
+        hold(machine, Vector{none.c_str(), {}, "is not the beginning of any UUID"});
     // A driver before 470 has such a UUID.
     put(machine.cards[2].info.uuid, a + "/8/0");
     machine.cards[2].gpu_instance = -1;
@@ -335,10 +335,11 @@ TEST(Visibility, WhatCudaHasReadStandsAndALaterChangeIsWarnedOfOnce)
         EXPECT_EQ(cuda_variables().visible, "0");
         EXPECT_EQ(cuda_variables().order, std::nullopt);
         warn_of_late_cuda_variables();
-        EXPECT_EQ(logged,
-                  "CUDA_VISIBLE_DEVICES is not set now; CUDA has read it already, and it still "
-                  "counts as '0'CUDA_DEVICE_ORDER is 'PCI_BUS_ID' now; CUDA has read it already, "
-                  "and it still counts as not set");
+        EXPECT_EQ(
+            logged,
+            "CUDA_VISIBLE_DEVICES is not set now, but CUDA has already read the variable; the "
+            "value in effect is still '0'CUDA_DEVICE_ORDER is 'PCI_BUS_ID' now, but CUDA "
+            "has already read the variable; the value in effect is still not set");
         const std::string once = logged;
         warn_of_late_cuda_variables();
         EXPECT_EQ(logged, once);
