@@ -72,7 +72,7 @@ OpenDevice open_one(const Kind &kind, const yoke_backend &backend, int32_t index
     device->info.struct_size = sizeof device->info;
     check_backend(backend.device_open(index, &device->handle), ("cannot open " + name).c_str());
     check_backend(backend.device_info(device->handle, &device->info),
-                  ("cannot ask " + name).c_str());
+                  ("cannot read the properties of " + name).c_str());
     return device;
 }
 
@@ -287,7 +287,7 @@ void check_not_capturing(const char *call)
     if (thread_state().graph) [[unlikely]]
         fail(
             YOKE_E_STATE,
-            "%s: a graph is being captured by this thread, but the call waits for the device or moves bytes of the host, which no replay repeats; make the call before or after",
+            "%s: a graph is being captured by this thread, but the call waits for the device or moves bytes of the host, which a replay does not repeat; make the call before or after the capture",
             call);
 }
 

@@ -74,7 +74,7 @@ const Fence &recorded_fence(const Event &event, const char *which)
 {
     if (!event.timing)
         fail(YOKE_E_VALUE,
-             "elapsed_time: the %s event has no time; make the event with Event(timing=true)",
+             "elapsed_time: the %s event has no time; create the event with Event(timing=true)",
              which);
     const Fence *fence = usable_fence(event);
     if (!fence)
@@ -209,7 +209,7 @@ void record_event(Event &event, Stream &stream)
     if (&fence.device != &device)
         fail(
             YOKE_E_VALUE,
-            "record_event: the event was first recorded on %s, but the stream is on %s; make another event, because an event belongs to one device",
+            "record_event: the event was first recorded on %s, but the stream is on %s; create another event, because an event belongs to one device",
             fence.device.name.c_str(), device.name.c_str());
     const std::lock_guard lock(event.mutex);
     // Memory may wait for the replaced record, so the new record must come later on any stream.

@@ -51,7 +51,7 @@ void *checked_native(const Device &device, void *native, const char *call)
     if (number == kPerThread)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'native' is 2, cudaStreamPerThread, which means another stream in each thread; give a stream of cudaStreamCreate, or 0 for the default stream",
+            "%s: argument 'native' is 2, cudaStreamPerThread, which is a different stream in each thread; give a stream of cudaStreamCreate, or 0 for the default stream",
             call);
     return nullptr;
 }
@@ -278,7 +278,7 @@ Ref<Stream> wrap_stream(Device &device, void *native)
     if (device.host)
         fail(
             YOKE_E_VALUE,
-            "%s runs work in the calling thread and has no streams to wrap; make a stream with Stream()",
+            "%s runs work in the calling thread and has no streams to wrap; create a stream with Stream()",
             device.name.c_str());
     need_streams(device);
     const std::lock_guard lock(table.mutex);

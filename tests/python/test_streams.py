@@ -213,7 +213,7 @@ def test_a_wrapped_stream_is_the_same_stream_and_outlives_its_wrapper():
 def test_the_default_stream_has_two_names_and_that_of_each_thread_is_refused():
     default = yoke.wrap_stream(0, DEVICE)
     assert yoke.wrap_stream(1, DEVICE) == default and yoke.wrap_stream(1, DEVICE).handle == 0  # cudaStreamLegacy
-    with pytest.raises(yoke.ValueError, match="wrap_stream: argument 'native' is 2, cudaStreamPerThread.* another stream in each thread"):
+    with pytest.raises(yoke.ValueError, match="wrap_stream: argument 'native' is 2, cudaStreamPerThread.* a different stream in each thread"):
         yoke.wrap_stream(2, DEVICE)
 
 
