@@ -111,7 +111,7 @@ Rejection hidden(const Machine &machine, const Card &card)
     if (!card.granted)
         return {
             Reason::kHostsCard,
-            "the card belongs to the host and was not given to this container; NVIDIA_VISIBLE_DEVICES or --gpus at the container's start decides"};
+            "the card belongs to the host and was not given to this container; start the container with --gpus or NVIDIA_VISIBLE_DEVICES"};
     const std::string &why = machine.visible_problem;
     const bool shows_instance = std::any_of(
         machine.cards.begin(), machine.cards.end(),
@@ -121,7 +121,7 @@ Rejection hidden(const Machine &machine, const Card &card)
     if (shows_instance)
         return {Reason::kBesideInstance,
                 std::string("CUDA shows a process only one MIG instance, here ") +
-                    (info.kind == YOKE_CARD_MIG ? "another one" : "an instance") +
+                    (info.kind == YOKE_CARD_MIG ? "another instance" : "an instance") +
                     (*info.uuid ? format("; CUDA_VISIBLE_DEVICES=%s chooses this one", info.uuid)
                                 : "")};
     return {Reason::kUnseen,
@@ -269,7 +269,7 @@ std::optional<std::string> why_it_fails(const Candidates &all, const std::string
         if (card.rejected != Reason::kNone) return card.info.reason;
         if (state.rejection) return state.rejection.text;
     }
-    return "this machine shows no GPU for it";
+    return "this machine shows no GPU for this kind";
 }
 
 // Returns the problem of a named platform. A platform named by the user must work; no other kind replaces it, not

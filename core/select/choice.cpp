@@ -50,8 +50,9 @@ void check_identity(const Card &card, const CardState &state, const Spec &spec,
     if (!detail::is_named(card, state, spec))
         rejections.add("the spec names another device", kUnusable / 2);
     if (!spec.kind.empty() && kind_of(card, state) != spec.kind)
-        rejections.add("the kind is " + kind_of(card, state) + ", but the spec wants " + spec.kind,
-                       kUnusable / 2);
+        rejections.add(
+            "the kind is " + kind_of(card, state) + ", but the spec requires " + spec.kind,
+            kUnusable / 2);
     if (!spec.name_holds.empty() &&
         detail::lower_case(card.info.name).find(detail::lower_case(spec.name_holds)) ==
             std::string::npos)
@@ -188,7 +189,7 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
     if (!spec.needs_gpu_for().empty())
         rejections.add("no CPU can meet " + spec.needs_gpu_for());
     else if (!spec.kind.empty() && spec.kind != kHostKind)
-        rejections.add("the spec wants kind " + spec.kind, kUnusable / 2);
+        rejections.add("the spec requires kind " + spec.kind, kUnusable / 2);
     else if (!spec.allows_cpu() && !takes_cpu_first(situation, spec))
         rejections.add("fallback=error");
     for (int i = 0; i < 2; ++i)

@@ -19,7 +19,7 @@ inline constexpr size_t kExactCards = 16;
 
 struct Situation {
     std::vector<CardState> states;  // state of each card of the machine
-    // Why CUDA cannot be used, as far as it is known, and why the CPU may not be.
+    // Reasons why CUDA cannot be used, if known, and why the CPU may not be used.
     std::optional<std::string> gpu_problem, cpu_problem;
     int64_t cpu_free = -1, cpu_total = -1;  // bytes, -1: not known
     bool cpu_first = false;                 // YOKE_PLATFORMS names the CPU before any other kind

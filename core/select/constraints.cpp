@@ -74,19 +74,22 @@ void check_excluded(const Card &card, const CardState &state, const Spec &spec,
     const yoke_card_info &info = card.info;
     const auto excluded = [&](Spec::Exclude what) { return (spec.exclude & what) != 0; };
     if (excluded(Spec::kEgpu) && info.is_egpu == 1)
-        rejections.add("the GPU is external, and exclude=egpu");
+        rejections.add("the GPU is external, but the spec has exclude=egpu");
     if (excluded(Spec::kDisplay) && info.display == 1)
-        rejections.add("a display is attached to the GPU, and exclude=display");
+        rejections.add("a display is attached to the GPU, but the spec has exclude=display");
     if (excluded(Spec::kMig) && info.kind == YOKE_CARD_MIG)
-        rejections.add("the device is a MIG instance, and exclude=mig");
+        rejections.add("the device is a MIG instance, but the spec has exclude=mig");
     if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
-        rejections.add("the GPU is part of the processor's chip, and exclude=integrated");
+        rejections.add(
+            "the GPU is part of the processor's chip, but the spec has exclude=integrated");
     const int busy = computing_processes(card, state);
     if (excluded(Spec::kBusy) && busy > 0)
-        rejections.add_passing(format("%d processes compute on the GPU, and exclude=busy", busy));
+        rejections.add_passing(
+            format("%d processes compute on the GPU, but the spec has exclude=busy", busy));
     if ((excluded(Spec::kLeased) || spec.lease) && state.holder)
-        rejections.add_passing(lease_text(state.holder) +
-                               (spec.lease ? ", and lease was requested" : ", and exclude=leased"));
+        rejections.add_passing(
+            lease_text(state.holder) +
+            (spec.lease ? ", but the spec has lease" : ", but the spec has exclude=leased"));
 }
 
 }  // namespace

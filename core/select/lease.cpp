@@ -263,7 +263,7 @@ std::string lease_name(std::string_view card)
     std::string name(bare_name(card));
     std::ranges::transform(name, name.begin(), lease_char);
     if (name.empty() || name.size() > 120)
-        fail(YOKE_E_VALUE, "'%s' is no UUID of a card; a lease is known by the UUID",
+        fail(YOKE_E_VALUE, "'%s' is not the UUID of a card; a lease needs the card's UUID",
              std::string(card).c_str());
     return name;
 }

@@ -53,7 +53,7 @@ std::string lease_key_of(std::string_view name)
         cards.push_back(key);
     }
     fail(YOKE_E_VALUE, "'%s' names no card of this machine%s%s", text.c_str(),
-         cards.empty() ? ", which shows none" : "; the cards are ", join(cards).c_str());
+         cards.empty() ? ", which shows no card" : "; the cards are ", join(cards).c_str());
 }
 
 }  // namespace yoke

@@ -46,7 +46,8 @@ bool is_partitioned(const Card &card)
             YOKE_E_VALUE,
             "device spec '%s' names a card that is partitioned into %zu MIG instances: %s; name an instance, such as uuid:%s",
             spec.text.c_str(), meant.size(), join(names).c_str(), meant.front()->info.uuid);
-    fail(YOKE_E_VALUE, "device spec '%s' is the beginning of %zu cards: %s; write more of it",
+    fail(YOKE_E_VALUE,
+         "device spec '%s' is the beginning of %zu cards: %s; write a longer beginning",
          spec.text.c_str(), meant.size(), join(names).c_str());
 }
 

@@ -85,7 +85,7 @@ std::string detail::no_set(const Machine &machine, const Situation &situation, c
         std::vector<std::string> names;
         for (const Contender &each : set)
             names.push_back(detail::name_of(machine, situation, spec, each.card));
-        return text + format("; n=%zu would do: ", fewer) + join(names);
+        return text + format("; n=%zu would fit: ", fewer) + join(names);
     }
     return text;
 }
@@ -99,7 +99,7 @@ std::string detail::too_few(const Machine &machine, const Situation &situation, 
                            ? (count == 1 ? "no device fits" : "no device fits")
                            : format("only %zu of the %d requested devices fit", fitting, count);
     if (no_cards) text += "; this machine shows no GPU";
-    if (no_cards && situation.gpu_problem) text += ", and CUDA says: " + *situation.gpu_problem;
+    if (no_cards && situation.gpu_problem) text += ", and CUDA reports: " + *situation.gpu_problem;
     text += detail::nearest_card(machine, situation, spec);
     text += rejected.empty() ? "" : ": " + rejected;
     const bool cpu_would_do =

@@ -19,7 +19,7 @@ try {
     return lent.local_rank();
 } catch (const Error &error) {
     if (detail::is_new(error.what()))
-        log(LogLevel::kWarn, "device spec '%s': this process counts as no rank of a job: %s",
+        log(LogLevel::kWarn, "device spec '%s': this process does not count as a rank of a job: %s",
             spec.text.c_str(), error.what());
     return std::nullopt;
 }

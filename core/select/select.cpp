@@ -36,7 +36,7 @@ std::string look_for_check()
     try {
         return doctor_check(take_inventory());
     } catch (const Error &error) {
-        log(LogLevel::kDebug, "no inventory: %s", error.what());
+        log(LogLevel::kDebug, "the inventory of the machine cannot be read: %s", error.what());
         return "";
     }
 }
@@ -85,7 +85,7 @@ std::string doctor_text(const Candidates &all)
 void tell_fallback(const Spec &spec, const Candidates &all, const std::string &why)
 {
     if (spec.fallback == Spec::Fallback::kSilent || !is_new("spec " + spec.text)) return;
-    log(LogLevel::kWarn, "device spec '%s' takes the cpu: %s%s", spec.text.c_str(), why.c_str(),
+    log(LogLevel::kWarn, "device spec '%s' uses the cpu: %s%s", spec.text.c_str(), why.c_str(),
         doctor_text(all).c_str());
 }
 

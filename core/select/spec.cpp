@@ -103,7 +103,7 @@ double read_seconds(const Item &item)
 int32_t read_count(const Item &item)
 {
     const int32_t count = parsed<int32_t>(item.value).value_or(0);
-    if (count < 1) refuse_value(item, "how many devices, a whole number from 1");
+    if (count < 1) refuse_value(item, "the number of devices, a whole number from 1");
     return count;
 }
 

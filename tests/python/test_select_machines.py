@@ -95,7 +95,7 @@ print(found[0].accepted, found.visible, repr(found.problem))
 print(yoke.explain("auto"))
 """)
     assert f"True {MIG} ''" in said, said
-    assert f"only one MIG instance, here another one; CUDA_VISIBLE_DEVICES={MIG} chooses this one" in said
+    assert f"only one MIG instance, here another instance; CUDA_VISIBLE_DEVICES={MIG} chooses this one" in said
     assert "CUDA_VISIBLE_DEVICES hides it" not in said, said
     said = run(machine, f'print(yoke.explain("uuid:{MIG}").problem)', CUDA_VISIBLE_DEVICES="0")
     assert "CUDA_VISIBLE_DEVICES hides it" in said, said

@@ -137,8 +137,8 @@ TEST(DeviceSelection, EachRejectedCardSaysWhy)
         choice_for(machine, "auto:min_free=20GiB,min_cc=8.0,max_util=20,exclude=display");
     EXPECT_EQ(choice.chosen, Cards{2});
     EXPECT_EQ(reason_of(choice, 0),
-              "no: 97 % busy, at most 20 % was requested; a display is attached to the GPU, and "
-              "exclude=display");
+              "no: 97 % busy, at most 20 % was requested; a display is attached to the GPU, but "
+              "the spec has exclude=display");
     EXPECT_EQ(reason_of(choice, 1),
               "no: 14.5 GiB of free memory, 20 GiB was requested; compute capability 7.5, at least "
               "8.0 was requested");
@@ -282,7 +282,7 @@ TEST(DeviceSelection, SameKeepsASetTogether)
     EXPECT_NE(five.problem.find("8 devices fit, but no 5 of them are joined by NVLink"),
               std::string::npos)
         << five.problem;
-    EXPECT_NE(five.problem.find("n=4 would do: NVIDIA H100 80GB HBM3 (cuda:7), "),
+    EXPECT_NE(five.problem.find("n=4 would fit: NVIDIA H100 80GB HBM3 (cuda:7), "),
               std::string::npos)
         << five.problem;
     EXPECT_TRUE(choice_for(machine, "auto:n=3,same=switch").chosen.empty());
@@ -296,7 +296,7 @@ TEST(DeviceSelection, UnlikeCardsAreRefusedWhereAlikeOnesAreAsked)
     const Machine machine = a100_and_t4();
     EXPECT_EQ(choice_for(machine, "auto:n=2,homogeneous").chosen, (Cards{2, 0}));
     const Choice three = choice_for(machine, "auto:n=3,homogeneous");
-    EXPECT_NE(three.problem.find("no 3 of them are alike; n=2 would do: NVIDIA A100-SXM4-80GB "
+    EXPECT_NE(three.problem.find("no 3 of them are alike; n=2 would fit: NVIDIA A100-SXM4-80GB "
                                  "(cuda:2), NVIDIA A100-SXM4-80GB (cuda:0)"),
               std::string::npos)
         << three.problem;

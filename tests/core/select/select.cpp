@@ -256,7 +256,7 @@ TEST(DeviceSelect, AFallbackToTheCpuIsWarnedOfOnceWithItsReason)
         fake.capacity = 1000;
         set_log_callback(remember, nullptr, nullptr);
         EXPECT_EQ(open_device("auto:min_free=1KiB").name, "cpu");
-        EXPECT_NE(logged.find("1 device spec 'auto:min_free=1KiB' takes the cpu: "),
+        EXPECT_NE(logged.find("1 device spec 'auto:min_free=1KiB' uses the cpu: "),
                   std::string::npos)
             << logged;
         EXPECT_NE(logged.find("1000 B of free memory, 1 KiB was requested"), std::string::npos)
@@ -264,7 +264,7 @@ TEST(DeviceSelect, AFallbackToTheCpuIsWarnedOfOnceWithItsReason)
         expect_error(YOKE_E_UNAVAILABLE, {"min_free=1KiB", "fake:0", "fallback=error"},
                      [] { open_device("auto:min_free=1KiB,fallback=error"); });
         EXPECT_EQ(open_device("auto:exclude=display,max_util=0").name, "cpu");
-        EXPECT_NE(logged.find("1 device spec 'auto:exclude=display,max_util=0' takes the cpu: "),
+        EXPECT_NE(logged.find("1 device spec 'auto:exclude=display,max_util=0' uses the cpu: "),
                   std::string::npos)
             << logged;
         EXPECT_NE(logged.find("the utilization is not known"), std::string::npos) << logged;
