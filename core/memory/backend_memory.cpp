@@ -9,7 +9,7 @@ namespace yoke {
 yoke_status fail_ended() noexcept
 {
     return set_backend_error(YOKE_E_OOM, 0,
-                             "the kernel would end a process that touches this memory");
+                             "the kernel would kill a process that touches this memory");
 }
 
 yoke_status BackendMemory::obtain(Pool pool, uint64_t bytes, void **data) noexcept

@@ -96,7 +96,7 @@ yoke_status DeviceMemory::obtain_bare(uint64_t bytes, Block **block) noexcept
     }
     if (!*block) {
         give_back(address, bytes);
-        return set_backend_error(YOKE_E_OOM, 0, "no host memory to note a block");
+        return set_backend_error(YOKE_E_OOM, 0, "no host memory for the record of a block");
     }
     (*block)->device = &device_;
     (*block)->address = address;

@@ -70,7 +70,7 @@ struct HollowEntries {
         Hollow::Failure &failure = self.failures_[static_cast<size_t>(entry)];
         const bool fails = failure.calls_left > 0 && --failure.calls_left == 0;
         const yoke_status status = fails && !works_though_it_fails(entry) ? YOKE_OK : body(self);
-        return fails ? fail(failure.status, entry, "the test wants this call to fail") : status;
+        return fails ? fail(failure.status, entry, "the test makes this call fail") : status;
     }
 
     // Returns YOKE_OK for an empty reason; else YOKE_E_OOM after a shortage, YOKE_E_VALUE otherwise.
@@ -92,11 +92,11 @@ struct HollowEntries {
     }
     static void why_unavailable(char *text, uint64_t capacity)
     {
-        snprintf(text, capacity, "a hollow device is made by a program, not found");
+        snprintf(text, capacity, "a program creates hollow devices; none is found on a machine");
     }
     static yoke_status device_open(int32_t, void **)
     {
-        return set_backend_error(YOKE_E_UNAVAILABLE, 0, "hollow: a device is made by its owner");
+        return set_backend_error(YOKE_E_UNAVAILABLE, 0, "hollow: the owner creates the device");
     }
     static void device_close(void *) {}
     static yoke_status device_info(void *device, yoke_backend_device_info *info)

@@ -36,7 +36,7 @@ std::string HollowMemory::take(uint64_t bytes)
 {
     is_short_ = bytes > capacity_ - used_;
     if (is_short_)
-        return format("%llu bytes were asked for, %llu of %llu are free", count(bytes),
+        return format("%llu bytes were requested, but %llu of %llu are free", count(bytes),
                       count(capacity_ - used_), count(capacity_));
     used_ += bytes;
     return "";
@@ -69,7 +69,8 @@ std::string HollowMemory::free(uint64_t address, uint64_t bytes)
 {
     const auto found = blocks_.find(address);
     if (found == blocks_.end() || found->second != bytes)
-        return format("no block of %llu bytes was given at 0x%llx", count(bytes), count(address));
+        return format("no block of %llu bytes was allocated at 0x%llx", count(bytes),
+                      count(address));
     used_ -= bytes;
     blocks_.erase(found);
     return "";
@@ -109,7 +110,7 @@ std::string HollowMemory::create(uint64_t bytes, uint64_t *chunk)
 std::string HollowMemory::destroy(uint64_t chunk)
 {
     const auto found = chunks_.find(chunk);
-    if (found == chunks_.end()) return format("%llu is no chunk", count(chunk));
+    if (found == chunks_.end()) return format("%llu is not a chunk", count(chunk));
     if (found->second.place) return format("chunk %llu is still mapped", count(chunk));
     used_ -= found->second.bytes;
     chunks_.erase(found);
@@ -127,13 +128,13 @@ const HollowMemory::Chunk *HollowMemory::mapped_in(uint64_t begin, uint64_t end)
 std::string HollowMemory::map(uint64_t address, uint64_t bytes, uint64_t chunk)
 {
     const auto found = chunks_.find(chunk);
-    if (found == chunks_.end()) return format("%llu is no chunk", count(chunk));
+    if (found == chunks_.end()) return format("%llu is not a chunk", count(chunk));
     if (found->second.place) return format("chunk %llu is already mapped elsewhere", count(chunk));
     if (found->second.bytes != bytes)
         return format("chunk %llu has %llu bytes, not %llu", count(chunk),
                       count(found->second.bytes), count(bytes));
     if (!lies_in(ranges_, address, bytes) || address % unit_)
-        return format("0x%llx is no place of a reserved range", count(address));
+        return format("0x%llx is not a place in a reserved range", count(address));
     if (mapped_in(address, address + bytes)) return "another chunk is mapped there";
     found->second.place = address;
     mapped_.emplace(address, chunk);

@@ -74,7 +74,7 @@ bool Ladder::try_grow()
     if (block_) return true;
     const std::string where = "alloc on " + device.name;
     if (status != YOKE_E_OOM) check_backend(status, where.c_str(), device.name.c_str());
-    reason_ = status == YOKE_OK ? "no host memory to note a block"
+    reason_ = status == YOKE_OK ? "no host memory for the record of a block"
                                 : take_backend_error(status, where.c_str());
     return false;
 }

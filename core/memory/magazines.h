@@ -106,7 +106,7 @@ private:
 };
 
 namespace detail {
-// Whether every running thread can be made to pass a barrier.
+// True if every running thread can be made to pass a barrier.
 extern const bool has_membarrier;
 }  // namespace detail
 

@@ -89,7 +89,7 @@ std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
         record.allocated > 0 && (record.total < 0 || record.requested <= record.total);
     if (!would_help) return text + "request less memory";
     return text +
-           "drop tensors that are no longer needed, use a smaller batch, or let autocast keep activations in halves";
+           "drop tensors that are no longer needed, use a smaller batch, or let autocast keep activations in half precision";
 }
 
 }  // namespace

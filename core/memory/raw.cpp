@@ -78,11 +78,12 @@ yoke_status detail::alloc_scratch(void *handle, uint64_t bytes, void *stream, ui
         const bool is_optional = flags & YOKE_SCRATCH_OPTIONAL;
         *out = (is_optional ? try_alloc : alloc)(*device, bytes, lane, BlockUse::kScratch);
         return *out ? YOKE_OK
-                    : set_backend_error(YOKE_E_OOM, 0, "no memory at hand for optional scratch");
+                    : set_backend_error(YOKE_E_OOM, 0, "no free memory for optional scratch");
     } catch (const Error &error) {
         return set_backend_error(error.status(), error.native_code(), error.what());
     } catch (const std::bad_alloc &) {
-        return set_backend_error(YOKE_E_OOM, 0, "no host memory to note a block of scratch");
+        return set_backend_error(YOKE_E_OOM, 0,
+                                 "no host memory for the record of a block of scratch");
     }
 }
 
@@ -101,7 +102,7 @@ void raw_free(void *pointer)
     if (pointer && !free(pointer, BlockUse::kRaw))
         fail(
             YOKE_E_VALUE,
-            "pointer %p is no live block: alloc did not return it, or it was already freed; free each block once",
+            "pointer %p is not an allocated block: alloc did not return it, or it was already freed; free each block once",
             pointer);
 }
 

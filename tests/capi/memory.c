@@ -121,7 +121,7 @@ static void an_error_of_memory_has_its_numbers_and_others_have_none(void)
     OK(yoke_state_get_int(details, "requested", &requested));
     CHECK(requested == kTooMuch);
     yoke_state_release(details);
-    FAILS(yoke_free(&requested), YOKE_E_VALUE, "no live block");
+    FAILS(yoke_free(&requested), YOKE_E_VALUE, "not an allocated block");
     CHECK(yoke_oom_details() == NULL);
     CHECK(yoke_last_error()->status == YOKE_E_VALUE);
     yoke_device_release(cpu);

@@ -132,7 +132,7 @@ TEST(HostFreeMemoryHere, WhatTheGroupHasNoRoomForIsAnErrorAndNotTheEndOfTheProce
         Device &cpu = *devices_of("cpu").front();
         expect_error(YOKE_E_OOM,
                      {"50.00 MiB of 600.00 MiB are free within the control group's limit in ",
-                      "memory.max", "the kernel would end a process"},
+                      "memory.max", "the kernel would kill a process"},
                      [&] { allocate_block(cpu, 64 * kMiB, 0); });
         Block *block = allocate_block(cpu, 32 * kMiB, 0);
         EXPECT_NE(block, nullptr);

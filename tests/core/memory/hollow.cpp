@@ -60,7 +60,7 @@ TEST_F(HollowDevice, GivesBlocksUpToItsCapacity)
     void *none = nullptr;
     EXPECT_EQ(table.alloc(handle(), 1, &none), YOKE_E_OOM);
     EXPECT_EQ(take_backend_error(YOKE_E_OOM, "alloc"),
-              "alloc: hollow: alloc: 1 bytes were asked for, 0 of 1073741824 are free");
+              "alloc: hollow: alloc: 1 bytes were requested, but 0 of 1073741824 are free");
     EXPECT_EQ(none, nullptr);
     EXPECT_EQ(free(first, 512 << 20), YOKE_OK);
     EXPECT_NE(free(first, 512 << 20), YOKE_OK) << "twice";
@@ -136,7 +136,7 @@ TEST_F(HollowDevice, AnEntryFailsAtTheCallThatATestNames)
     void *none = nullptr;
     EXPECT_EQ(table.alloc(handle(), 64, &none), YOKE_E_OOM);
     EXPECT_EQ(take_backend_error(YOKE_E_OOM, "alloc"),
-              "alloc: hollow: alloc: the test wants this call to fail");
+              "alloc: hollow: alloc: the test makes this call fail");
     EXPECT_EQ(free(first, 64), YOKE_OK);
     EXPECT_EQ(free(alloc(64), 64), YOKE_OK);
     EXPECT_EQ(hollow.calls(HollowEntry::alloc), 3);

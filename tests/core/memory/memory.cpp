@@ -388,9 +388,9 @@ TEST_F(MemoryBlocks, ARawBlockIsFreedOnce)
 {
     void *block = raw_alloc(device, 64, nullptr);
     raw_free(block);
-    expect_error(YOKE_E_VALUE, {"no live block", "once"}, [&] { raw_free(block); });
+    expect_error(YOKE_E_VALUE, {"not an allocated block", "once"}, [&] { raw_free(block); });
     int other = 0;
-    expect_error(YOKE_E_VALUE, {"no live block"}, [&] { raw_free(&other); });
+    expect_error(YOKE_E_VALUE, {"not an allocated block"}, [&] { raw_free(&other); });
     EXPECT_EQ(memory_stats(device).allocated, 0);
 }
 

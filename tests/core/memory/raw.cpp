@@ -15,7 +15,7 @@ using test::Machine;
 
 void expect_no_live_block(void *pointer)
 {
-    expect_error(YOKE_E_VALUE, {"no live block"}, [&] { raw_free(pointer); });
+    expect_error(YOKE_E_VALUE, {"not an allocated block"}, [&] { raw_free(pointer); });
 }
 
 // Descriptors are split, joined and used for other addresses all the time; some blocks are no raw ones.
