@@ -99,7 +99,7 @@ std::optional<std::string> no_working_gpus(const Facts &facts)
 {
     if (auto none = no_gpus(facts)) return none;
     if (!working_gpus(facts).empty()) return std::nullopt;
-    return "the driver tells of no GPU (checks 2 to 10)";
+    return "the driver reports no GPU (checks 2 to 10)";
 }
 
 std::string active_port(const Facts &facts)

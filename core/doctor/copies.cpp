@@ -42,7 +42,7 @@ void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)
     const std::string pair = label(facts, a) + " to " + label(facts, b);
     if (rate <= 0) {
         all.add(kFail,
-                pair + (link.peer == 1 ? ": peer copies are claimed, but wrong bytes arrive"
+                pair + (link.peer == 1 ? ": the driver claims peer copies, but wrong bytes arrive"
                                        : ": wrong bytes arrive"),
                 without_iommu(facts), a);
         return;
@@ -53,7 +53,7 @@ void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)
     if (link.nvlinks <= 0 && link_best > 0 && rate < 0.3 * link_best)
         all.add(
             kWarn,
-            pair + " copies " + gigabytes_a_second(rate) + ", the link can do " +
+            pair + " copies " + gigabytes_a_second(rate) + ", but the link can reach " +
                 gigabytes_a_second(link_best) +
                 (is_translated(facts, card(facts, a).pci) ? "; an IOMMU translates its addresses"
                                                           : ""),
@@ -81,14 +81,14 @@ Finding check_copy_rate(const Facts &facts)
             all.add(kWarn,
                     label(facts, i) + ": " + gigabytes_a_second(probe.host_to_device) +
                         " to it and " + gigabytes_a_second(probe.device_to_host) +
-                        " from it, its link can do " + gigabytes_a_second(best),
+                        " from it, but its link can reach " + gigabytes_a_second(best),
                     info.numa_node >= 0
                         ? format("numactl --cpunodebind=%d --membind=%d PROGRAM", info.numa_node,
                                  info.numa_node)
                         : "nvidia-smi topo -m # then bind to its CPUs: taskset -c CPUS PROGRAM",
                     i);
     }
-    if (rates.empty()) return skip("no probe measured a copy over a link that is known");
+    if (rates.empty()) return skip("no probe measured a copy over a link of known rate");
     return all.or_ok(rates);
 }
 
@@ -107,10 +107,10 @@ Finding check_peer_copies(const Facts &facts)
     for (const auto &[a, probe] : facts.probes)
         if (!probe.unmeasured.empty()) missed = label(facts, a) + ": " + probe.unmeasured;
     if (pairs)
-        return all.or_ok(format("%d pairs of GPUs copy right and fast", pairs) +
-                         (missed.empty() ? "" : "; not all were measured, of " + missed));
+        return all.or_ok(format("%d pairs of GPUs copy correctly and fast", pairs) +
+                         (missed.empty() ? "" : "; some pairs were not measured: " + missed));
     return skip(missed.empty() ? "there is no pair of GPUs to copy between"
-                               : "no pair was measured, of " + missed);
+                               : "no pair was measured: " + missed);
 }
 
 Finding check_smoke(const Facts &facts)
@@ -133,13 +133,15 @@ Finding check_smoke(const Facts &facts)
                         i);
         if (!probe.failed.empty())
             all.add(kFail, label(facts, i) + ": " + probe.failed,
-                    "sudo dmesg | grep -e NVRM -e nvidia # what the driver says of it", i);
+                    "sudo dmesg | grep -e NVRM -e nvidia # messages of the driver", i);
         if (!probe.untried.empty())
-            all.add(kWarn, label(facts, i) + " could not be tried: " + probe.untried,
-                    format("nvidia-smi -i %s # who uses it; then yoke doctor --probe", pci), i);
+            all.add(
+                kWarn, label(facts, i) + " could not be tried: " + probe.untried,
+                format("nvidia-smi -i %s # lists its processes; then: yoke doctor --probe", pci),
+                i);
     }
     if (!tried && all.empty()) return skip("no kernel was tried");
-    return all.or_ok(format("kernels ran on %d GPUs and their results are right", tried));
+    return all.or_ok(format("kernels ran on %d GPUs and their results are correct", tried));
 }
 
 }  // namespace yoke::doctor

@@ -63,11 +63,11 @@ Finding check_gpu_present(const Facts &facts)
     if (facts.is_laptop)
         return found(
             status, evidence,
-            "lspci -d 10de: # still nothing: switch the GPU on in the BIOS (\"hybrid\" or \"discrete\" graphics), or wake it: echo 1 | sudo tee /sys/bus/pci/rescan\n"
-            "an external one: plug its cable in again, and see boltctl list");
+            "lspci -d 10de: # if nothing is printed: switch the GPU on in the BIOS (\"hybrid\" or \"discrete\" graphics), or wake it: echo 1 | sudo tee /sys/bus/pci/rescan\n"
+            "an external GPU: plug its cable in again, and see boltctl list");
     return found(
         status, evidence,
-        "lspci -d 10de: # still nothing: power off, reseat the card and its power cables\n"
+        "lspci -d 10de: # if nothing is printed: power off, reseat the card and its power cables\n"
         "in the BIOS switch on the slot, \"Above 4G Decoding\" and Resizable BAR; in a virtual machine pass the GPU through");
 }
 
@@ -88,7 +88,7 @@ Finding check_driver_bound(const Facts &facts)
             all.add(
                 kWarn, label(facts, i) + " is held by vfio-pci, for a virtual machine",
                 format(
-                    "echo | sudo tee /sys/bus/pci/devices/%s/driver_override # else vfio-pci takes it back\n"
+                    "echo | sudo tee /sys/bus/pci/devices/%s/driver_override # else vfio-pci binds the card again\n"
                     "echo %s | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind\n"
                     "echo %s | sudo tee /sys/bus/pci/drivers/nvidia/bind",
                     info.pci, info.pci, info.pci),
@@ -100,7 +100,7 @@ Finding check_driver_bound(const Facts &facts)
 Finding check_module_loaded(const Facts &facts)
 {
     if (const auto none = no_gpus(facts)) return skip(*none);
-    if (is_wsl(facts)) return ok("the driver is that of Windows");
+    if (is_wsl(facts)) return ok("the driver is Windows' driver");
     if (facts.modules.count("nvidia") || facts.modules.count("nvgpu") ||
         !facts.machine.driver.empty())
         return ok("nvidia " + facts.machine.driver + " is loaded");
@@ -109,17 +109,17 @@ Finding check_module_loaded(const Facts &facts)
         return found(kFail, "the host of this container has not loaded the module nvidia",
                      "on the host: sudo modprobe nvidia");
     if (facts.dkms.empty())
-        return found(kFail, "the module nvidia is not loaded, and DKMS has no source of it",
+        return found(kFail, "the module nvidia is not loaded, and DKMS does not have its source",
                      install(facts, kDriver) + "\nsudo modprobe nvidia");
     if (facts.secure_boot)
         return found(
             kFail,
-            "the module nvidia is not loaded; Secure Boot is on and takes signed modules alone; DKMS has nvidia " +
+            "the module nvidia is not loaded; Secure Boot is on and accepts only signed modules; DKMS has nvidia " +
                 facts.dkms.back(),
             std::string("sudo mokutil --import ") +
                 (family_of(facts) == Family::kUbuntu ? "/var/lib/shim-signed/mok/MOK.der"
                                                      : "/var/lib/dkms/mok.pub") +
-                "\nsudo reboot # choose \"Enroll MOK\" on the way up");
+                "\nsudo reboot # choose \"Enroll MOK\" during the restart");
     return found(kFail,
                  "the module nvidia is not loaded; DKMS has nvidia " + facts.dkms.back() +
                      ", the kernel is " + facts.kernel,
@@ -172,7 +172,7 @@ Finding check_stub_library(const Facts &facts)
 {
     if (const auto none = no_gpus(facts)) return skip(*none);
     const LibraryCopy *cuda = facts.library("cuda");
-    if (!cuda) return skip("there is no libcuda.so.1 at all (check 5)");
+    if (!cuda) return skip("there is no libcuda.so.1 (check 5)");
     if (cuda->folder().find("/stubs") == std::string::npos) return ok("it is " + cuda->path);
     const char *variable = facts.variable("YOKE_CUDA_LIB_PATH").find("/stubs") != std::string::npos
                                ? "YOKE_CUDA_LIB_PATH"
@@ -180,7 +180,7 @@ Finding check_stub_library(const Facts &facts)
     return found(
         kFail,
         cuda->path +
-            " is found first; it is for linking alone and answers every call with error 34",
+            " is found first, but it is only for linking and answers every call with error 34",
         format("export %s=$(printf %%s \"$%s\" | tr : '\\n' | grep -v /stubs | paste -sd:)",
                variable, variable));
 }
@@ -188,7 +188,7 @@ Finding check_stub_library(const Facts &facts)
 // Checks the single device file of Linux within Windows, for all cards.
 static Finding check_windows_node(const Facts &facts)
 {
-    if (facts.has_windows_gpu) return ok("/dev/dxg leads to the driver of Windows");
+    if (facts.has_windows_gpu) return ok("/dev/dxg connects to Windows' driver");
     return found(kFail, "/dev/dxg is missing: Windows shows this Linux no GPU",
                  "in Windows: wsl --update, then wsl --shutdown");
 }
@@ -213,15 +213,15 @@ Finding check_device_nodes(const Facts &facts)
     for (const std::string &path : missing)
         all.add(kFail, path + " is missing",
                 facts.in_container() ? kNewContainer : "sudo nvidia-modprobe -c 0 -u");
-    if (facts.in_container()) return all.or_ok("the device files that are there may be opened");
+    if (facts.in_container()) return all.or_ok("the existing device files may be opened");
     return all.or_ok(format("%zu device files, all open to this user", facts.nodes.size()));
 }
 
 Finding check_unified_memory(const Facts &facts)
 {
     if (const auto none = no_working_gpus(facts)) return skip(*none);
-    if (facts.in_container()) return skip("modules are the host's business in a container");
-    if (is_wsl(facts)) return skip("the driver is that of Windows, which needs no nvidia_uvm");
+    if (facts.in_container()) return skip("the host of this container loads the modules");
+    if (is_wsl(facts)) return skip("the driver is Windows' driver, which needs no nvidia_uvm");
     if (facts.modules.count("nvgpu") && !facts.modules.count("nvidia"))
         return skip("an integrated GPU has no nvidia_uvm");
     if (!facts.modules.count("nvidia_uvm"))
@@ -243,21 +243,21 @@ Finding check_unified_memory(const Facts &facts)
 Finding check_mixed_drivers(const Facts &facts)
 {
     if (facts.runfile.empty() && facts.packages.empty())
-        return skip("no trace of an installed driver");
+        return skip("no sign of an installed driver");
     const std::string names = joined(facts.packages, ", ", [](const auto &package) {
         return package.first + " (" + package.second + ")";
     });
     if (facts.runfile.empty()) return ok("the driver came in packages: " + names);
     if (facts.packages.empty())
         return ok("the driver came with NVIDIA's installer: " + facts.runfile);
-    return found(kFail,
-                 facts.runfile + " is of NVIDIA's installer, yet packages are there: " + names,
-                 "sudo nvidia-uninstall\n" +
-                     (family_of(facts) == Family::kFedora || family_of(facts) == Family::kArch
-                          ? install(facts, kDriver)
-                          : "sudo apt-get install --reinstall " +
-                                std::string(facts.packages.begin()->first)) +
-                     "\nsudo reboot");
+    return found(
+        kFail, facts.runfile + " is from NVIDIA's installer, but there are packages, too: " + names,
+        "sudo nvidia-uninstall\n" +
+            (family_of(facts) == Family::kFedora || family_of(facts) == Family::kArch
+                 ? install(facts, kDriver)
+                 : "sudo apt-get install --reinstall " +
+                       std::string(facts.packages.begin()->first)) +
+            "\nsudo reboot");
 }
 
 }  // namespace yoke::doctor

@@ -147,7 +147,7 @@ void need_root()
     if (stat(under_sysroot("/").c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
     fail(
         YOKE_E_IO,
-        "doctor: YOKE_SYSROOT is '%s', which is no folder; name the root of a machine, such as DIR/root of a recording, or unset it",
+        "doctor: YOKE_SYSROOT is '%s', which is not a folder; name the root of a machine, such as DIR/root of a recording, or unset it",
         config("YOKE_SYSROOT"));
 }
 

@@ -18,7 +18,7 @@ constexpr struct {
     Bucket bucket;
     const char *meaning;
 } kXids[] = {
-    {13, Bucket::kApplication, "a program made a wrong access"},
+    {13, Bucket::kApplication, "a program made an invalid access"},
     {31, Bucket::kApplication, "a program touched memory that is not its own"},
     {94, Bucket::kApplication, "a contained memory error"},
     {43, Bucket::kIgnore, "a program was stopped after its own fault"},
@@ -27,7 +27,7 @@ constexpr struct {
     {45, Bucket::kLook, "a program was ended; the cause is another fault"},
     {48, Bucket::kLook, "an uncorrectable memory error"},
     {74, Bucket::kLook, "an NVLink error"},
-    {154, Bucket::kLook, "the driver names a recovery of its own"},
+    {154, Bucket::kLook, "the driver recommends a recovery action"},
     {62, Bucket::kReset, "the GPU's own controller halted"},
     {64, Bucket::kReset, "a memory row could not be remapped"},
     {95, Bucket::kReset, "an uncontained memory error"},
@@ -69,14 +69,14 @@ std::string remedy_of(Bucket bucket, const std::string &pci)
         case Bucket::kIgnore:
             return "";
         case Bucket::kApplication:
-            return "compute-sanitizer PROGRAM # finds the wrong access; start the program anew";
+            return "compute-sanitizer PROGRAM # finds the invalid access; then start the program again";
         case Bucket::kLook:
             return "sudo dmesg | grep -e NVRM -e nvidia # the lines before it name the cause\n"
                    "dcgmi diag -r 3";
         case Bucket::kReset:
             return "sudo nvidia-smi -i " + pci + ".0 --gpu-reset # no process may use it";
         case Bucket::kRestart:
-            return "sudo reboot # if it comes back: reseat the card, check its power and cooling";
+            return "sudo reboot # if the error returns: reseat the card, check its power and cooling";
     }
     return "";
 }
@@ -136,8 +136,8 @@ Finding check_throttle(const Facts &facts)
     constexpr struct {
         uint64_t bit;
         const char *reason;
-    } kReasons[] = {{YOKE_THROTTLE_HW_THERMAL, "heat, by the hardware"},
-                    {YOKE_THROTTLE_SW_THERMAL, "heat, by the driver"},
+    } kReasons[] = {{YOKE_THROTTLE_HW_THERMAL, "the hardware, because of heat"},
+                    {YOKE_THROTTLE_SW_THERMAL, "the driver, because of heat"},
                     {YOKE_THROTTLE_POWER_BRAKE, "the power brake of the power supply"},
                     {YOKE_THROTTLE_HW_SLOWDOWN, "a slowdown of the hardware"}};
     Findings all;
@@ -145,14 +145,14 @@ Finding check_throttle(const Facts &facts)
         const yoke_card_info &info = card(facts, i);
         if (is_power_limited(info))
             all.add(kWarn,
-                    format("%s has a power limit of %.0f W, it may draw %.0f W",
+                    format("%s has a power limit of %.0f W, but may draw %.0f W",
                            label(facts, i).c_str(), info.power_limit, info.power_limit_max),
                     format("sudo nvidia-smi -i %s -pl %.0f", info.pci, info.power_limit_max), i);
         for (const auto &each : kReasons)
             if (info.throttle & each.bit) {
                 const bool brake = each.bit == YOKE_THROTTLE_POWER_BRAKE;
                 all.add(kWarn,
-                        label(facts, i) + " is held" + clocks_of(info) + " by " + each.reason +
+                        label(facts, i) + " is limited" + clocks_of(info) + " by " + each.reason +
                             heat_of(info),
                         (brake ? "check the power cables and supply; until then:\n"
                                : "clean fans and filters, check the airflow; until then:\n") +
@@ -161,7 +161,7 @@ Finding check_throttle(const Facts &facts)
                 break;
             }
     }
-    return all.or_ok("no GPU is held down by heat or power");
+    return all.or_ok("heat and power limit no GPU");
 }
 
 Finding check_memory_errors(const Facts &facts)
@@ -176,7 +176,7 @@ Finding check_memory_errors(const Facts &facts)
             all.add(
                 kFail, label(facts, i) + " has no spare memory rows left: a remapping failed",
                 format(
-                    "nvidia-smi -i %s -q -d ROW_REMAPPER > rma.txt # send it with the card to its maker",
+                    "nvidia-smi -i %s -q -d ROW_REMAPPER > rma.txt # send this file and the card to the manufacturer",
                     info.pci),
                 i);
         else if (info.remap_pending == 1)
@@ -191,7 +191,7 @@ Finding check_memory_errors(const Facts &facts)
                            label(facts, i).c_str(), static_cast<long long>(info.ecc_uncorrected)),
                     reset, i);
     }
-    return all.or_ok("no errors, no repair due");
+    return all.or_ok("no errors, and no repair is due");
 }
 
 Finding check_xid(const Facts &facts)
@@ -199,7 +199,7 @@ Finding check_xid(const Facts &facts)
     if (const auto none = no_gpus(facts)) return skip(*none);
     if (!facts.log)
         return skip(
-            "the kernel log may not be read; as root, or after sudo sysctl kernel.dmesg_restrict=0, it may");
+            "this user may not read the kernel log; run as root, or after sudo sysctl kernel.dmesg_restrict=0");
     Findings all;
     for (const Fault &fault : faults_of(*facts.log)) {
         Bucket bucket = Bucket::kLook;
@@ -245,13 +245,13 @@ Finding check_card_lost(const Facts &facts)
     for (const int i : gpus(facts))
         if (card(facts, i).present == 0)
             all.add(kFail,
-                    label(facts, i) + " was there and no longer answers" +
+                    label(facts, i) + " was present and no longer answers" +
                         (*card(facts, i).reason ? std::string(": ") + card(facts, i).reason : ""),
                     card(facts, i).is_egpu == 1
-                        ? "plug the cable in again, wait for the dock, then start the program anew"
+                        ? "plug the cable in again, wait for the dock, then start the program again"
                         : remedy_of(Bucket::kRestart, ""),
                     i);
-    return all.or_ok("every GPU that was there still answers");
+    return all.or_ok("every GPU that was present still answers");
 }
 
 }  // namespace yoke::doctor

@@ -16,7 +16,7 @@ Finding check_thread_quota(const Facts &facts)
             return found(
                 kWarn,
                 format(
-                    "%s is %d, but the cgroup grants %.2f processors: threads take turns and stand still",
+                    "%s is %d, but the cgroup grants %.2f processors: threads wait for each other",
                     name, threads, facts.quota),
                 format("export %s=%d", name, granted));
     }
@@ -24,10 +24,11 @@ Finding check_thread_quota(const Facts &facts)
         return found(
             kWarn,
             format(
-                "the cgroup grants %.2f of %d processors. Yoke takes %d threads; other libraries start %d",
+                "the cgroup grants %.2f of %d processors. Yoke starts %d threads; other libraries start %d",
                 facts.quota, facts.processors, granted, facts.processors),
             format("export OMP_NUM_THREADS=%d", granted));
-    return ok(format("the cgroup grants %.2f processors, and threads keep to that", facts.quota));
+    return ok(
+        format("the cgroup grants %.2f processors, and there are not more threads", facts.quota));
 }
 
 Finding check_shared_memory(const Facts &facts)
@@ -49,10 +50,10 @@ Finding check_shared_memory(const Facts &facts)
         all.add(
             kWarn,
             "at most " + mebibytes(static_cast<double>(facts.locked_memory)) +
-                " may be locked; InfiniBand locks what it sends",
+                " of memory may be locked; InfiniBand locks the memory that it sends",
             facts.in_container()
                 ? "docker run --ulimit memlock=-1 …"
-                : "ulimit -l unlimited # for good: echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/memlock.conf");
+                : "ulimit -l unlimited # permanently: echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/memlock.conf");
     if (facts.shared_memory < 0 && all.empty()) return skip("the size of /dev/shm is not known");
     return all.or_ok("/dev/shm holds " + mebibytes(static_cast<double>(facts.shared_memory)));
 }
@@ -70,22 +71,24 @@ Finding check_host_memory(const Facts &facts)
         all.add(
             kWarn,
             format(
-                "the control group leaves %s of %s, of a machine of %s: beyond that the kernel ends the process (%s)",
+                "the control group has %s of %s left, on a machine of %s: if a process takes more, the kernel kills it (%s)",
                 shown(left).c_str(), shown(memory.group).c_str(), shown(memory.total).c_str(),
                 memory.group_file.c_str()),
             facts.in_container()
                 ? "docker run --memory=16g … # or resources.limits.memory of the pod"
                 : "systemd-run --user --scope -p MemoryMax=infinity PROGRAM");
     if (memory.address_space >= 0)
-        all.add(kWarn,
-                "RLIMIT_AS is " + shown(memory.address_space) +
-                    "; CUDA reserves far more addresses than it uses memory, and fails under it",
-                "ulimit -v unlimited");
+        all.add(
+            kWarn,
+            "RLIMIT_AS is " + shown(memory.address_space) +
+                "; CUDA reserves far more addresses than it uses memory, and fails under this limit",
+            "ulimit -v unlimited");
     if (memory.data >= 0)
         all.add(kWarn,
-                "RLIMIT_DATA is " + shown(memory.data) + ", which all allocations count against",
+                "RLIMIT_DATA is " + shown(memory.data) +
+                    ", and all allocations count against this limit",
                 "ulimit -d unlimited");
-    if (memory.total < 0 && all.empty()) return skip("/proc/meminfo does not tell the memory");
+    if (memory.total < 0 && all.empty()) return skip("/proc/meminfo does not show the memory");
     if (memory.group >= 0)
         return all.or_ok(format("the control group grants %s, of which %s are used",
                                 shown(memory.group).c_str(), shown(memory.group_used).c_str()));
@@ -101,13 +104,13 @@ static Finding check_lease_files(const LeaseFolder &leases)
         return found(
             kWarn,
             leases.path +
-                " may be written by all and lacks the sticky bit: any user may remove another's lease, and its GPU then has two holders",
+                " may be written by all and does not have the sticky bit: any user may remove another user's lease, and the GPU then has two holders",
             "sudo chmod 1777 " + leases.path);
     if (leases.path.rfind("/tmp/", 0) == 0 || leases.path.rfind("/var/tmp/", 0) == 0)
         return found(
             kWarn,
             leases.path +
-                " is below a folder that is cleared of old files: a lease that is removed leaves its GPU to a second holder",
+                " is below a folder from which the system removes old files: if a lease is removed, its GPU may get a second holder",
             "echo 'd /run/lock/yoke 1777 root root -' | sudo tee /etc/tmpfiles.d/yoke.conf\n"
             "sudo systemd-tmpfiles --create yoke.conf" +
                 std::string(leases.named ? "\nexport YOKE_LEASE_DIR=/run/lock/yoke" : ""));
@@ -121,13 +124,13 @@ Finding check_lease_folder(const Facts &facts)
         return found(
             kFail,
             "YOKE_LEASE_DIR is '" + leases.path +
-                "', which is another folder for each process: no process would see the leases of the others",
+                "', a relative path: processes in different folders would not see each other's leases",
             "export YOKE_LEASE_DIR=\"$(realpath -m " + leases.path + ")\"");
     if (!leases.exists && leases.named)
         return found(kFail, "YOKE_LEASE_DIR is '" + leases.path + "', which does not exist",
                      "sudo install -d -m 1777 " + leases.path);
     if (!leases.exists && (no_gpus(facts) || leases.path.rfind("/tmp/", 0) != 0))
-        return ok(leases.path + " will be made when it is needed");
+        return ok(leases.path + " will be created when it is needed");
     if (!leases.exists) return check_lease_files(leases);
     if (!leases.writable)
         return found(kFail, leases.path + " may not be written by this user",

@@ -61,7 +61,7 @@ Finding check_ptx_version(const Facts &facts)
                 rebuild_for(facts.build, cc), i);
     }
     return all.or_ok(compiles ? "the driver compiles this build's PTX at first use"
-                              : "machine code is there, nothing is left to compile");
+                              : "the build has machine code, so the driver compiles nothing");
 }
 
 Finding check_compute_capability(const Facts &facts)
@@ -87,7 +87,7 @@ Finding check_compute_capability(const Facts &facts)
         const int cc = info.cc_major * 10 + info.cc_minor;
         if (info.cc_major < 0 || served(facts.build, info) != Served::kNo) continue;
         all.add(kFail,
-                format("%s has compute capability %d.%d, this build serves %s",
+                format("%s has compute capability %d.%d, but this build serves %s",
                        label(facts, i).c_str(), info.cc_major, info.cc_minor, built.c_str()),
                 rebuild_for(facts.build, cc), i);
     }
@@ -111,7 +111,7 @@ Finding check_cuda_libraries(const Facts &facts)
         const std::string package = format("libcublas-%d-0", major);
         const std::string fedora = format("libcublas-%d-0", major);
         all.add(needed && copy ? kFail : kWarn,
-                copy ? format("%s is of version %s, this build needs %d", copy->path.c_str(),
+                copy ? format("%s has version %s, but this build needs %d", copy->path.c_str(),
                               copy->version.c_str(), major)
                      : format("no folder of the loader has lib%s.so.%d", name, major),
                 (major == 13 ? std::string("pip install nvidia-cublas")
@@ -122,7 +122,7 @@ Finding check_cuda_libraries(const Facts &facts)
     if (const LibraryCopy *copy = facts.library("cudart", major)) add_part(present, copy->path);
     const LibraryCopy *cudnn = facts.library("cudnn");
     if (cudnn && cudnn->major() != 0 && cudnn->major() < 9)
-        all.add(kWarn, cudnn->path + " is of version " + cudnn->version + ", not 9",
+        all.add(kWarn, cudnn->path + " has version " + cudnn->version + ", not 9",
                 format("pip install nvidia-cudnn-cu%d", major));
     return all.or_ok("found " + present);
 }
@@ -155,7 +155,7 @@ Finding check_mixed_copies(const Facts &facts)
     }
     if (by_name.empty()) return skip("no CUDA library is loaded in this process");
     const std::string remedy =
-        "unset LD_LIBRARY_PATH # and start in an environment that has one of them alone\n"
+        "unset LD_LIBRARY_PATH # and start in an environment that has only one of them\n"
         "pip list | grep nvidia- ; conda list | grep -i -e cuda -e cublas -e cudnn";
     for (const auto &[name, copies] : by_name)
         if (copies.size() > 1)
@@ -163,7 +163,7 @@ Finding check_mixed_copies(const Facts &facts)
                          "lib" + name + " is loaded " + std::to_string(copies.size()) +
                              " times: " + copies[0]->path + " and " + copies[1]->path,
                          remedy);
-    if (origins.size() < 2) return ok("loaded are " + all_paths);
+    if (origins.size() < 2) return ok("loaded: " + all_paths);
     return found(kWarn,
                  joined(origins, "; ",
                         [](const auto &each) {
@@ -184,12 +184,12 @@ void check_cudnn_release(const Facts &facts, const LibraryCopy &graph, const std
     int major = 0, minor = -1;
     sscanf(facts.cudnn_version.c_str(), "%d.%d", &major, &minor);
     if (minor >= 0 && minor < 8)
-        all.add(kWarn, graph.path + " is of version " + facts.cudnn_version + ", not 9.8 or later",
+        all.add(kWarn, graph.path + " has version " + facts.cudnn_version + ", not 9.8 or later",
                 wheel);
     if (facts.cudnn_cuda && facts.cudnn_cuda != needed)
         all.add(kWarn,
-                graph.path +
-                    format(" is for CUDA %d, this build is for CUDA %d", facts.cudnn_cuda, needed),
+                graph.path + format(" is for CUDA %d, but this build is for CUDA %d",
+                                    facts.cudnn_cuda, needed),
                 wheel);
 }
 
@@ -203,9 +203,9 @@ void check_cudnn_parts(const Facts &facts, const LibraryCopy &graph, const std::
             return all.add(
                 kWarn,
                 "parts of two copies are loaded, " + graph.path + " and " + copy.path +
-                    ", which do not mix",
+                    ", which do not work together",
                 graph.mapped
-                    ? "unset LD_LIBRARY_PATH # and start in an environment that has one of them alone"
+                    ? "unset LD_LIBRARY_PATH # and start in an environment that has only one of them"
                     : "export YOKE_CUDA_LIB_PATH=" + copy.folder());
     for (const char *name :
          {"cudnn_heuristic", "cudnn_engines_precompiled", "cudnn_engines_runtime_compiled"}) {
@@ -214,14 +214,15 @@ void check_cudnn_parts(const Facts &facts, const LibraryCopy &graph, const std::
         };
         const auto part = std::find_if(facts.libraries.begin(), facts.libraries.end(), is_part);
         if (part == facts.libraries.end())
-            all.add(kWarn, graph.path + " lacks its part lib" + name + ".so.9 beside it",
+            all.add(kWarn,
+                    graph.path + " does not have its part lib" + name + ".so.9 in the same folder",
                     reinstall);
         else if (part->version.find('.') != part->version.npos &&
                  graph.version.find('.') != graph.version.npos && part->version != graph.version)
-            all.add(
-                kWarn,
-                graph.path + " and " + part->path + " are of different releases, which do not mix",
-                reinstall);
+            all.add(kWarn,
+                    graph.path + " and " + part->path +
+                        " are of different releases, which do not work together",
+                    reinstall);
     }
 }
 
@@ -245,15 +246,15 @@ Finding check_cudnn(const Facts &facts)
     if (const auto none = why_no_build(facts)) return skip(*none);
     if (facts.variable("YOKE_CUDNN_ENABLED") == "0")
         return skip(
-            "cuDNN is switched off, by YOKE_CUDNN_ENABLED=0; unset it to have it serve convolutions");
+            "YOKE_CUDNN_ENABLED=0 switches cuDNN off; unset the variable to use cuDNN for convolutions");
     const int major = facts.build.cuda / 1000;
     const std::string wheel = format("pip install --upgrade nvidia-cudnn-cu%d", major);
     const LibraryCopy *graph = facts.library("cudnn_graph", 9);
     if (!graph)
         return found(
             kWarn,
-            "no folder of the loader has libcudnn_graph.so.9, of cuDNN 9.8 or later; Yoke's own kernels serve",
-            wheel + "\nor: export YOKE_CUDA_LIB_PATH=FOLDER # in which it lies");
+            "no folder of the loader has libcudnn_graph.so.9, of cuDNN 9.8 or later; Yoke uses its own kernels",
+            wheel + "\nor: export YOKE_CUDA_LIB_PATH=FOLDER # the library's folder");
     Findings all;
     check_cudnn_release(facts, *graph, wheel, all);
     check_cudnn_parts(facts, *graph,
@@ -261,7 +262,7 @@ Finding check_cudnn(const Facts &facts)
     const std::string nvrtc = check_nvrtc(facts, all);
     Finding sum =
         all.or_ok("cuDNN " + facts.cudnn_version + ": " + graph->path + ", with " + nvrtc);
-    if (sum.status != kOk) sum.evidence += "; Yoke's own kernels serve";
+    if (sum.status != kOk) sum.evidence += "; Yoke uses its own kernels";
     return sum;
 }
 
@@ -278,18 +279,18 @@ Finding check_nccl(const Facts &facts)
     if (!nccl) {
         const LibraryCopy *other = facts.nccl();
         return found(kWarn,
-                     (other ? other->path + " is of version " + other->version + ", not 2"
+                     (other ? other->path + " has version " + other->version + ", not 2"
                             : std::string("no folder of the loader has libnccl.so.2")) +
-                         "; groups of GPUs go through the host's memory",
+                         "; groups of GPUs copy through the host's memory",
                      wheel + "\nor: " + package +
-                         "\nor: export YOKE_CUDA_LIB_PATH=FOLDER # in which it lies");
+                         "\nor: export YOKE_CUDA_LIB_PATH=FOLDER # the library's folder");
     }
     int major = 0, minor = -1;
     sscanf(facts.nccl_version.c_str(), "%d.%d", &major, &minor);
     if (minor >= 0 && minor < 19)
         return found(kWarn,
-                     nccl->path + " is of version " + facts.nccl_version +
-                         ", not 2.19 or later; groups of GPUs go through the host's memory",
+                     nccl->path + " has version " + facts.nccl_version +
+                         ", not 2.19 or later; groups of GPUs copy through the host's memory",
                      wheel + "\nor: " + package);
     return ok("NCCL " + facts.nccl_version +
               (facts.nccl_cuda.empty() ? "" : " for CUDA " + facts.nccl_cuda) + ": " + nccl->path);

@@ -64,7 +64,7 @@ Finding check_link_width(const Facts &facts)
         if (!narrow && !slow) continue;
         all.add(
             kWarn,
-            format("%s runs at generation %d x%d, it can do generation %d x%d%s",
+            format("%s runs at generation %d x%d, but supports generation %d x%d%s",
                    label(facts, i).c_str(), info.link_generation, info.link_width,
                    info.link_generation_max, info.link_width_max,
                    info.link_replays > 0
@@ -76,7 +76,7 @@ Finding check_link_width(const Facts &facts)
                 "%s",
                 info.pci,
                 facts.is_laptop || is_wsl(facts)
-                    ? "update the BIOS, and plug the charger in: some save power that way"
+                    ? "update the BIOS, and plug the charger in: some laptops slow the link to save power"
                     : "power off, reseat the card, try another slot or riser cable; in the BIOS set the slot to its full width"),
             i);
     }
@@ -93,7 +93,7 @@ Finding check_external_gpu(const Facts &facts)
         const double rate = info.enclosure_rate > 0 ? info.enclosure_rate : 40e9;
         all.add(
             kWarn,
-            format("%s is behind %s at %.0f Gbit/s, of which copies get at most %s",
+            format("%s is behind %s at %.0f Gbit/s, and copies reach at most %s",
                    label(facts, i).c_str(), info.enclosure[0] ? info.enclosure : "a cable",
                    rate / 1e9, gigabytes_a_second(rate * kPcieShare / 8).c_str()),
             "keep data on the GPU: batch transfers, pin host memory (x.pin_memory()), copy with non_blocking=True",
@@ -148,7 +148,7 @@ Finding check_dock_power(const Facts &facts)
         any |= budget > 0 && !std::isnan(info.power_limit);
         if (budget > 0 && info.power_limit > budget)
             all.add(kFail,
-                    format("%s may draw %.0f W, %s feeds a board of %.0f W",
+                    format("%s may draw %.0f W, but %s supplies a board of %.0f W",
                            label(facts, i).c_str(), info.power_limit, info.enclosure, budget),
                     format("sudo nvidia-smi -i %s -pl %.0f", info.pci, budget), i);
     }
@@ -211,10 +211,10 @@ Finding check_thunderbolt_cable(const Facts &facts)
         // Thunderbolt 3 and USB4 are 20 Gbit/s in each of two.
         if (dock.generation >= 3 && (dock.speed < 20 || width < 2))
             all.add(
-                kWarn, rates + "; the dock can do 2 of 20",
-                "use a certified 40 Gbit/s cable: passive ones of up to 0.8 m, longer ones active");
+                kWarn, rates + "; the dock supports 2 lanes of 20",
+                "use a certified 40 Gbit/s cable: a passive cable up to 0.8 m, an active cable if longer");
     }
-    return rates.empty() ? skip("the kernel does not tell the cable's rate") : all.or_ok(rates);
+    return rates.empty() ? skip("the kernel does not report the cable's rate") : all.or_ok(rates);
 }
 
 Finding check_peer_memory(const Facts &facts)
@@ -224,7 +224,7 @@ Finding check_peer_memory(const Facts &facts)
     if (port.empty()) return skip("no InfiniBand or RoCE port is up");
     const std::vector<int> cards = working_gpus(facts);
     if (std::all_of(cards.begin(), cards.end(), [&](int i) { return is_consumer(facts, i); }))
-        return skip("a network reaches no memory of " + label(facts, cards[0]) +
+        return skip("a network cannot reach the memory of " + label(facts, cards[0]) +
                     ": GeForce and TITAN have no GPUDirect RDMA");
     if (facts.modules.count("nvidia_peermem") || facts.modules.count("nv_peer_mem"))
         return ok("nvidia_peermem is loaded");

@@ -25,7 +25,7 @@ std::string holders(const Card &card)
     if (card.info.hidden_memory <= 0) return text;
     const std::string part = mebibytes(static_cast<double>(card.info.hidden_memory));
     const int hidden = card.info.hidden_processes;
-    if (hidden <= 0) return text + ", nobody who can be seen has " + part;
+    if (hidden <= 0) return text + ", processes that cannot be seen have " + part;
     return text + format(", %d hidden process%s %s %s", hidden, hidden == 1 ? "" : "es",
                          hidden == 1 ? "has" : "have", part.c_str());
 }
@@ -70,7 +70,7 @@ Finding check_mig_instances(const Facts &facts)
         partitioned |= info.mig == 1;
         if (info.mig == 1 && info.mig_instances <= 0)
             all.add(kFail, label(facts, i) + " is partitioned (MIG), but has no instance",
-                    format("sudo nvidia-smi mig -i %s -cgi 0 -C # one instance of the whole\n"
+                    format("sudo nvidia-smi mig -i %s -cgi 0 -C # one instance of the whole GPU\n"
                            "or, to switch MIG off: sudo nvidia-smi -i %s -mig 0",
                            info.pci, info.pci),
                     i);
@@ -101,13 +101,15 @@ Finding check_persistence(const Facts &facts)
     Findings all;
     for (const int i : working_gpus(facts))
         if (card(facts, i).persistence == 0)
-            all.add(kWarn,
-                    label(facts, i) + " is set up anew for each first program, which takes seconds",
-                    facts.in_container()
-                        ? "on the host: sudo systemctl enable --now nvidia-persistenced"
-                        : "sudo systemctl enable --now nvidia-persistenced",
-                    i);
-    return all.or_ok("persistence mode is on, or the driver does not tell");
+            all.add(
+                kWarn,
+                label(facts, i) +
+                    " is initialized again whenever a program finds it unused, which takes seconds",
+                facts.in_container()
+                    ? "on the host: sudo systemctl enable --now nvidia-persistenced"
+                    : "sudo systemctl enable --now nvidia-persistenced",
+                i);
+    return all.or_ok("persistence mode is on, or the driver does not report it");
 }
 
 Finding check_profiler(const Facts &facts)
@@ -115,9 +117,10 @@ Finding check_profiler(const Facts &facts)
     if (const auto none = no_working_gpus(facts)) return skip(*none);
     const auto only = facts.driver_parameters.find("RmProfilingAdminOnly");
     if (only == facts.driver_parameters.end())
-        return skip("/proc/driver/nvidia/params does not say who may profile");
+        return skip("/proc/driver/nvidia/params does not show who may profile");
     if (only->second != "1") return ok("every user may profile");
-    if (facts.administrator) return ok("administrators alone may profile, and this is one");
+    if (facts.administrator)
+        return ok("only administrators may profile, and this user is an administrator");
     return found(
         kWarn,
         "RmProfilingAdminOnly is 1, and this process is not an administrator's: profilers fail with ERR_NVGPUCTRPERM",
@@ -141,7 +144,8 @@ Finding check_vgpu_licence(const Facts &facts)
                 "sudo systemctl restart nvidia-gridd\nnvidia-smi -q | grep -A2 'License Status'",
                 i);
     }
-    return any ? all.or_ok("licensed, or the driver does not tell") : skip("no GPU is virtual");
+    return any ? all.or_ok("licensed, or the driver does not report it")
+               : skip("no GPU is virtual");
 }
 
 }  // namespace yoke::doctor

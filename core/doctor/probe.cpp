@@ -113,7 +113,7 @@ void take_status(pid_t pid, Clock::time_point end, Outcome &outcome)
 std::string why_failed(const Outcome &outcome, double deadline)
 {
     if (!outcome.problem.empty()) return outcome.problem;
-    if (outcome.late) return format("no answer within %.0f s; the probe was ended", deadline);
+    if (outcome.late) return format("no answer within %.0f s; the probe was killed", deadline);
     if (outcome.status >= 0 && WIFSIGNALED(outcome.status))
         return format("the probe crashed: %s", strsignal(WTERMSIG(outcome.status)));
     const auto lines = lines_of(outcome.output);
@@ -172,7 +172,7 @@ std::string why_none(const Facts &facts, const std::vector<int> &cards, const st
     if (program.empty()) return "there is no yoke-probe, neither in YOKE_BIN nor beside libyoke";
     if (!facts.build.present) return "this Yoke was built without its CUDA module";
     if (!platforms.empty() && platforms.find("cuda") == platforms.npos)
-        return "YOKE_PLATFORMS is '" + platforms + "', which leaves out cuda";
+        return "YOKE_PLATFORMS is '" + platforms + "', which does not name cuda";
     return cards.empty() ? "CUDA shows no GPU to try" : "";
 }
 
@@ -349,7 +349,8 @@ void read_probes(RecordedRoot &root, Facts &facts)
     std::vector<int> all(facts.machine.cards.size());
     std::iota(all.begin(), all.end(), 0);
     const auto text = root.text("/yoke/probes");
-    facts.no_probes = "no probe was run there: " + under_sysroot("/yoke/probes") + " is missing";
+    facts.no_probes =
+        "no probe was run on that machine: " + under_sysroot("/yoke/probes") + " is missing";
     for (const std::string &line : lines_of(text.value_or(""))) {
         const size_t dot = line.find('.');
         const size_t n = static_cast<size_t>(atoi(line.c_str()));

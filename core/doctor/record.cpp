@@ -121,7 +121,7 @@ void write_link(const std::string &place, const std::string &target)
     fs::remove(place, problem);
     fs::create_symlink(target, place, problem);
     if (problem)
-        fail(YOKE_E_IO, "doctor_record: the link %s cannot be made: %s", place.c_str(),
+        fail(YOKE_E_IO, "doctor_record: the link %s cannot be created: %s", place.c_str(),
              problem.message().c_str());
 }
 
@@ -148,8 +148,7 @@ void need_empty(const fs::path &folder)
 {
     std::error_code problem;
     if (fs::is_directory(folder, problem) && !fs::is_empty(folder, problem) && !problem)
-        fail(YOKE_E_IO,
-             "doctor_record: the folder %s is not empty; name a new one, or an empty one",
+        fail(YOKE_E_IO, "doctor_record: the folder %s is not empty; name a new or an empty folder",
              folder.c_str());
 }
 

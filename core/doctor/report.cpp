@@ -42,7 +42,7 @@ Facts gather(RecordedRoot &root, const Options &options)
     }
     Facts facts = read_facts(root, std::move(machine));
     if (facts.config_problems.empty() && problem) facts.config_problems = {*problem};
-    facts.no_probes = "probes were not asked for";
+    facts.no_probes = "probes were not requested";
     if (RecordedRoot::is_foreign())
         read_probes(root, facts);
     else if (options.probe)
@@ -58,8 +58,9 @@ Report examine(const Facts &facts)
         try {
             finding = check.run(facts);
         } catch (const std::exception &error) {
-            finding = found(kFail, std::string("the check itself failed: ") + error.what(),
-                            "report it, with what yoke doctor --record --redact DIR writes");
+            finding = found(
+                kFail, std::string("the check itself failed: ") + error.what(),
+                "report this error, with the folder that yoke doctor --record --redact DIR writes");
             report.exit_code = 2;
         }
         if (finding.status == kFail && report.exit_code == 0) report.exit_code = 1;

@@ -130,10 +130,11 @@ void tell_translated(const Facts &facts, const Routes &routes, Findings &all)
 {
     if (!routes.count) return;
     const std::string host = on_host(facts);
-    all.add(kWarn,
-            "an IOMMU translates addresses, so that direct copies are slow, hang or arrive wrong" +
-                routes.text(),
-            host + pass_through(facts) + "\n" + host + "sudo reboot");
+    all.add(
+        kWarn,
+        "an IOMMU translates addresses, so direct copies are slow, hang or deliver wrong bytes" +
+            routes.text(),
+        host + pass_through(facts) + "\n" + host + "sudo reboot");
 }
 
 void tell_redirected(const Facts &facts, const Routes &routes, Findings &all)
@@ -145,7 +146,7 @@ void tell_redirected(const Facts &facts, const Routes &routes, Findings &all)
         add_part(ports, port);
         remedy +=
             on_host(facts) + "sudo setpci -s " + port +
-            " ECAP_ACS+0x6.w=0000 # until the next start; not where virtual machines share the switch\n";
+            " ECAP_ACS+0x6.w=0000 # until the next start; not if virtual machines share the switch\n";
     }
     all.add(kWarn,
             "ACS of " + ports + " sends direct copies up to the root of the bus" + routes.text(),
@@ -157,10 +158,10 @@ void tell_parted(const Facts &facts, const Routes &routes, Findings &all)
     if (!routes.count) return;
     all.add(
         kWarn,
-        "IOMMU groups part what one switch joins: ACS was on when the kernel started, and may still send direct copies up to the root of the bus" +
+        "IOMMU groups separate devices of one switch: ACS was on when the kernel started, and may still send direct copies up to the root of the bus" +
             routes.text(),
         on_host(facts) + "sudo lspci -vvv -s " + *routes.ports.begin() +
-            " | grep ACSCtl # ReqRedir+: it is on\n" + kInBios);
+            " | grep ACSCtl # ReqRedir+: ACS is on\n" + kInBios);
 }
 
 }  // namespace
@@ -184,7 +185,7 @@ Finding check_peer_routes(const Facts &facts)
     if (const auto alone = why_alone(facts)) return skip(*alone);
     std::vector<Route> routes = routes_of_cards(facts);
     for (Route &each : routes_to_networks(facts)) routes.push_back(std::move(each));
-    if (routes.empty()) return skip("no two of the GPUs copy to each other over PCI Express");
+    if (routes.empty()) return skip("no two GPUs copy to each other over PCI Express");
     Routes translated, on, was_on;
     int unknown = 0;
     for (const Route &route : routes) {
@@ -200,10 +201,11 @@ Finding check_peer_routes(const Facts &facts)
     tell_redirected(facts, on, all);
     tell_parted(facts, was_on, all);
     return all.or_ok(
-        format("%d pairs copy directly over PCI Express, and no IOMMU translates that",
+        format("%d pairs copy directly over PCI Express, and no IOMMU translates their addresses",
                static_cast<int>(routes.size())) +
-        (unknown ? format("; of %d only an administrator can read whether ACS is on", unknown)
-                 : ""));
+        (unknown
+             ? format("; for %d of them, only an administrator can read whether ACS is on", unknown)
+             : ""));
 }
 
 }  // namespace yoke::doctor

@@ -16,7 +16,7 @@ std::string newer_driver(const Facts &facts, const std::string &release)
         return "on the host, not in the container, install driver release " + release + " or newer";
     if (is_wsl(facts)) return "in Windows, install driver release " + release + " or newer";
     const std::string ubuntu = "nvidia-driver-" + branch + "-server-open";
-    return install(facts, {"nvidia-driver # from NVIDIA's repository where Debian's is older",
+    return install(facts, {"nvidia-driver # from NVIDIA's repository if Debian's is older",
                            ubuntu.c_str(), "nvidia-driver", "nvidia-open nvidia-utils"}) +
            "\nsudo reboot";
 }
@@ -43,8 +43,8 @@ const LibraryCopy *stand_in(const Facts &facts, const std::string &floor)
 }  // namespace
 
 const char *const kNewContainer =
-    "docker rm -f CONTAINER && docker run --gpus all … # a container must be made anew\n"
-    "on the host, so that it does not come back: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all";
+    "docker rm -f CONTAINER && docker run --gpus all … # the container must be created again\n"
+    "on the host, so that the error does not return: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, and start with --device nvidia.com/gpu=all";
 
 Finding check_container_devices(const Facts &facts)
 {
@@ -55,7 +55,7 @@ Finding check_container_devices(const Facts &facts)
     if (taken)
         return found(
             kFail,
-            "the driver's library says: " + nvml_failure_text(facts.machine) +
+            "the driver's library reports: " + nvml_failure_text(facts.machine) +
                 "; the host's systemd has taken the device files from this container's cgroup",
             kNewContainer);
     const std::vector<std::string> missing = missing_nodes(facts);
@@ -83,13 +83,13 @@ Finding check_container_gpus(const Facts &facts)
         "the host has " +
             (host_driver ? "NVIDIA's driver " + facts.machine.driver
                          : label(facts, gpus(facts)[0])) +
-            ", the container no /dev/nvidia*" +
+            ", but the container has no /dev/nvidia*" +
             (asked_for_none ? "; NVIDIA_VISIBLE_DEVICES is '" + asked + "'" : ""),
         "on the host: " +
             install(facts, {"nvidia-container-toolkit", "nvidia-container-toolkit",
                             "nvidia-container-toolkit", "nvidia-container-toolkit"}) +
             " && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker\ndocker run --gpus all …\n"
-            "docker run --gpus '\"device=0,1\"' … # for some: note both pairs of quotes");
+            "docker run --gpus '\"device=0,1\"' … # for some GPUs: both pairs of quotes are needed");
 }
 
 Finding check_driver_floor(const Facts &facts)
@@ -106,14 +106,14 @@ Finding check_driver_floor(const Facts &facts)
         return ok(format("driver %s serves CUDA %d, which needs %s", driver.c_str(), major,
                          floor.c_str()));
     if (const LibraryCopy *compat = stand_in(facts, floor))
-        return ok(format("%s serves CUDA %d in the place of driver %s", compat->path.c_str(), major,
+        return ok(format("%s serves CUDA %d in place of driver %s", compat->path.c_str(), major,
                          driver.c_str()));
     const int served = newest_cuda_of(driver);
     std::string remedy = newer_driver(facts, floor);
     if (served) remedy += format("\nor install a Yoke that was built with CUDA %d", served);
     return found(kFail,
-                 format("the driver is %s, this build's CUDA %d needs %s or newer", driver.c_str(),
-                        major, floor.c_str()),
+                 format("the driver is %s, but this build's CUDA %d needs %s or newer",
+                        driver.c_str(), major, floor.c_str()),
                  remedy);
 }
 
@@ -134,9 +134,9 @@ Finding check_forward_compatibility(const Facts &facts)
                                              : "sudo apt-get remove 'cuda-compat-*'") +
         "\nsudo reboot # if the driver was updated since the machine started";
     return found(kFail,
-                 cuda->path + " stands before the library of driver " + driver +
+                 cuda->path + " is found before the library of driver " + driver +
                      (older ? ", which is newer"
-                            : "; " + barred + " does not take it: CUDA fails with error 804"),
+                            : "; " + barred + " does not support this: CUDA fails with error 804"),
                  remedy);
 }
 
@@ -156,7 +156,7 @@ Finding check_nccl_floor(const Facts &facts)
                   " serves");
     if (const LibraryCopy *compat = stand_in(facts, floor))
         return ok(compat->path + " serves CUDA " + facts.nccl_cuda + ", for which " + nccl->path +
-                  " was built, in the place of driver " + driver);
+                  " was built, in place of driver " + driver);
     return found(
         kFail,
         nccl->path + " is for CUDA " + facts.nccl_cuda + ", which needs driver " + floor +

@@ -93,10 +93,11 @@ Finding check_device_order(const Facts &facts)
         return ok("CUDA_DEVICE_ORDER is PCI_BUS_ID");
     for (const int i : cards)
         if (strcmp(card(facts, i).name, card(facts, cards[0]).name) != 0)
-            return found(kWarn,
-                         label(facts, cards[0]) + " and " + label(facts, i) +
-                             " differ: CUDA counts from the fastest, nvidia-smi by the PCI bus",
-                         "export CUDA_DEVICE_ORDER=PCI_BUS_ID", i);
+            return found(
+                kWarn,
+                label(facts, cards[0]) + " and " + label(facts, i) +
+                    " differ: CUDA numbers GPUs from the fastest, nvidia-smi by the PCI bus",
+                "export CUDA_DEVICE_ORDER=PCI_BUS_ID", i);
     return ok("all GPUs are of one model");
 }
 
@@ -108,14 +109,14 @@ Finding check_homogeneous(const Facts &facts)
         if (card(facts, i).kind == YOKE_CARD_GPU) cards.push_back(i);
     if (cards.size() < 2) return skip("fewer than two GPUs are visible");
     const std::vector<int> set = largest_set(facts, cards);
-    if (set.size() == cards.size()) return ok(format("all %zu are alike", cards.size()));
+    if (set.size() == cards.size()) return ok(format("all %zu GPUs are alike", cards.size()));
     for (const int i : cards)
         if (std::find(set.begin(), set.end(), i) == set.end())
             return found(kWarn,
                          label(facts, i) + " is not like " + label(facts, set[0]) +
-                             ": in one group all wait for the slowest",
+                             ": in one group, all GPUs wait for the slowest",
                          "export CUDA_VISIBLE_DEVICES=" + uuids_of(facts, set), i);
-    return ok("all are alike");
+    return ok("all GPUs are alike");
 }
 
 Finding check_variables(const Facts &facts)
@@ -126,7 +127,7 @@ Finding check_variables(const Facts &facts)
     for (const auto &[name, meant] : facts.misspelt)
         all.add(kWarn, "there is no setting " + name + "; probably " + meant + " is meant",
                 "export " + meant + "=\"$" + name + "\" && unset " + name);
-    return all.or_ok("all that are set can be read");
+    return all.or_ok("all variables that are set can be read");
 }
 
 Finding check_all_hidden(const Facts &facts)

@@ -179,14 +179,14 @@ def test_a_redacted_recording_redacts_the_names_of_files_and_finds_them_again(tm
     first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record", redact=True)
     text = everything_in(tmp_path / "record") + "".join(str(p.relative_to(tmp_path)) for p in tmp_path.glob("record/**/*"))
     assert "alice" not in text and "carol" not in text and "alice" not in str(first)
-    assert "libcudnn.so.8 is of version 8, not 9" in first["checks"]["cuda-libraries"]["evidence"]
+    assert "libcudnn.so.8 has version 8, not 9" in first["checks"]["cuda-libraries"]["evidence"]
     again = examined(replayed(tmp_path / "record", keep=["LD_LIBRARY_PATH"]))
     assert again["checks"]["cuda-libraries"]["evidence"] == first["checks"]["cuda-libraries"]["evidence"]
 
 
 def test_cudnn_that_is_switched_off_is_no_trouble(tmp_path):
     check = examined(rendered(patched({}, {"environment": {"YOKE_CUDNN_ENABLED": "0"}}), tmp_path / "case"))["checks"]["cudnn"]
-    assert check["status"] == "skip" and "YOKE_CUDNN_ENABLED=0; unset it" in check["evidence"]
+    assert check["status"] == "skip" and "YOKE_CUDNN_ENABLED=0 switches" in check["evidence"]
 
 
 def test_users_with_the_names_of_things_change_no_check(tmp_path):
@@ -337,7 +337,7 @@ def test_a_recording_writes_nothing_outside_its_folder(tmp_path):
 def test_a_recording_goes_into_a_folder_that_is_empty(tmp_path):
     (tmp_path / "older").mkdir()
     (tmp_path / "older" / "report.json").write_text("older")
-    with pytest.raises(yoke.IOError, match="older is not empty; name a new one"):
+    with pytest.raises(yoke.IOError, match="older is not empty; name a new"):
         yoke.doctor_record(tmp_path / "older")
     assert (tmp_path / "older" / "report.json").read_text() == "older"
 

@@ -35,7 +35,7 @@ def test_nccl_is_told_with_its_version_and_its_cuda_and_where_it_lies(tmp_path):
 def test_an_nccl_of_another_major_version_is_none(tmp_path):
     check = check_of({}, {"files": {"/usr/lib/x86_64-linux-gnu/libnccl.so.2": None, "/opt/libnccl.so.1": ""},
                           "environment": {"YOKE_CUDA_LIB_PATH": "/opt"}}, "nccl", tmp_path)
-    assert check["status"] == "warn" and "/opt/libnccl.so.1 is of version 1, not 2; groups of GPUs go through" in check["evidence"]
+    assert check["status"] == "warn" and "/opt/libnccl.so.1 has version 1, not 2; groups of GPUs copy through" in check["evidence"]
 
 
 @pytest.mark.parametrize("gpus, size, status", [("two", "524288k", "warn"), ("two", "1048576k", "ok"), ("one", "524288k", "ok"), ("one", "65536k", "warn")])
@@ -73,7 +73,7 @@ def test_of_many_pairs_one_is_shown_and_the_others_are_counted(tmp_path):
     bridges = {f"0000:18:0{i}.0": {"parent": "0000:17:00.0", "acs": 29 if i < 2 else 0} for i in range(4)}
     check = check_of(SWITCH, {"gpus": cards, "bridges": {**bridges, "0000:18:04.0": None}, "probes": None}, "peer-routes", tmp_path)
     assert check["status"] == "warn"
-    assert "hang or arrive wrong: between GPU 0 (NVIDIA A100-PCIE-40GB, 0000:50:00.0) and GPU 1" in check["evidence"]
+    assert "hang or deliver wrong bytes: between GPU 0 (NVIDIA A100-PCIE-40GB, 0000:50:00.0) and GPU 1" in check["evidence"]
     assert "0000:60:00.0), and 5 more pairs; ACS of 0000:18:00.0, 0000:18:01.0 sends" in check["evidence"]
     assert check["evidence"].endswith("0000:60:00.0), and 4 more pairs"), "those of the last two cards are not redirected"
     assert check["remedy"].count("setpci") == 2
