@@ -30,7 +30,7 @@ yoke_status check_arguments(const Asker &asker, const yoke_collective &call)
     if (call.count < 0 ||
         (call.op != YOKE_COMM_BARRIER && (call.dtype < YOKE_F64 || call.dtype > YOKE_F8_E5M2)))
         return refuse(asker.host, YOKE_E_VALUE,
-                      "%s: a collective of %lld elements of dtype number %d", who,
+                      "%s: a collective cannot have %lld elements of dtype number %d", who,
                       static_cast<long long>(call.count), call.dtype);
     if (has_peer(call.op) && (call.peer < 0 || call.peer >= asker.size ||
                               (is_message(call.op) && call.peer == asker.rank)))
@@ -48,7 +48,7 @@ const char *call_name(int32_t op)
     static const char *const kNames[] = {"barrier",    "all_reduce", "reduce",  "broadcast",
                                          "all_gather", "gather",     "scatter", "reduce_scatter",
                                          "all_to_all", "send",       "recv"};
-    return op >= 0 && op < YOKE_COMM_OP_COUNT ? kNames[op] : "no known op";
+    return op >= 0 && op < YOKE_COMM_OP_COUNT ? kNames[op] : "an unknown collective";
 }
 
 yoke_status tell_mismatch(const Asker &asker, const yoke_comm_signature &mine, int32_t peer,
@@ -58,7 +58,7 @@ yoke_status tell_mismatch(const Asker &asker, const yoke_comm_signature &mine, i
     const auto elements = [](int64_t x) { return static_cast<long long>(x); };
     return refuse(
         asker.host, YOKE_E_COMM,
-        "%s: this rank called %s, call %llu of group %llu: %lld of dtype %d, reduction %d, root %d; rank %d called %s, call %llu of group %llu: %lld of dtype %d, reduction %d, root %d",
+        "%s: this rank called %s, call %llu of group %llu: %lld elements of dtype %d, reduction %d, root %d; rank %d called %s, call %llu of group %llu: %lld elements of dtype %d, reduction %d, root %d",
         asker.engine, call_name(mine.op), number(mine.sequence), number(mine.group),
         elements(mine.count), mine.dtype, mine.reduction, mine.root, peer, call_name(theirs.op),
         number(theirs.sequence), number(theirs.group), elements(theirs.count), theirs.dtype,
@@ -68,8 +68,8 @@ yoke_status tell_mismatch(const Asker &asker, const yoke_comm_signature &mine, i
 yoke_status draw_id(const yoke_host *host, const char *engine, void *id)
 {
     if (getrandom(id, YOKE_COMM_ID_BYTES, 0) == YOKE_COMM_ID_BYTES) return YOKE_OK;
-    return refuse(host, YOKE_E_IO, "%s: the system gives no random numbers for the id of a group",
-                  engine);
+    return refuse(host, YOKE_E_IO,
+                  "%s: cannot get random numbers from the system for the id of a group", engine);
 }
 
 }  // namespace yoke::kernels

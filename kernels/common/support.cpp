@@ -25,7 +25,7 @@ yoke_status refuse_dtype(const yoke_host *host, const char *kind, const yoke_lau
 {
     char text[256];
     snprintf(text, sizeof text,
-             "%s: %s has dtype %s, which the %s kernel does not take; cast it first",
+             "%s: %s has dtype %s, which the %s kernel does not support; cast it first",
              op_name(launch->op), operand, dtype_name(dtype), kind);
     return host->set_error(YOKE_E_TYPE, 0, text);
 }
