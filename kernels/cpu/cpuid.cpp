@@ -67,16 +67,18 @@ yoke_status select_kernels(const KernelTable **out)
         if (level.usable)
             best = &level;
         else if (wanted && *wanted)
-            return fail(YOKE_E_UNSUPPORTED, "YOKE_CPU_ISA=%s: this CPU has no %s; unset it", wanted,
+            return fail(YOKE_E_UNSUPPORTED,
+                        "YOKE_CPU_ISA=%s: this CPU does not support %s; unset YOKE_CPU_ISA", wanted,
                         level.table->name);
     }
     if (!best && (!strcmp(wanted, "v3") || !strcmp(wanted, "v4")))
         return fail(
             YOKE_E_UNSUPPORTED,
-            "YOKE_CPU_ISA=%s: this build has no kernels for it; configure one with -DYOKE_CPU_ISAS=\"base;v3;v4\", or unset it",
+            "YOKE_CPU_ISA=%s: this build has no kernels for this level; configure a build with -DYOKE_CPU_ISAS=\"base;v3;v4\", or unset YOKE_CPU_ISA",
             wanted);
     if (!best)
-        return fail(YOKE_E_VALUE, "YOKE_CPU_ISA=%s is not known; use base, v3 or v4, or unset it",
+        return fail(YOKE_E_VALUE,
+                    "YOKE_CPU_ISA=%s: unknown level; use base, v3 or v4, or unset YOKE_CPU_ISA",
                     wanted);
     if (wanted && *wanted) limit_onednn(wanted);
     *out = best->table;

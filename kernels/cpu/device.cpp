@@ -34,7 +34,8 @@ void why_unavailable(char *text, uint64_t capacity)
 
 yoke_status device_open(int32_t index, void **device)
 {
-    if (index != 0) return fail(YOKE_E_INDEX, "cpu:%d does not exist; there is cpu:0 alone", index);
+    if (index != 0)
+        return fail(YOKE_E_INDEX, "cpu:%d does not exist; the only CPU device is cpu:0", index);
     *device = &g_device;
     return YOKE_OK;
 }

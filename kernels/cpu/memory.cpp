@@ -37,7 +37,7 @@ static void *map_aligned(uint64_t bytes)
 yoke_status alloc(void *device, uint64_t bytes, void **pointer)
 {
     if (yoke_status status = check_device(device, "alloc")) return status;
-    if (bytes == 0) return fail(YOKE_E_VALUE, "cpu: alloc of 0 bytes");
+    if (bytes == 0) return fail(YOKE_E_VALUE, "cpu: alloc of 0 bytes; the size must be above 0");
     void *block = nullptr;
     if (bytes <= UINT64_MAX / 2) {
         // Unmapped blocks have the exact size: see core/memory/memory.h.
@@ -47,7 +47,7 @@ yoke_status alloc(void *device, uint64_t bytes, void **pointer)
             block = nullptr;
     }
     if (!block)
-        return fail(YOKE_E_OOM, "cpu: the system has no %llu bytes of memory left",
+        return fail(YOKE_E_OOM, "cpu: the system does not have %llu bytes of free memory",
                     (unsigned long long)bytes);
     *pointer = block;
     return YOKE_OK;
@@ -86,7 +86,7 @@ yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32
 {
     if (yoke_status status = check_device(device, "copy")) return status;
     if (direction < YOKE_COPY_HOST_TO_DEVICE || direction > YOKE_COPY_PEER)
-        return fail(YOKE_E_VALUE, "cpu: copy has no direction %d", direction);
+        return fail(YOKE_E_VALUE, "cpu: copy does not support direction %d; use 1 to 4", direction);
     if (bytes == 0) return YOKE_OK;
     Range range{static_cast<char *>(dst), static_cast<const char *>(src), bytes, 0};
     run_chunks(static_cast<int64_t>((bytes - 1) / kCopyChunk + 1), run_range, &range, INT32_MAX);

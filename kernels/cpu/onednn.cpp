@@ -45,10 +45,10 @@ yoke_status fail_onednn(dnnl_status_t status, const char *use)
     if (status == kProcessEnds)
         return fail(
             YOKE_E_STATE,
-            "the process is ending, and oneDNN, which computes products and convolutions, ends with it; be done with them before main() returns or exit() is called: join the threads that compute");
+            "the process is exiting, so oneDNN can no longer compute products and convolutions; join the threads that compute before main() returns or exit() is called");
     const bool no_memory = status == dnnl_out_of_memory;
     return fail(no_memory ? YOKE_E_OOM : YOKE_E_INTERNAL, "oneDNN failed (status %d%s) on %s",
-                (int)status, no_memory ? ": the host has no memory left" : "", use);
+                (int)status, no_memory ? ": there is no free host memory" : "", use);
 }
 
 }  // namespace yoke::cpu

@@ -26,7 +26,7 @@ void prepare_onednn() {}
 
 void describe_onednn(char *text, size_t bytes)
 {
-    snprintf(text, bytes, "no oneDNN (products and convolutions take our own loops)");
+    snprintf(text, bytes, "no oneDNN (Yoke's own loops compute products and convolutions)");
 }
 
 bool onednn_has_bf16()

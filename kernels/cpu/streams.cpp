@@ -120,11 +120,13 @@ yoke_status event_elapsed(void *device, void *start, void *end, double *seconds)
     if (yoke_status status = check_event(device, end, "event_elapsed")) return status;
     const Event *first = static_cast<Event *>(start), *last = static_cast<Event *>(end);
     if (!(first->flags & last->flags & YOKE_EVENT_TIMING))
-        return fail(YOKE_E_STATE, "cpu: elapsed time wants two events made with timing");
+        return fail(YOKE_E_STATE,
+                    "cpu: event_elapsed needs two events that were created with timing");
     int64_t from = first->nanoseconds.load(std::memory_order_acquire);
     int64_t to = last->nanoseconds.load(std::memory_order_acquire);
     if (from < 0 || to < 0)
-        return fail(YOKE_E_STATE, "cpu: elapsed time wants two recorded events; the %s was not",
+        return fail(YOKE_E_STATE,
+                    "cpu: event_elapsed needs two recorded events; the %s event was not recorded",
                     from < 0 ? "first" : "second");
     *seconds = static_cast<double>(to - from) * 1e-9;
     return YOKE_OK;

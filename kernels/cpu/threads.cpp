@@ -65,7 +65,7 @@ static void say_refused(int wanted, int given, int error)
     char text[256];
     snprintf(
         text, sizeof(text),
-        "cpu: the system gives no more threads (%s): a team of %d works instead of %d; raise the limit on processes or set YOKE_NUM_THREADS to fewer",
+        "cpu: the system cannot create more threads (%s): %d threads work instead of %d; raise the limit on processes, or set YOKE_NUM_THREADS to a smaller number",
         strerror(error), given, wanted);
     g_host->log(YOKE_LOG_WARN, text);
 }

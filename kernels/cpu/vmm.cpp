@@ -131,7 +131,8 @@ yoke_status vmm_release(void *device, void *address, uint64_t bytes)
     if (yoke_status status = check_size(device, bytes, "vmm_release")) return status;
     std::lock_guard<std::mutex> lock(g_mutex);
     if (find_mapped(address, bytes))
-        return fail(YOKE_E_STATE, "cpu: a chunk is still mapped in the range to release");
+        return fail(YOKE_E_STATE,
+                    "cpu: a chunk is still mapped in the range to release; unmap it first");
     if (munmap(address, bytes)) return fail_errno(YOKE_E_VALUE, "cpu: releasing addresses", bytes);
     return YOKE_OK;
 }
@@ -140,7 +141,7 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *handle)
 {
     if (yoke_status status = check_size(device, bytes, "vmm_create")) return status;
     void *pages = new_aligned_pages(bytes, PROT_READ | PROT_WRITE);
-    if (pages == MAP_FAILED) return fail_errno(YOKE_E_OOM, "cpu: a chunk of memory", bytes);
+    if (pages == MAP_FAILED) return fail_errno(YOKE_E_OOM, "cpu: creating a chunk", bytes);
     Chunk *chunk = new (std::nothrow) Chunk;
     if (!chunk) {
         munmap(pages, bytes);
@@ -151,7 +152,7 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *handle)
     if (!enlist(chunk)) {
         munmap(pages, bytes);
         delete chunk;
-        return fail(YOKE_E_OOM, "cpu: no host memory to note a chunk");
+        return fail(YOKE_E_OOM, "cpu: no host memory for the list of chunks");
     }
     *handle = chunk->id.begin;
     return YOKE_OK;
@@ -162,10 +163,12 @@ yoke_status vmm_destroy(void *device, uint64_t handle)
     if (yoke_status status = check_device(device, "vmm_destroy")) return status;
     std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_chunk(handle);
-    if (!chunk) return fail(YOKE_E_CLOSED, "cpu: vmm_destroy was given no live chunk");
+    if (!chunk)
+        return fail(YOKE_E_CLOSED,
+                    "cpu: vmm_destroy was given a handle that is not an existing chunk");
     if (chunk->mapped) return fail(YOKE_E_STATE, "cpu: the chunk is still mapped; unmap it first");
     if (munmap(pages_of(chunk), chunk->place.bytes))
-        return fail_errno(YOKE_E_INTERNAL, "cpu: giving back a chunk", chunk->place.bytes);
+        return fail_errno(YOKE_E_INTERNAL, "cpu: releasing a chunk", chunk->place.bytes);
     strike_off(chunk);
     delete chunk;
     return YOKE_OK;
@@ -176,7 +179,8 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t handle
     if (yoke_status status = check_size(device, bytes, "vmm_map")) return status;
     std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_chunk(handle);
-    if (!chunk) return fail(YOKE_E_CLOSED, "cpu: vmm_map was given no live chunk");
+    if (!chunk)
+        return fail(YOKE_E_CLOSED, "cpu: vmm_map was given a handle that is not an existing chunk");
     if (chunk->mapped) return fail(YOKE_E_STATE, "cpu: the chunk is already mapped elsewhere");
     if (find_mapped(address, bytes))
         return fail(YOKE_E_STATE, "cpu: another chunk is mapped in that range; unmap it first");
@@ -187,7 +191,7 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t handle
     chunk->place.begin = reinterpret_cast<uintptr_t>(address);
     if (!g_mapped.insert(&chunk->place)) {
         chunk->place.begin = reinterpret_cast<uintptr_t>(home);
-        return fail(YOKE_E_OOM, "cpu: no host memory to note where a chunk is mapped");
+        return fail(YOKE_E_OOM, "cpu: no host memory for the list of mapped chunks");
     }
     if (mremap(home, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) == MAP_FAILED) {
         yoke_status status = fail_errno(YOKE_E_OOM, "cpu: mapping a chunk", bytes);
@@ -236,7 +240,8 @@ yoke_status vmm_unmap(void *device, void *address, uint64_t bytes)
     std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_mapped(address, bytes);
     if (!chunk || pages_of(chunk) != address || chunk->place.bytes != bytes)
-        return fail(YOKE_E_VALUE, "cpu: vmm_unmap of %llu bytes at a place where no such chunk is",
+        return fail(YOKE_E_VALUE,
+                    "cpu: vmm_unmap of %llu bytes at an address where no such chunk is mapped",
                     (unsigned long long)bytes);
     return move_away(chunk);
 }

@@ -307,7 +307,7 @@ TEST_F(CpuTeam, GoesOnWithTheThreadsThatTheSystemGaveAndSaysSoOnce)
         expect_each_once(12);
         EXPECT_EQ(team_size(), 2);
         const std::string said = cpu_test::take_log();
-        EXPECT_NE(said.find("a team of 2 works instead of 6"), std::string::npos) << said;
+        EXPECT_NE(said.find("2 threads work instead of 6"), std::string::npos) << said;
         EXPECT_TRUE(computes());
         set_threads(7);
         expect_each_once(12);

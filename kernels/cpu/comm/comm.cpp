@@ -140,7 +140,8 @@ yoke_status group_begin(void *handle)
 yoke_status group_end(void *handle)
 {
     Comm &comm = comm_of(handle);
-    if (!comm.group.is_open()) return fail(YOKE_E_STATE, "cpu: group_end without group_begin");
+    if (!comm.group.is_open())
+        return fail(YOKE_E_STATE, "cpu: group_end was called without group_begin");
     if (!comm.group.end()) return YOKE_OK;
     const yoke_status status =
         guarded("a group of collectives", comm, [&] { return comm.group.run_all(runner(comm)); });
@@ -174,7 +175,8 @@ void destroy(void *handle)
 yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer, yoke_comm_fault *)
 {
     if (bytes == 0 || bytes > UINT64_MAX / 2)
-        return fail(YOKE_E_VALUE, "cpu: mem_alloc of %llu bytes", (unsigned long long)bytes);
+        return fail(YOKE_E_VALUE, "cpu: mem_alloc cannot allocate %llu bytes",
+                    (unsigned long long)bytes);
     return guarded("shared memory", [&] {
         Comm &comm = comm_of(handle);
         return comm.regions.make(comm, bytes, pointer);

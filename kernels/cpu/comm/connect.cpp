@@ -63,13 +63,13 @@ yoke_status open_tcp(const yoke_comm_member &init, Entry *entry)
 {
     Name name;
     if (!init.address || !tcp_name(init.address, 0, &name))
-        return fail(YOKE_E_VALUE, "cpu: '%s' is no numeric address of this host",
+        return fail(YOKE_E_VALUE, "cpu: '%s' is not a numeric address of this machine",
                     init.address ? init.address : "");
     if (!listen_at(name, &entry->tcp)) {
         tcp_name(strchr(init.address, ':') ? "::" : "0.0.0.0", 0, &name);
         if (!listen_at(name, &entry->tcp))
             return is_shortage()
-                       ? fail_shortage("listen for the others", init.rank)
+                       ? fail_shortage("listen for the other ranks", init.rank)
                        : fail_system(YOKE_E_IO, "cpu: cannot listen on %s for the other ranks",
                                      init.address);
     }
@@ -82,11 +82,11 @@ yoke_status open_local(Comm &comm, Entry *entry)
 {
     uint64_t drawn[2] = {};
     if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
-        return fail_system(YOKE_E_IO, "cpu: the system gives no random numbers");
+        return fail_system(YOKE_E_IO, "cpu: cannot get random numbers from the system");
     snprintf(entry->doors.local, sizeof entry->doors.local, "yoke-%016llx%016llx",
              static_cast<unsigned long long>(drawn[0]), static_cast<unsigned long long>(drawn[1]));
     if (!listen_at(local_name(entry->doors.local), &entry->local))
-        return fail_shortage("listen for the others of this machine", comm.rank);
+        return fail_shortage("listen for the other ranks of this machine", comm.rank);
     const size_t ranks = neighbours(comm).size();
     if (yoke_status status = make_shared(Block::bytes(ranks), &comm.block)) return status;
     if (yoke_status status = map_shared(comm.block.get(), 0, page_bytes(), &comm.block_head))
@@ -109,7 +109,7 @@ yoke_status check_memory(const Comm &comm, const std::vector<Place> &places)
     if (wanted >> 20 < free_mib) return YOKE_OK;
     return fail(
         YOKE_E_OOM,
-        "cpu: the %zu ranks of this host want %llu bytes of shared memory for their links, and %llu are free; start fewer ranks, or set YOKE_COMM_SHM=0, and they reach each other over TCP",
+        "cpu: the %zu ranks of this machine need %llu bytes of shared memory for their links, but only %llu are free; start fewer ranks, or set YOKE_COMM_SHM=0 to connect the ranks over TCP",
         neighbours(comm).size(), (unsigned long long)wanted, (unsigned long long)free_mib << 20);
 }
 
@@ -122,7 +122,7 @@ yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_
         (share(comm, places, comm.rank, peer) ? by_memory : by_tcp) = true;
     }
     comm.event = Descriptor::made([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
-    if (!comm.event) return fail_shortage("make an eventfd, by which it is woken", comm.rank);
+    if (!comm.event) return fail_shortage("create an eventfd, which wakes it", comm.rank);
     if (by_tcp)
         if (yoke_status status = open_tcp(init, entry)) return status;
     if (!by_memory) return YOKE_OK;
@@ -148,15 +148,19 @@ yoke_status plan(const Comm &comm, const std::vector<Place> &places,
     for (int peer = 0; peer < comm.size; ++peer) {
         if (doors[peer].failed)
             return blame(
-                init, fail(YOKE_E_COMM, "cpu: rank %d could not open its side of the group", peer),
+                init,
+                fail(
+                    YOKE_E_COMM,
+                    "cpu: rank %d could not open its sockets for the group; see the error of that rank",
+                    peer),
                 YOKE_COMM_FAULT_DIED, peer);
         if (peer > comm.rank) connector.expect(peer);
         if (peer >= comm.rank) continue;
         Name name = local_name(doors[peer].local);
         if (!share(comm, places, comm.rank, peer) &&
             !tcp_name(doors[peer].address, doors[peer].port, &name))
-            return fail(YOKE_E_VALUE, "cpu: rank %d gave '%.63s', which is no address", peer,
-                        doors[peer].address);
+            return fail(YOKE_E_VALUE, "cpu: rank %d published '%.63s', which is not an address",
+                        peer, doors[peer].address);
         connector.seek(peer, name);
     }
     return YOKE_OK;

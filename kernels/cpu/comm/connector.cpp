@@ -71,7 +71,7 @@ yoke_status Connector::connect_to(Peer &peer, int64_t now)
         peer.state = State::kConnecting;
         return YOKE_OK;
     }
-    if (is_shortage()) return fail_shortage("connect to another", rank_);
+    if (is_shortage()) return fail_shortage("connect to another rank", rank_);
     pause(peer, now);
     return YOKE_OK;
 }
@@ -119,8 +119,9 @@ void Connector::drop(const Unproved &unproved, int rank, const char *why)
         from.ss_family != AF_UNIX)
         getnameinfo(reinterpret_cast<sockaddr *>(&from), bytes, host, sizeof host, service,
                     sizeof service, NI_NUMERICHOST | NI_NUMERICSERV);
-    warn("cpu: rank %d dropped a connection from %s %s while the ranks connect: it %s", rank, host,
-         service, why);
+    warn(
+        "cpu: rank %d dropped a connection from %s %s while the ranks connected: the connection %s",
+        rank, host, service, why);
 }
 
 yoke_status Connector::admit(const Descriptor &door, int64_t now)
@@ -135,11 +136,12 @@ yoke_status Connector::admit(const Descriptor &door, int64_t now)
             const int code = errno;
             if (!is_shortage() || poll(&waiting, 1, 0) <= 0) return YOKE_OK;
             errno = code;
-            return fail_shortage("let another in", rank_);
+            return fail_shortage("accept a connection of another rank", rank_);
         }
         unproved.until = now + kToGreet;
         if (unproved_.size() == kMostUnproved) {
-            drop(unproved_.front(), rank_, "said nothing, and others came");
+            drop(unproved_.front(), rank_,
+                 "sent no complete greeting, and too many connections were open");
             unproved_.erase(unproved_.begin());
         }
         unproved_.push_back(static_cast<Unproved &&>(unproved));
@@ -153,7 +155,7 @@ bool Connector::hear(Unproved &unproved, int64_t now)
     const Got got = read_hello(unproved.socket.get(), &unproved.reading);
     if (got == Got::kNothingNow) {
         if (now < unproved.until) return true;
-        drop(unproved, rank_, "said too little for five seconds");
+        drop(unproved, rank_, "sent no complete greeting within five seconds");
         return false;
     }
     const Hello &hello = unproved.reading.hello;
@@ -161,7 +163,7 @@ bool Connector::hear(Unproved &unproved, int64_t now)
                           hello.from < static_cast<int>(peers_.size()) &&
                           is_ours(hello, hello.from);
     if (!is_ranks) {
-        drop(unproved, rank_, got == Got::kEnd ? "left" : "does not belong to this group");
+        drop(unproved, rank_, got == Got::kEnd ? "ended" : "does not belong to this group");
         return false;
     }
     Peer &peer = peers_[static_cast<size_t>(hello.from)];

@@ -299,10 +299,11 @@ yoke_status Flow::fail_with(int32_t kind, int peer)
             return fail(YOKE_E_CANCELLED, "cpu: %s, call %llu, was aborted", name, sequence);
         case YOKE_COMM_FAULT_LATE:
             if (peer < 0)
-                return fail(YOKE_E_TIMEOUT,
-                            "cpu: %s, call %llu: all ranks came, and were not done within %.4g s",
-                            name, sequence, timeout_s_);
-            return fail(YOKE_E_TIMEOUT, "cpu: %s, call %llu: rank %d did not come within %.4g s",
+                return fail(
+                    YOKE_E_TIMEOUT,
+                    "cpu: %s, call %llu: all ranks arrived, but the call did not finish within %.4g s",
+                    name, sequence, timeout_s_);
+            return fail(YOKE_E_TIMEOUT, "cpu: %s, call %llu: rank %d did not arrive within %.4g s",
                         name, sequence, peer, timeout_s_);
         case YOKE_COMM_FAULT_DIED:
             return fail(YOKE_E_COMM, "cpu: %s, call %llu: the connection to rank %d has ended",
@@ -321,9 +322,9 @@ yoke_status Flow::fail_mismatch(int peer)
         reinterpret_cast<const Header *>(from.in[from.in_at].data)->signature;
     if (from.header.mark != kHeaderMark) {
         if (fault_) fault_->kind = YOKE_COMM_FAULT_NONE;
-        return fail(YOKE_E_COMM, "cpu: %s, call %llu: what rank %d sent is no header",
-                    kernels::call_name(mine.op), static_cast<unsigned long long>(mine.sequence),
-                    peer);
+        return fail(
+            YOKE_E_COMM, "cpu: %s, call %llu: rank %d sent bytes that are not the header of a call",
+            kernels::call_name(mine.op), static_cast<unsigned long long>(mine.sequence), peer);
     }
     if (fault_) fault_->theirs = theirs;
     return kernels::tell_mismatch({g_host, "cpu", comm_.rank, comm_.size}, mine, peer, theirs);

@@ -11,7 +11,8 @@ static yoke_status map_alone(uint64_t bytes, Mapping *out)
 {
     void *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
-        return fail_system(YOKE_E_OOM, "cpu: no %llu bytes of memory", (unsigned long long)bytes);
+        return fail_system(YOKE_E_OOM, "cpu: cannot allocate %llu bytes of memory",
+                           (unsigned long long)bytes);
     *out = Mapping(data, bytes);
     return YOKE_OK;
 }
@@ -61,7 +62,7 @@ yoke_status Regions::drop(void *pointer, uint64_t bytes)
     const size_t before = all_.size();
     std::erase_if(all_, [&](const auto &one) { return one->mine.data() == pointer; });
     if (all_.size() == before)
-        return fail(YOKE_E_VALUE, "cpu: mem_free of %llu bytes that mem_alloc did not give",
+        return fail(YOKE_E_VALUE, "cpu: mem_free of %llu bytes that mem_alloc did not return",
                     (unsigned long long)bytes);
     return YOKE_OK;
 }

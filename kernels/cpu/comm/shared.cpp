@@ -48,7 +48,7 @@ static yoke_status check_file_limit(size_t bytes)
         return YOKE_OK;
     return fail(
         YOKE_E_OOM,
-        "cpu: ranks of this host are to share %zu bytes of memory, and RLIMIT_FSIZE, which bounds it as it bounds files, allows %llu; raise `ulimit -f`, or set YOKE_COMM_SHM=0, and they reach each other over TCP",
+        "cpu: the ranks of this machine need %zu bytes of shared memory, but RLIMIT_FSIZE allows only %llu; raise `ulimit -f`, or set YOKE_COMM_SHM=0 to connect the ranks over TCP",
         bytes, (unsigned long long)limit.rlim_cur);
 }
 
@@ -59,14 +59,14 @@ yoke_status make_shared(size_t bytes, Descriptor *out)
     if (!fd)
         return fail_system(
             errno == EMFILE || errno == ENFILE ? YOKE_E_IO : YOKE_E_OOM,
-            "cpu: memfd_create gives no descriptor for %zu bytes that ranks share; raise `ulimit -n`, or give the machine more memory",
+            "cpu: memfd_create cannot create a descriptor for %zu bytes of shared memory; raise `ulimit -n`, or give the machine more memory",
             bytes);
     int code;
     do code = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
     while (code == EINTR);
     errno = code;
     if (code || fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-        return fail_system(YOKE_E_OOM, "cpu: no %zu bytes of shared memory", bytes);
+        return fail_system(YOKE_E_OOM, "cpu: cannot allocate %zu bytes of shared memory", bytes);
     *out = static_cast<Descriptor &&>(fd);
     return YOKE_OK;
 }
@@ -91,7 +91,7 @@ yoke_status map_mirrored(int fd, size_t offset, size_t bytes, Mapping *out)
 {
     void *room = mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED)
-        return fail_system(YOKE_E_OOM, "cpu: no room for %zu bytes of addresses", 2 * bytes);
+        return fail_system(YOKE_E_OOM, "cpu: cannot reserve %zu bytes of addresses", 2 * bytes);
     Mapping mapping(room, 2 * bytes);
     for (int half = 0; half < 2; ++half) {
         char *at = mapping.data() + half * bytes;

@@ -54,7 +54,7 @@ yoke_status fail_shortage(const char *what, int rank)
 {
     return fail_system(
         YOKE_E_IO,
-        "cpu: rank %d cannot %s: it needs a descriptor for each other rank, and up to two more while they connect; raise `ulimit -n`, or give the machine more memory",
+        "cpu: rank %d cannot %s: it needs a descriptor for each other rank, and up to two more while the ranks connect; raise `ulimit -n`, or give the machine more memory",
         rank, what);
 }
 

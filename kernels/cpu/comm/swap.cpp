@@ -35,9 +35,9 @@ yoke_status Swap::send(int peer, const SwapNote &note, const Pair &ours, int cou
     side.must_pause = !side.has_sent && errno == ETOOMANYREFS;
     if (side.has_sent || side.must_pause || errno == EAGAIN || errno == EINTR) return YOKE_OK;
     if (is_end(errno)) return blame(fail_ended(peer), YOKE_COMM_FAULT_DIED, peer);
-    return blame(
-        fail_system(YOKE_E_IO, "cpu: cannot hand rank %d the memory that it is to share", peer),
-        YOKE_COMM_FAULT_NONE, -1);
+    return blame(fail_system(YOKE_E_IO,
+                             "cpu: cannot send rank %d the descriptor of the shared memory", peer),
+                 YOKE_COMM_FAULT_NONE, -1);
 }
 
 yoke_status Swap::receive(int peer, int count)
@@ -47,7 +47,7 @@ yoke_status Swap::receive(int peer, int count)
         receive_descriptors(side.socket, &side.note, sizeof side.note, side.theirs, count);
     side.has_come = got == Got::kAll;
     if (got == Got::kShortage)
-        return blame(fail_shortage("take the memory that another shares", comm_.rank),
+        return blame(fail_shortage("receive the shared memory of another rank", comm_.rank),
                      YOKE_COMM_FAULT_NONE, -1);
     return got == Got::kEnd ? blame(fail_ended(peer), YOKE_COMM_FAULT_DIED, peer) : YOKE_OK;
 }
@@ -63,10 +63,11 @@ yoke_status Swap::step(int peer, const SwapNote &note, const Pair &ours, bool *o
         if (yoke_status status = receive(peer, count)) return status;
     if (side.has_come && (side.note.number != note.number || side.note.bytes != note.bytes))
         return blame(
-            fail(YOKE_E_COMM,
-                 "cpu: this rank shares %llu bytes as its block %llu, rank %d %llu as its %llu",
-                 (unsigned long long)note.bytes, (unsigned long long)note.number, peer,
-                 (unsigned long long)side.note.bytes, (unsigned long long)side.note.number),
+            fail(
+                YOKE_E_COMM,
+                "cpu: this rank shares %llu bytes as block %llu, but rank %d shares %llu bytes as block %llu; allocate the same sizes in the same order on all ranks",
+                (unsigned long long)note.bytes, (unsigned long long)note.number, peer,
+                (unsigned long long)side.note.bytes, (unsigned long long)side.note.number),
             YOKE_COMM_FAULT_MISMATCH, peer);
     *open |= !side.has_sent || !side.has_come;
     return YOKE_OK;

@@ -26,7 +26,7 @@ YOKE_KERNEL(_arange)
 {
     const yoke_operand &x = launch->operands[0];
     const yoke_arg &start = launch->params[0], &step = launch->params[1];
-    if (x.ndim != 1) return fail(YOKE_E_VALUE, "_arange: x has %d axes; it takes one", x.ndim);
+    if (x.ndim != 1) return fail(YOKE_E_VALUE, "_arange: x has %d axes; it must have 1", x.ndim);
     return for_any(launch, "x", x.dtype, [&]<class T>() {
         if (start.kind != YOKE_ARG_FLOAT && step.kind != YOKE_ARG_FLOAT) {
             uint64_t from = (uint64_t)start.v.i, by = (uint64_t)step.v.i;
@@ -41,7 +41,7 @@ YOKE_KERNEL(_arange)
 YOKE_KERNEL(_eye)
 {
     const yoke_operand &x = launch->operands[0];
-    if (x.ndim != 2) return fail(YOKE_E_VALUE, "_eye: x has %d axes; it takes two", x.ndim);
+    if (x.ndim != 2) return fail(YOKE_E_VALUE, "_eye: x has %d axes; it must have 2", x.ndim);
     return for_any(launch, "x", x.dtype, [&]<class T>() {
         int64_t columns = x.shape[1],
                 rows = columns ? x.shape[0] : 0;  // no loop over 2^40 rows without elements

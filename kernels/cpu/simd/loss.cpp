@@ -51,7 +51,7 @@ struct Classes {
             if (index < 0 || index >= count)
                 return fail(
                     YOKE_E_INDEX,
-                    "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or ignore_index (%lld)",
+                    "%s: target[%lld] is %lld, which is not a class of x: use 0 to %lld, or ignore_index (%lld)",
                     call, (long long)row, (long long)index, (long long)count - 1,
                     (long long)ignored);
         }

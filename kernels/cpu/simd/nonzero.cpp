@@ -96,7 +96,7 @@ YOKE_KERNEL(_nonzero)
         if (found != out.shape[0])
             return fail(
                 YOKE_E_STATE,
-                "nonzero: %lld elements are not 0, but there were %lld a moment ago; another thread writes to x",
+                "nonzero: x changed while its elements were counted (%lld are not 0, but there were %lld a moment ago); another thread writes to x",
                 (long long)found, (long long)out.shape[0]);
         for (int64_t i = 0; i < chunks; i++) {
             int64_t here = rows[i];

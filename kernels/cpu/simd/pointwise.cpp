@@ -95,7 +95,7 @@ YOKE_KERNEL(pow)
             if (exponent < 0)
                 return fail(
                     YOKE_E_VALUE,
-                    "pow: an exponent is %lld, and a negative power of an integer is no integer; cast x to a floating dtype",
+                    "pow: an exponent is %lld, and a negative power of an integer is not an integer; cast x to a floating dtype",
                     (long long)exponent);
         }
         if constexpr (is_float<T>) {

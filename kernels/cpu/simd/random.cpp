@@ -87,7 +87,7 @@ YOKE_KERNEL(_randint)
 {
     kernels::UniformInteger draw{launch->params[0].v.i, launch->params[1].v.i};
     if (draw.low >= draw.high)
-        return fail(YOKE_E_VALUE, "randint: low is %lld, which is not below high, %lld",
+        return fail(YOKE_E_VALUE, "randint: low is %lld and high is %lld; low must be below high",
                     (long long)draw.low, (long long)draw.high);
     return fill_row_major(launch, launch->operands[0], [&](const yoke_operand &x) {
         return for_any(launch, "x", x.dtype,

@@ -47,7 +47,7 @@ static int multiply(int64_t rows, int64_t inner, int64_t columns)
         yoke_ones(right_shape, 2, YOKE_F32, NULL, &right))
         _exit(kWrong);
     const yoke_status status = yoke_matmul(left, right, &product);
-    if (status == YOKE_E_STATE && !strstr(yoke_last_error()->message, "process is ending"))
+    if (status == YOKE_E_STATE && !strstr(yoke_last_error()->message, "process is exiting"))
         _exit(kRefusedByWhat);
     if (status && status != YOKE_E_STATE) _exit(kWrong);
     if (!status) {

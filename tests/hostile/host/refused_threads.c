@@ -34,7 +34,7 @@ static int g_lines;
 static void count_lines(void *unused, int32_t level, const char *text)
 {
     (void)unused;
-    g_lines += level <= 1 && strstr(text, "gives no more threads") != NULL;
+    g_lines += level <= 1 && strstr(text, "cannot create more threads") != NULL;
 }
 
 static void multiply(int64_t size, yoke_dtype dtype)
