@@ -32,7 +32,7 @@ def ask(**variables):
 
 @pytest.mark.parametrize("variables, words", [
     ({"FAKE_CUDA_FAIL": "cuInit=803"}, ["cuInit failed", "(803)", "restart the machine"]),
-    ({"FAKE_CUDA_VERSION": "11040"}, ["speaks CUDA 11.4", "install driver release"]),
+    ({"FAKE_CUDA_VERSION": "11040"}, ["supports CUDA 11.4", "install driver release"]),
     ({"FAKE_CUDA_DEVICES": ""}, ["finds no GPU", "nvidia-smi -L"]),
     ({"FAKE_CUDA_DEVICES": "3.5"}, ["compute capability 3.5", "YOKE_CUDA_ARCHS"]),
 ])

@@ -84,7 +84,7 @@ try:
 except yoke.DeviceLostError as error:
     print(error)
 """)
-    assert len(said) == 1 and "cublasLtMatmul" in said[0] and "caused by earlier work" in said[0] and "start it anew" in said[0]
+    assert len(said) == 1 and "cublasLtMatmul" in said[0] and "caused by earlier work" in said[0] and "restart the process" in said[0]
 
 
 def test_a_process_ends_quietly_with_everything_still_in_its_hands():

@@ -33,7 +33,8 @@ yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32
     if (scope.status()) return scope.status();
     cudaMemcpyKind kind{};
     if (!kind_of(direction, kind))
-        return scope.refuse(YOKE_E_VALUE, "copy has no direction %d; they are 1 to 4", direction);
+        return scope.refuse(YOKE_E_VALUE, "copy does not support direction %d; use 1 to 4",
+                            direction);
     if (bytes == 0) return YOKE_OK;
     const auto on = static_cast<cudaStream_t>(stream);
     if (direction == YOKE_COPY_PEER) {

@@ -217,7 +217,7 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
         if (!is_told.test_and_set())
             g_host->log(
                 YOKE_LOG_WARN,
-                "tuning a matrix product: there is no memory for a workspace; products for which it lacks have cuBLASLt's first algorithm");
+                "tuning a matrix product: there is no memory for a workspace; products that need more memory use cuBLASLt's first algorithm");
         return YOKE_OK;
     }
     if (status) return status;
@@ -242,8 +242,9 @@ bool recall(const yoke_launch *launch, const CublasLt &lt, Plan &plan)
     if (!recall_winner(launch, lt, plan.key, &result.algo)) return false;
     const cublasStatus_t error = lt.call->cublasLtMatmulAlgoCheck(
         lt.handle, &plan.product, &plan.a, &plan.b, &plan.d, &plan.d, &result.algo, &result);
-    cublaslt_log(*static_cast<const Device *>(launch->device), error,
-                 "a winner of YOKE_CUBLASLT_AUTOTUNE_FILE is passed over: cublasLtMatmulAlgoCheck");
+    cublaslt_log(
+        *static_cast<const Device *>(launch->device), error,
+        "an algorithm of YOKE_CUBLASLT_AUTOTUNE_FILE is not used: cublasLtMatmulAlgoCheck");
     if (error || result.workspaceSize > kWorkspace) return false;
     take(plan, result);
     plan.exists = true;
@@ -263,7 +264,7 @@ yoke_status check_card(const yoke_launch *launch, const PlanKey &key)
         return YOKE_OK;
     return fail(
         YOKE_E_UNSUPPORTED, 0,
-        "%s: cuda:%d has compute capability %d.%d, for which cuBLASLt has no products of bfloat16; use float16 or float32",
+        "%s: cuda:%d has compute capability %d.%d, on which cuBLASLt does not support products of bfloat16; use float16 or float32",
         op_name(launch->op), device.index, major, minor);
 }
 

@@ -21,8 +21,9 @@ static std::mutex g_opening;
 yoke_status device_count(int32_t *count)
 {
     if (is_forked())
-        return fail(YOKE_E_FORKED, 0,
-                    "the driver does not serve a forked child; start it with spawn or exec");
+        return fail(
+            YOKE_E_FORKED, 0,
+            "the driver does not work in a forked child; start the child with spawn or exec");
     const Driver &found = driver();
     if (found.broken) return fail(found.broken, found.native_code, "%s", found.reason);
     *count = found.device_count;

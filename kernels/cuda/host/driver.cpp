@@ -63,7 +63,7 @@ bool no_library(Driver &driver, const char *said)
     const char *folders = g_host->config("YOKE_CUDA_LIB_PATH");
     return give_up(
         driver, YOKE_OK, 0,
-        "there is no %s%s%s: no NVIDIA driver is installed; install one of release %s or newer (Debian: nvidia-driver), or start the container with --gpus all",
+        "there is no %s%s%s: no NVIDIA driver is installed; install release %s or newer (Debian: nvidia-driver), or start the container with --gpus all",
         kLibrary, folders ? ", nor in YOKE_CUDA_LIB_PATH, " : "", folders ? folders : "",
         kFloor.release);
 }
@@ -132,7 +132,7 @@ bool give_up_old(Driver &driver, int version)
         snprintf(older, sizeof older, ", or a Yoke that was built with CUDA %d", version / 1000);
     return give_up(
         driver, YOKE_E_UNAVAILABLE, cudaErrorInsufficientDriver,
-        "the NVIDIA driver speaks CUDA %d.%d, this module needs CUDA %d.%d; install driver release %s or newer%s",
+        "the NVIDIA driver supports CUDA %d.%d, but this module needs CUDA %d.%d; install driver release %s or newer%s",
         version / 1000, version % 1000 / 10, kFloor.version / 1000, kFloor.version % 1000 / 10,
         kFloor.release, older);
 }
@@ -146,22 +146,23 @@ bool check_version(Driver &driver, void *library)
     if (!find(library, "cuDriverGetVersion", call.cuDriverGetVersion))
         return give_up(
             driver, YOKE_E_UNAVAILABLE, 0,
-            "%s has no cuDriverGetVersion: it is not NVIDIA's; correct YOKE_CUDA_LIB_PATH and LD_LIBRARY_PATH",
+            "%s has no cuDriverGetVersion, so this library is not NVIDIA's; correct YOKE_CUDA_LIB_PATH and LD_LIBRARY_PATH",
             kLibrary);
     int version = 0;
     const CUresult error = call.cuDriverGetVersion(&version);
     if (error == CUDA_ERROR_STUB_LIBRARY)
         return give_up(
             driver, YOKE_E_UNAVAILABLE, error,
-            "%s is the CUDA toolkit's stub, which is for linking alone; take its folder out of LD_LIBRARY_PATH and YOKE_CUDA_LIB_PATH",
+            "%s is the CUDA toolkit's stub, which serves only for linking; remove its folder from LD_LIBRARY_PATH and YOKE_CUDA_LIB_PATH",
             file_of(reinterpret_cast<void *>(call.cuDriverGetVersion)));
     if (error != CUDA_SUCCESS) return give_up_on_error(driver, "cuDriverGetVersion", error);
     driver.version = version;
     return version >= kFloor.version || give_up_old(driver, version);
 }
 
-constexpr const char *kBuiltFor = "this module was built for " YOKE_CUDA_ARCHS
-                                  "; install one that was built with the GPU's in YOKE_CUDA_ARCHS";
+constexpr const char *kBuiltFor =
+    "this module was built for " YOKE_CUDA_ARCHS
+    "; install a module that was built with the GPU's compute capability in YOKE_CUDA_ARCHS";
 
 bool no_devices(Driver &driver, int64_t native_code)
 {
@@ -169,11 +170,11 @@ bool no_devices(Driver &driver, int64_t native_code)
     if (visible)
         return give_up(
             driver, YOKE_OK, native_code,
-            "CUDA_VISIBLE_DEVICES is '%s', which leaves no GPU; unset it, or name GPUs that 'nvidia-smi -L' lists",
+            "CUDA_VISIBLE_DEVICES is '%s', so no GPU is visible; unset CUDA_VISIBLE_DEVICES, or name GPUs that 'nvidia-smi -L' lists",
             visible);
     return give_up(
         driver, YOKE_OK, native_code,
-        "the NVIDIA driver finds no GPU; check that 'nvidia-smi -L' lists one and that this user may open /dev/nvidia*, or start the container with --gpus all");
+        "the NVIDIA driver finds no GPU; check that 'nvidia-smi -L' lists a GPU and that this user may open /dev/nvidia*, or start the container with --gpus all");
 }
 
 // Logs a device that is passed over, and appends it to the reason, which is used if no device is left.
@@ -186,8 +187,9 @@ void pass_over(Driver &driver, int number, CUdevice device, int major, int minor
     snprintf(driver.reason + used, sizeof driver.reason - used,
              "%sGPU %d (%s) has compute capability %d.%d", used ? ", " : "", number, name, major,
              minor);
-    snprintf(text, sizeof text, "cuda passes over GPU %d (%s): its compute capability is %d.%d, %s",
-             number, name, major, minor, kBuiltFor);
+    snprintf(text, sizeof text,
+             "cuda does not use GPU %d (%s): its compute capability is %d.%d, %s", number, name,
+             major, minor, kBuiltFor);
     g_host->log(YOKE_LOG_WARN, text);
 }
 

@@ -104,7 +104,7 @@ yoke_status status_of(int64_t error)
 const char *advice_for(int64_t error)
 {
     if (is_fatal(error))
-        return "; the device's context is lost for this process: start it anew, with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the work at fault, and look for an Xid in the kernel's log";
+        return "; this process has lost the device's context: restart the process, with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the faulty work, and look for an Xid in the kernel's log";
     return "";
 }
 
@@ -113,12 +113,12 @@ yoke_status device_of(void *handle, const char *call, Device **device)
     if (is_forked())
         return fail(
             YOKE_E_FORKED, 0,
-            "cuda: %s in a forked child, which the driver does not serve; start it with spawn or exec",
+            "cuda: %s was called in a forked child, in which the driver does not work; start the child with spawn or exec",
             call);
     Driver &found = driver();
     Device *wanted = static_cast<Device *>(handle);
     if (wanted < found.devices || wanted >= found.devices + found.device_count)
-        return fail(YOKE_E_VALUE, 0, "cuda: %s was given what is no CUDA device", call);
+        return fail(YOKE_E_VALUE, 0, "cuda: %s was given a handle that is not a CUDA device", call);
     *device = wanted;
     return YOKE_OK;
 }

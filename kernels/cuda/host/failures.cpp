@@ -59,7 +59,7 @@ yoke_status library_failed(const yoke_launch *launch, yoke_status status, int64_
     note_loss(*static_cast<const Device *>(launch->device), lost);
     if (!lost) return fail(status, code, "%s", text);
     return fail(YOKE_E_DEVICE_LOST, lost,
-                "%s; CUDA says %s (%d), %s, caused by earlier work on this device%s", text,
+                "%s; CUDA reports %s (%d), %s, caused by earlier work on this device%s", text,
                 cudaGetErrorName(lost), static_cast<int>(lost), cudaGetErrorString(lost),
                 advice_for(lost));
 }

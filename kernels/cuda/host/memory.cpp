@@ -10,9 +10,10 @@ namespace yoke::cuda {
 // sizes wrap around when CUDA rounds up.
 static yoke_status check_size(const Scope &scope, uint64_t bytes, uint64_t all, const char *whose)
 {
-    if (bytes == 0) return scope.refuse(YOKE_E_VALUE, "an allocation of 0 bytes");
+    if (bytes == 0)
+        return scope.refuse(YOKE_E_VALUE, "an allocation of 0 bytes; the size must be above 0");
     if (bytes <= all) return YOKE_OK;
-    return scope.refuse(YOKE_E_OOM, "%llu bytes were asked for, and the %s has %llu",
+    return scope.refuse(YOKE_E_OOM, "%llu bytes were requested, but the %s has only %llu",
                         static_cast<unsigned long long>(bytes), whose,
                         static_cast<unsigned long long>(all));
 }

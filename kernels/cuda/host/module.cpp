@@ -28,7 +28,8 @@ static yoke_status find_engine(const char *name, int64_t *version, char *why, ui
         snprintf(why, capacity, "%s", cudnn_why_unavailable());
         return YOKE_OK;
     }
-    snprintf(text, sizeof text, "the cuda module knows no engine '%.64s'; it knows cudnn", name);
+    snprintf(text, sizeof text, "the cuda module does not support the engine '%.64s'; use 'cudnn'",
+             name);
     return g_host->set_error(YOKE_E_UNSUPPORTED, 0, text);
 }
 

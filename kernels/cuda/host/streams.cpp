@@ -134,7 +134,8 @@ yoke_status event_elapsed(void *device, void *start, void *end, double *seconds)
     const cudaError_t said =
         cudaEventElapsedTime(&milliseconds, native_event(start), native_event(end));
     if (const yoke_status status = scope.check(
-            said, "cudaEventElapsedTime (it wants two events with timing, recorded and reached)"))
+            said,
+            "cudaEventElapsedTime (both events need timing, and must be recorded and reached)"))
         return status;
     *seconds = static_cast<double>(milliseconds) * 1e-3;
     return YOKE_OK;

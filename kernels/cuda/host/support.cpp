@@ -46,7 +46,7 @@ yoke_status launch_failed(const yoke_launch *launch, cudaError_t error, int64_t 
     if (is_of_earlier_call(error, blocks, threads, shared))
         return fail(
             status_of(error), error,
-            "%s: cuda:%d: found at %s, caused by an earlier call of CUDA in this thread whose result nobody read: %s (%d), %s; later launches work. 'compute-sanitizer --report-api-errors all' names that call",
+            "%s: cuda:%d: found at %s, caused by an earlier call of CUDA in this thread, whose result was not checked: %s (%d), %s; later launches work. 'compute-sanitizer --report-api-errors all' names that call",
             op_name(launch->op), device->index, op_name(launch->op), cudaGetErrorName(error),
             static_cast<int>(error), cudaGetErrorString(error));
     return fail(

@@ -103,7 +103,7 @@ CUresult create(const Device &device, uint64_t bytes, CUmemGenericAllocationHand
         return error;
     log_failure(
         device, error,
-        "cuMemCreate of memory that other processes and network cards may use; it is made without");
+        "cuMemCreate of memory that other processes and network cards may use (memory without this ability is used)");
     g_abilities[device.number].store(kIsKnown, std::memory_order_relaxed);
     prop = properties(device);
     return driver().call.cuMemCreate(handle, bytes, &prop, 0);
@@ -219,7 +219,7 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk)
         log_failure(scope.device(), driver().call.cuMemRelease(made->handle),
                     "vmm_create: cuMemRelease");
         delete made;
-        return scope.refuse(YOKE_E_OOM, "no host memory to note a chunk");
+        return scope.refuse(YOKE_E_OOM, "no host memory for the list of chunks");
     }
     *chunk = made->id.begin;
     return YOKE_OK;
@@ -231,7 +231,9 @@ yoke_status vmm_destroy(void *device, uint64_t id)
     if (scope.status()) return scope.status();
     const std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_chunk(id);
-    if (!chunk) return scope.refuse(YOKE_E_CLOSED, "vmm_destroy was given no live chunk");
+    if (!chunk)
+        return scope.refuse(YOKE_E_CLOSED,
+                            "vmm_destroy was given a handle that is not an existing chunk");
     if (chunk->place.begin)
         return scope.refuse(YOKE_E_STATE, "the chunk to destroy is still mapped; unmap it first");
     if (const yoke_status status =
@@ -247,7 +249,9 @@ yoke_status vmm_destroy(void *device, uint64_t id)
 static yoke_status check_map(const Scope &scope, const Chunk *chunk, CUdeviceptr start,
                              uint64_t bytes)
 {
-    if (!chunk) return scope.refuse(YOKE_E_CLOSED, "vmm_map was given no live chunk");
+    if (!chunk)
+        return scope.refuse(YOKE_E_CLOSED,
+                            "vmm_map was given a handle that is not an existing chunk");
     if (chunk->place.begin)
         return scope.refuse(YOKE_E_STATE, "the chunk is already mapped elsewhere");
     if (chunk->place.bytes != bytes)
@@ -274,7 +278,7 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t id)
     };
     if (!g_mapped.insert(&chunk->place)) {
         chunk->place.begin = 0;
-        return scope.refuse(YOKE_E_OOM, "no host memory to note where a chunk is mapped");
+        return scope.refuse(YOKE_E_OOM, "no host memory for the list of mapped chunks");
     }
     if (const yoke_status status =
             scope.check(call.cuMemMap(start, bytes, 0, chunk->handle, 0), "cuMemMap of %llu bytes",
@@ -305,7 +309,7 @@ yoke_status vmm_unmap(void *device, void *address, uint64_t bytes)
     Chunk *chunk = find_mapped(start, bytes);
     if (!chunk || chunk->place.begin != start || chunk->place.bytes != bytes)
         return scope.refuse(YOKE_E_VALUE,
-                            "vmm_unmap of %llu bytes at a place where no such chunk is mapped",
+                            "vmm_unmap of %llu bytes at an address where no such chunk is mapped",
                             static_cast<Count>(bytes));
     if (const yoke_status status =
             scope.check(driver().call.cuMemUnmap(start, bytes), "cuMemUnmap of %llu bytes",

@@ -51,7 +51,7 @@ struct Call {
                   launch->params[1].v.i,
                   reporter(
                       launch,
-                      "%s: target[%lld] is %lld, which is no class of x: use 0 to %lld, or ignore_index")},
+                      "%s: target[%lld] is %lld, which is not a class of x: use 0 to %lld, or ignore_index")},
           reduction(launch->params[0])
     {
         targets.reporter.op = op;

@@ -28,7 +28,7 @@ YOKE_KERNEL(_arange)
 {
     const yoke_operand &x = launch->operands[0];
     const yoke_arg &first = launch->params[0], &by = launch->params[1];
-    if (x.ndim != 1) return fail(YOKE_E_VALUE, 0, "_arange: x has %d axes; it takes one", x.ndim);
+    if (x.ndim != 1) return fail(YOKE_E_VALUE, 0, "_arange: x has %d axes; it must have 1", x.ndim);
     const int threads = block_size(kThreads);
     const Grid grid{blocks_for(launch, x.numel, threads), threads};
     const int64_t step = x.strides[0] * dtype_size(x.dtype);
@@ -53,7 +53,7 @@ __global__ void write_eye(char *x, int dtype, int64_t rows, int64_t columns, int
 YOKE_KERNEL(_eye)
 {
     const yoke_operand &x = launch->operands[0];
-    if (x.ndim != 2) return fail(YOKE_E_VALUE, 0, "_eye: x has %d axes; it takes two", x.ndim);
+    if (x.ndim != 2) return fail(YOKE_E_VALUE, 0, "_eye: x has %d axes; it must have 2", x.ndim);
     const int threads = block_size(kThreads);
     const int64_t size = dtype_size(x.dtype);
     return start(launch, write_eye, {blocks_for(launch, x.numel, threads), threads},

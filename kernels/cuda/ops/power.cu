@@ -42,7 +42,7 @@ YOKE_KERNEL(pow)
         if constexpr (std::is_same_v<In, Integers>) {
             const Reporter to = reporter(
                 launch,
-                "%s: an exponent is %lld, and a negative power of an integer is no integer; cast x to a floating dtype",
+                "%s: an exponent is %lld, and a negative power of an integer is not an integer; cast x to a floating dtype",
                 YOKE_E_VALUE);
             return binary<In>(launch, CheckedPower{to});
         } else {

@@ -83,7 +83,8 @@ YOKE_KERNEL(_randint)
 {
     const kernels::UniformInteger draw{launch->params[0].v.i, launch->params[1].v.i};
     if (draw.low >= draw.high)
-        return fail(YOKE_E_VALUE, 0, "randint: low is %lld, which is not below high, %lld",
+        return fail(YOKE_E_VALUE, 0,
+                    "randint: low is %lld and high is %lld; low must be below high",
                     (long long)draw.low, (long long)draw.high);
     return for_any(launch, "x", launch->operands[0].dtype,
                    [&]<class T>() { return draw_into<T>(launch, draw, launch->params + 2); });

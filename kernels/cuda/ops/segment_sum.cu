@@ -13,7 +13,8 @@ constexpr uint32_t kNothing = 0xffffffffu;  // in place of an entry: nothing to 
 yoke_status EntryList::reserve(int64_t count, int64_t places)
 {
     if (count > kMostPairs)
-        return fail(YOKE_E_VALUE, 0, "%s: %lld indices; the cuda kernel adds for at most %lld",
+        return fail(YOKE_E_VALUE, 0,
+                    "%s: there are %lld indices; the cuda kernel supports at most %lld",
                     op_name(launch_->op), (long long)count, (long long)kMostPairs);
     keys_.wide = places >= 0xffffffffll;
     keys_.count = count;

@@ -152,7 +152,8 @@ static yoke_status sort_slab(const yoke_launch *launch, const SortRows &s, const
 static yoke_status sort_long(const yoke_launch *launch, const SortRows &s)
 {
     if (s.length > kMostPairs)
-        return fail(YOKE_E_VALUE, 0, "%s: rows of %lld elements; the cuda kernel sorts up to %lld",
+        return fail(YOKE_E_VALUE, 0,
+                    "%s: rows have %lld elements; the cuda kernel sorts rows of at most %lld",
                     op_name(launch->op), (long long)s.length, (long long)kMostPairs);
     const int64_t rows = s.rows.numel, share = min(rows, max(1, kSlabLength / s.length));
     const int64_t n = share * s.length;

@@ -76,7 +76,7 @@ TEST(Calls, ErrorsBecomeTheStatusThatTellsWhatToDo)
         }
         setenv("FAKE_CUDA_FAIL", "cudaDeviceSynchronize=719", 1);
         expect_says(YOKE_E_DEVICE_LOST, module.table->device_synchronize(device),
-                    {"cudaDeviceSynchronize failed", "start it anew", "Xid"});
+                    {"cudaDeviceSynchronize failed", "restart the process", "Xid"});
     });
 }
 
@@ -127,9 +127,9 @@ TEST(Calls, WhatIsNoOpenDeviceIsRefused)
         void *device = module.open(0), *block = nullptr;
         int other = 0;
         expect_says(YOKE_E_VALUE, module.table->alloc(&other, 64, &block),
-                    {"alloc", "no CUDA device"});
+                    {"alloc", "not a CUDA device"});
         expect_says(YOKE_E_VALUE, module.table->alloc(nullptr, 64, &block),
-                    {"alloc", "no CUDA device"});
+                    {"alloc", "not a CUDA device"});
         module.table->device_close(device);
         expect_says(YOKE_E_CLOSED, module.table->alloc(device, 64, &block), {"cuda:0", "not open"});
         module.table->device_close(device);  // once too often is no harm

@@ -62,9 +62,9 @@ TEST(CublasLt, AFailureByWhichTheDeviceIsLostSaysSo)
         EXPECT_TRUE(passes_in_child([&] {
             Products products;
             setenv("FAKE_CUDA_FAIL", fault, 1);
-            expect_failure(
-                YOKE_E_DEVICE_LOST, products.multiply(),
-                {"matmul: cuda:0: cublasLt", "; CUDA says cudaErrorFake7", "start it anew", "Xid"});
+            expect_failure(YOKE_E_DEVICE_LOST, products.multiply(),
+                           {"matmul: cuda:0: cublasLt", "; CUDA reports cudaErrorFake7",
+                            "restart the process", "Xid"});
         })) << fault;
     in_fresh_process([] {
         Products products;
@@ -85,11 +85,11 @@ TEST(CublasLt, ADeviceThatItFindsLostStaysLost)
             void *block = nullptr;
             ASSERT_EQ(products.multiply(), YOKE_OK);
             setenv("FAKE_CUDA_FAIL", (std::string("cublasLt's kernel=") + error).c_str(), 1);
-            expect_failure(YOKE_E_DEVICE_LOST, products.multiply(), {"; CUDA says", error});
+            expect_failure(YOKE_E_DEVICE_LOST, products.multiply(), {"; CUDA reports", error});
             unsetenv("FAKE_CUDA_FAIL");
             for (int time = 0; time < 2; ++time) {
                 expect_failure(YOKE_E_DEVICE_LOST, products.multiply(),
-                               {error, "caused by earlier work", "start it anew"});
+                               {error, "caused by earlier work", "restart the process"});
                 expect_failure(YOKE_E_DEVICE_LOST, g_table->alloc(products.device, 64, &block),
                                {"cudaMalloc", error, "caused by earlier work"});
                 expect_failure(YOKE_E_DEVICE_LOST, g_table->device_synchronize(products.device),
@@ -105,7 +105,7 @@ TEST(CublasLt, TuningEndsWithADeviceThatIsLost)
         Products products;
         setenv("FAKE_CUDA_FAIL", "cublasLt's kernel@3=700", 1);
         expect_failure(YOKE_E_DEVICE_LOST, products.multiply(),
-                       {"tuning a matrix product: cublasLtMatmul", "CUDA says"});
+                       {"tuning a matrix product: cublasLtMatmul", "CUDA reports"});
         EXPECT_EQ(g_scratch, 0);
     });
     unsetenv("YOKE_CUBLASLT_AUTOTUNE");

@@ -67,7 +67,7 @@ TEST(Reasons, ADriverThatIsNotThereIsToBeInstalled)
                    nullptr,
                    false,
                    {"there is no libcuda.so.1, nor in YOKE_CUDA_LIB_PATH, " FOLDER "/nowhere",
-                    "no NVIDIA driver is installed", "install one of release 5", "--gpus all"}});
+                    "no NVIDIA driver is installed", "install release 5", "--gpus all"}});
 }
 
 TEST(Reasons, ADriverThatIsNoLibraryIsNamed)
@@ -114,9 +114,9 @@ TEST(Reasons, AnOldDriverIsToldWhatItSpeaksAndWhichOneServes)
                        true,
                        {speaks, needs.c_str(), "install driver release 5", end}});
     };
-    expect_old("11040", "speaks CUDA 11.4", " or newer");
-    expect_old("12000", "speaks CUDA 12.0", " or newer");
-    if (needed >= 13000) expect_old("12080", "speaks CUDA 12.8", "built with CUDA 12");
+    expect_old("11040", "supports CUDA 11.4", " or newer");
+    expect_old("12000", "supports CUDA 12.0", " or newer");
+    if (needed >= 13000) expect_old("12080", "supports CUDA 12.8", "built with CUDA 12");
 }
 
 TEST(Reasons, AFailureToStartIsNamedWithItsRemedy)

@@ -28,9 +28,10 @@ bool may_try(const yoke_launch *launch)
     const int before = tried[launch->op].fetch_add(1, std::memory_order_relaxed);
     if (before == kMostShapes) {
         char line[160];
-        snprintf(line, sizeof line,
-                 "%s: cuDNN's plans for %d shapes were measured; others take its first from now on",
-                 op_name(launch->op), kMostShapes);
+        snprintf(
+            line, sizeof line,
+            "%s: cuDNN's plans for %d shapes were measured; further shapes use cuDNN's first plan",
+            op_name(launch->op), kMostShapes);
         g_host->log(YOKE_LOG_WARN, line);
     }
     return before < kMostShapes;
@@ -138,7 +139,7 @@ void CudnnCall::tell_none(const CudnnFailure &why) const
     describe(text);
     snprintf(
         line, sizeof line,
-        "cuda:%d: cuDNN has no engine for %s that may serve here%s%s; Yoke's own kernels do it",
+        "cuda:%d: cuDNN has no engine for %s with these settings%s%s; Yoke's own kernels are used",
         device_index(launch_), text, *why.said ? ": " : "", why.said);
     cudnn_warn(CudnnReason::kNoEngine, line);
 }
@@ -150,7 +151,7 @@ void CudnnCall::tell_room(uint64_t wanted, uint64_t less) const
     describe(text);
     snprintf(
         line, sizeof line,
-        "cuda:%d: there is no memory for a workspace of %llu bytes for %s; the next plan takes %llu",
+        "cuda:%d: there is no memory for a workspace of %llu bytes for %s; the next plan needs %llu bytes",
         device_index(launch_), static_cast<unsigned long long>(wanted), text,
         static_cast<unsigned long long>(less));
     cudnn_warn(CudnnReason::kLessRoom, line);
@@ -161,7 +162,7 @@ void CudnnCall::tell_no_room(const char *instead) const
     Text text;
     char line[320];
     describe(text);
-    snprintf(line, sizeof line, "cuda:%d: there is no memory for a workspace of %s; %s",
+    snprintf(line, sizeof line, "cuda:%d: there is no memory for a workspace for %s; %s",
              device_index(launch_), text, instead);
     cudnn_warn(CudnnReason::kNoRoom, line);
 }
@@ -174,7 +175,8 @@ yoke_status CudnnCall::run(bool *has_room)
     *has_room = true;
     if (const yoke_status lost = prepare(&exists)) return lost;
     if (!exists)
-        return fail(YOKE_E_OOM, 0, "%s: cuDNN made a plan, and then none", op_name(launch_->op));
+        return fail(YOKE_E_OOM, 0, "%s: cuDNN created a plan for this call before, but not now",
+                    op_name(launch_->op));
     if (is_benchmark() && entry_->untuned)
         if (const yoke_status lost = tune()) return lost;
     CudnnPlan spare;
@@ -237,7 +239,7 @@ bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
 {
     const yoke_status status = bytes ? room.try_reserve(bytes) : YOKE_OK;
     if (status == YOKE_E_OOM)
-        tell_no_room("plans that want it are not measured");
+        tell_no_room("plans that need this memory are not measured");
     else
         *lost = status;
     return !status;

@@ -99,7 +99,7 @@ bool refuse_stranger(const char *folder, char *why, size_t capacity)
     if (!find_stranger(folder, stranger)) return true;
     snprintf(why, capacity, "this process has loaded another copy of cuDNN, %s", stranger.path);
     g_library.remedy =
-        "copies of cuDNN do not mix: name the folder of the one that is loaded in YOKE_CUDA_LIB_PATH";
+        "a process cannot use two copies of cuDNN: set YOKE_CUDA_LIB_PATH to the folder of the loaded copy";
     return false;
 }
 
@@ -180,7 +180,7 @@ bool has_version(char *why, size_t capacity)
 bool accepts(void *library, char *why, size_t capacity)
 {
     if (const char *missing = find_calls(library, kNames, g_library.call)) {
-        snprintf(why, capacity, "it has no %s", missing);
+        snprintf(why, capacity, "the library has no %s", missing);
         return false;
     }
     char folder[PATH_MAX];

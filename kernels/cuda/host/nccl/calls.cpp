@@ -48,10 +48,10 @@ yoke_status check(const Comm &comm, const yoke_collective &call)
     const Place place = place_of(comm, kernels::call_name(call.op));
     if (is_forked())
         return fail_at(place, YOKE_E_FORKED,
-                       "NCCL does not serve a forked child; start it with spawn or exec");
+                       "NCCL does not work in a forked child; start the child with spawn or exec");
     if (call.op == YOKE_COMM_BARRIER)
         return fail_at(place, YOKE_E_UNSUPPORTED,
-                       "NCCL has no barrier; the engine of the host has one");
+                       "NCCL has no barrier; use the barrier of the cpu engine");
     if (comm.aborted.load()) {
         if (call.fault) call.fault->kind = YOKE_COMM_FAULT_ABORTED;
         return fail_at(place, YOKE_E_CANCELLED, "this communicator was aborted");
@@ -306,7 +306,8 @@ void begin_group()
 yoke_status end_group(Comm &comm)
 {
     if (!t_group.depth)
-        return fail_at(place_of(comm, "group_end"), YOKE_E_STATE, "group_end without group_begin");
+        return fail_at(place_of(comm, "group_end"), YOKE_E_STATE,
+                       "group_end was called without group_begin");
     if (--t_group.depth) return YOKE_OK;
     const Group group = t_group;
     t_group = {};

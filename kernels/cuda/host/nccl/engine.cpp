@@ -25,7 +25,8 @@ Comm &comm_of(void *handle)
 yoke_status refuse_forked(const char *call)
 {
     return fail(YOKE_E_FORKED, 0,
-                "%s: NCCL does not serve a forked child; start it with spawn or exec", call);
+                "%s: NCCL does not work in a forked child; start the child with spawn or exec",
+                call);
 }
 
 yoke_status unique_id(void *id, double timeout_s)
@@ -154,8 +155,9 @@ int32_t version(double timeout_s, char *why, uint64_t capacity)
     const int32_t found = is_forked() ? 0 : find_version(timeout_s);
     if (capacity)
         snprintf(why, capacity, "%s",
-                 is_forked() ? "NCCL does not serve a forked child; start it with spawn or exec"
-                             : why_unavailable());
+                 is_forked()
+                     ? "NCCL does not work in a forked child; start the child with spawn or exec"
+                     : why_unavailable());
     return found;
 }
 

@@ -39,11 +39,11 @@ yoke_status status_of_nccl(ncclResult_t result, const char *words)
 const char *remedy_for(ncclResult_t result, const char *words)
 {
     if (has_word(words, "duplicate gpu"))
-        return "; two ranks have one card: call set_device(local_rank) first";
+        return "; two ranks use the same card: call set_device(local_rank) first";
     if (has_word(words, "out of memory"))
         return "; free memory of the card, or lower NCCL_BUFFSIZE or NCCL_MAX_NCHANNELS";
-    return result == ncclRemoteError ? "; look at what the other ranks say"
-                                     : "; NCCL_DEBUG=INFO has NCCL tell more";
+    return result == ncclRemoteError ? "; see the errors of the other ranks"
+                                     : "; set NCCL_DEBUG=INFO for details from NCCL";
 }
 
 const char *name_of(ncclResult_t result)
@@ -119,7 +119,7 @@ yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outc
             if (fault) fault->kind = YOKE_COMM_FAULT_LATE;
             return fail_at(
                 place, YOKE_E_TIMEOUT,
-                "%s has not ended in time: a rank is missing or late, or its network does not answer; look at what the other ranks say",
+                "%s has not finished in time: a rank is missing or late, or its network does not answer; see the errors of the other ranks",
                 function);
         case Ending::kStuck:
             if (fault) {
@@ -128,7 +128,7 @@ yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outc
             }
             return fail_at(
                 place, YOKE_E_TIMEOUT,
-                "%s has not returned in time: NCCL or the driver hangs on this rank; NCCL_DEBUG=INFO and the kernel's log tell more, and this process cannot use the card any further",
+                "%s has not returned in time: NCCL or the driver hangs on this rank, so this process can no longer use the card; for details, set NCCL_DEBUG=INFO and read the kernel's log",
                 function);
         case Ending::kOver:
             return fail_at(place, YOKE_E_CANCELLED, "the group has failed during %s", function);

@@ -96,8 +96,9 @@ yoke_status connect(const yoke_comm_member &member, Device *device, Comm **out)
     const Limit limit = limit_of(member);
     const auto connecting = start_aside<Connecting>(member, *comm, limit);
     if (!connecting) {
-        const yoke_status status = fail_at(place_of(*comm, "init"), YOKE_E_OOM,
-                                           "no thread or memory to call NCCL in; see ulimit -u");
+        const yoke_status status =
+            fail_at(place_of(*comm, "init"), YOKE_E_OOM,
+                    "the system has no thread or memory for a call of NCCL; check ulimit -u");
         release(*comm);
         return status;
     }
@@ -135,13 +136,13 @@ yoke_status tell_no_id(const Outcome &outcome, double timeout_s)
     if (outcome.ending != Ending::kFailed)
         return fail(
             YOKE_E_TIMEOUT, 0,
-            "unique_id: ncclGetUniqueId has not returned within %g s: NCCL finds no network, or hangs; see whether NCCL_SOCKET_IFNAME names a network of this machine, and what NCCL_DEBUG=INFO tells",
+            "unique_id: ncclGetUniqueId has not returned within %g s: NCCL finds no network, or hangs; check that NCCL_SOCKET_IFNAME names a network of this machine, and set NCCL_DEBUG=INFO for details",
             timeout_s);
     const Calls &call = *find_calls();
     const char *words = call.ncclGetLastError(nullptr);
     return fail(
         YOKE_E_COMM, outcome.result,
-        "unique_id: ncclGetUniqueId failed with %s (%d): %.600s; see whether NCCL_SOCKET_IFNAME names a network of this machine",
+        "unique_id: ncclGetUniqueId failed with %s (%d): %.600s; check that NCCL_SOCKET_IFNAME names a network of this machine",
         call.ncclGetErrorString(outcome.result), static_cast<int>(outcome.result),
         words ? words : "");
 }
@@ -157,7 +158,9 @@ yoke_status draw_id(void *id, double timeout_s)
     if (!find_calls()) return fail(YOKE_E_UNAVAILABLE, 0, "unique_id: %s", why_unavailable());
     const auto drawing = start_aside<Drawing>();
     if (!drawing)
-        return fail(YOKE_E_OOM, 0, "unique_id: no thread or memory to call NCCL in; see ulimit -u");
+        return fail(
+            YOKE_E_OOM, 0,
+            "unique_id: the system has no thread or memory for a call of NCCL; check ulimit -u");
     const Outcome outcome = drawing->wait(Limit::of(timeout_s));
     if (outcome.ending != Ending::kDone) return tell_no_id(outcome, timeout_s);
     memcpy(id, &drawing->id, sizeof drawing->id);

@@ -125,7 +125,7 @@ yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer, yoke_comm_fault
     const Place place = place_of(comm, "mem_alloc");
     if (bytes == 0 || bytes > comm.device->total_memory)
         return fail_at(place, bytes ? YOKE_E_OOM : YOKE_E_VALUE,
-                       "%" PRIu64 " bytes were asked for, and the device has %" PRIu64, bytes,
+                       "%" PRIu64 " bytes were requested; the device has %" PRIu64, bytes,
                        comm.device->total_memory);
     void *opened = nullptr;  // the memory keeps the device open, where it outlives the communicator
     if (const yoke_status status = device_open(comm.device->index, &opened)) return status;
@@ -135,7 +135,8 @@ yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer, yoke_comm_fault
     if (!lending) {
         delete memory;
         close_device(comm.device);
-        return fail_at(place, YOKE_E_OOM, "no thread or memory to call NCCL in; see ulimit -u");
+        return fail_at(place, YOKE_E_OOM,
+                       "the system has no thread or memory for a call of NCCL; check ulimit -u");
     }
     const Outcome outcome = lending->wait(Limit::of(comm.patience_s), &comm);
     if (outcome.ending == Ending::kDone) {

@@ -111,7 +111,7 @@ bool accepts(void *library, char *why, size_t capacity)
     if (!has_version(library, why, capacity)) return false;
     RequiredCalls &required = g_library.call;
     if (const char *missing = cuda::find_calls(library, kNames, required)) {
-        snprintf(why, capacity, "it has no %s", missing);
+        snprintf(why, capacity, "the library has no %s", missing);
         return false;
     }
     find_newer(library, g_library.call);

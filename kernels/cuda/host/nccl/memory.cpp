@@ -228,7 +228,7 @@ yoke_status give_back(Comm *comm, void *pointer, uint64_t bytes)
     Comm *owner = nullptr;
     if (!mark_given(comm, pointer, bytes, &owner))
         return fail(YOKE_E_VALUE, 0,
-                    "mem_free: nccl: no memory of %" PRIu64 " bytes at %p was given by mem_alloc",
+                    "mem_free: nccl: mem_alloc did not return memory of %" PRIu64 " bytes at %p",
                     bytes, pointer);
     if (!owner) {
         free_aside(nullptr, kToFree);

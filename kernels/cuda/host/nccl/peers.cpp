@@ -37,7 +37,7 @@ yoke_status find_failed(const yoke_comm_member &member, const Told *all)
         if (all[rank].status)
             return fail(
                 YOKE_E_COMM, 0,
-                "init: rank %d cannot make its part of the NCCL communicator; look at what that rank says",
+                "init: rank %d cannot create its part of the NCCL communicator; see the error of that rank",
                 rank);
     return YOKE_OK;
 }
@@ -49,7 +49,7 @@ yoke_status compare_versions(const yoke_comm_member &member, const Told *all)
         if (first == other) continue;
         return fail(
             YOKE_E_COMM, 0,
-            "init: rank 0 has NCCL %d.%d.%d and rank %d has NCCL %d.%d.%d, which do not understand each other; install one version on all machines",
+            "init: rank 0 has NCCL %d.%d.%d and rank %d has NCCL %d.%d.%d, which cannot work together; install the same version on all machines",
             first / 10000, first % 10000 / 100, first % 100, rank, other / 10000,
             other % 10000 / 100, other % 100);
     }
@@ -64,7 +64,7 @@ yoke_status compare_cards(const yoke_comm_member &member, const Told *all)
             if (*all[rank].uuid && !strcmp(all[rank].uuid, all[other].uuid))
                 return fail(
                     YOKE_E_VALUE, 0,
-                    "init: ranks %d and %d both use the card %s, and NCCL wants one for each rank; call set_device(local_rank) first, or init with backend 'cpu', whose ranks may share a card",
+                    "init: ranks %d and %d both use the card %s, but NCCL needs a separate card for each rank; call set_device(local_rank) first, or call init with backend 'cpu', whose ranks may share a card",
                     other, rank, all[rank].uuid);
     return YOKE_OK;
 }

@@ -49,7 +49,9 @@ void tell(const Comm &comm, const Outcome &outcome)
         warn_at(place, "ncclCommFinalize failed: %s; the communicator is aborted",
                 find_calls()->ncclGetErrorString(outcome.result));
     if (outcome.ending == Ending::kLate)
-        warn_at(place, "other ranks have not released the communicator in time; it is aborted");
+        warn_at(
+            place,
+            "other ranks have not released the communicator in time; the communicator is aborted");
 }
 
 // Waits for the work, deregisters memory and finalizes the communicator, within its timeout. Returns whether NCCL has
@@ -84,7 +86,7 @@ bool has_let_go(Comm &comm)
                                "the communicator is aborted"))
         return true;
     return has_passed(comm, call.ncclCommAbort(comm.handle), "ncclCommAbort",
-                      "the communicator and its memory are left");
+                      "the communicator and its memory are not freed");
 }
 
 // Ends the communicator in NCCL, in a Turn. Returns false, with a warning, if a call of NCCL has not returned or NCCL
@@ -94,8 +96,9 @@ bool end(Comm &comm)
     const Turn turn(comm, Limit{.until = Clock::now() + kTurnPatience, .heeds_abort = false});
     if (!turn.is_given()) {
         if (may_call())
-            warn_at(place_of(comm, "abort"),
-                    "a call of NCCL has not returned; the communicator and its memory are left");
+            warn_at(
+                place_of(comm, "abort"),
+                "a call of NCCL has not returned; the communicator and its memory are not freed");
         return false;
     }
     const RelaxedScope scope(comm.device, "destroy");
@@ -124,7 +127,7 @@ bool has_ended_work(Comm &comm)
     if (wait_for_work(comm, limit) == cudaErrorNotReady) {
         if (may_call())
             warn_at(place_of(comm, "destroy"),
-                    "kernels have not ended; the communicator's memory is not freed");
+                    "kernels have not finished; the communicator's memory is not freed");
         return false;
     }
     drop_event(comm);
@@ -179,8 +182,9 @@ void note_last_work(Comm &comm)
 void warn_no_thread(Comm &comm)
 {
     leave_behind(comm);
-    warn_at(place_of(comm, "destroy"),
-            "the system has no thread to end the communicator in; it and its memory are left");
+    warn_at(
+        place_of(comm, "destroy"),
+        "the system has no thread that could end the communicator; the communicator and its memory are not freed");
 }
 
 }  // namespace

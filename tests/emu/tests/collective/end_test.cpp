@@ -110,7 +110,7 @@ TEST(NcclEnd, AbortAndDestroyReturnAtOnceWhateverHangs)
              Case{"ncclCommFinalize=3", false, 0, "ncclCommFinalize failed"},
              Case{"ncclCommDestroy=hang", false, 4, ""},
              Case{"ncclCommDestroy=3", false, 0, "ncclCommDestroy failed"},
-             Case{"ncclCommDestroy=3,ncclCommAbort=3", false, 4, "memory are left"},
+             Case{"ncclCommDestroy=3,ncclCommAbort=3", false, 4, "memory are not freed"},
          })
         in_fresh_process([&one] {
             set_devices();
@@ -168,8 +168,9 @@ TEST(NcclEnd, AWaitForOtherRanksEndsWithTheCallsTimeAndByAbort)
             if (rank.rank == 0) {
                 rank.timeout_s = 0.3;
                 const double took = seconds_of([&] {
-                    expect_fails(YOKE_E_TIMEOUT, reduce(rank, x),
-                                 {"all_reduce: cuda:0, rank 0 of 2: ncclAllReduce has not ended"});
+                    expect_fails(
+                        YOKE_E_TIMEOUT, reduce(rank, x),
+                        {"all_reduce: cuda:0, rank 0 of 2: ncclAllReduce has not finished"});
                 });
                 EXPECT_GE(took, 0.3);
                 EXPECT_LT(took, 1.3);

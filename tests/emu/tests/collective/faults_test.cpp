@@ -139,7 +139,7 @@ TEST(NcclFaults, WhatTheEngineDoesNotTakeIsRefusedBeforeNcclIsCalled)
         with_ranks({.size = 1}, [](Rank &rank) {
             void *x = rank.room(64);
             expect_fails(YOKE_E_UNSUPPORTED, rank.run(YOKE_COMM_BARRIER, 0, 0, nullptr, nullptr),
-                         {"barrier: cuda:0, rank 0 of 1", "the engine of the host has one"});
+                         {"barrier: cuda:0, rank 0 of 1", "the cpu engine"});
             expect_fails(YOKE_E_UNSUPPORTED, rank.run(99, YOKE_F32, 1, x, x), {"number 99"});
             expect_fails(YOKE_E_TYPE,
                          rank.run(YOKE_COMM_ALL_REDUCE, YOKE_BOOL, 1, x, x, -1, YOKE_REDUCE_SUM),
@@ -188,8 +188,9 @@ TEST(NcclFaults, ALostDeviceIsToldAsThat)
             if (rank.rank == 1) setenv("FAKE_CUDA_FAIL", "cudaStreamQuery=700", 1);
             rank.wait();
             if (rank.rank == 1)
-                expect_fails(YOKE_E_DEVICE_LOST, run(rank, kCalls[0]),
-                             {"ncclAllReduce failed with ncclUnhandledCudaError (1)", "CUDA says"});
+                expect_fails(
+                    YOKE_E_DEVICE_LOST, run(rank, kCalls[0]),
+                    {"ncclAllReduce failed with ncclUnhandledCudaError (1)", "CUDA reports"});
             rank.wait();
             if (rank.rank == 1) unsetenv("FAKE_CUDA_FAIL");
             rank.wait();

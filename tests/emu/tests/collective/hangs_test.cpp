@@ -122,7 +122,8 @@ TEST(NcclHangs, MemoryIsGivenUpAtTheDeadlineAndTheRankNamesItself)
                                  {"mem_alloc: cuda:", function, "has not returned in time"});
                 } else {
                     EXPECT_EQ(fault.rank, -1);
-                    expect_fails(YOKE_E_TIMEOUT, status, {"ncclCommWindowRegister has not ended"});
+                    expect_fails(YOKE_E_TIMEOUT, status,
+                                 {"ncclCommWindowRegister has not finished"});
                 }
                 EXPECT_EQ(engine().abort(rank.comm), YOKE_OK);
             });

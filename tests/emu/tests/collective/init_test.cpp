@@ -16,7 +16,7 @@ void expect_late(Rank &rank, const char *stuck_in = nullptr)
     const double took = seconds_of([&] {
         expect_fails(YOKE_E_TIMEOUT, rank.init(),
                      {"init: cuda:", "of 2", stuck_in ? stuck_in : "ncclCommInitRankConfig",
-                      stuck_in ? "has not returned in time" : "has not ended in time"});
+                      stuck_in ? "has not returned in time" : "has not finished in time"});
     });
     EXPECT_GE(took, rank.timeout_s);
     EXPECT_LT(took, rank.timeout_s + 1);
@@ -168,7 +168,7 @@ TEST(NcclInit, RanksWithUnlikeVersionsAreNamed)
 
 TEST(NcclInit, ARankThatCannotGoOnIsNamedToTheOthers)
 {
-    expect_refused(1, 4, YOKE_E_UNAVAILABLE, {"rank 1 cannot make its part"});
+    expect_refused(1, 4, YOKE_E_UNAVAILABLE, {"rank 1 cannot create its part"});
 }
 
 TEST(NcclInit, DescribeTellsRankDeviceAndVersion)

@@ -71,7 +71,7 @@ TEST(NcclLibrary, OneThatLacksACallIsToldWithItsName)
 {
     in_fresh_process([] {
         expect_has(why_not(NCCL_FOLDERS "/partial"),
-                   {"/partial/libnccl.so.2 (it has no ncclGetUniqueId)"});
+                   {"/partial/libnccl.so.2 (the library has no ncclGetUniqueId)"});
     });
 }
 

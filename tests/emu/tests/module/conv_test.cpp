@@ -127,7 +127,7 @@ TEST(Convolutions, AskForCudnnByItsNameAlone)
         int64_t version = -1;
         char why[256] = "?";
         EXPECT_EQ(module->engine("cufft", &version, why, sizeof why), YOKE_E_UNSUPPORTED);
-        EXPECT_NE(failure().message.find("'cufft'; it knows cudnn"), std::string::npos);
+        EXPECT_NE(failure().message.find("'cufft'"), std::string::npos);
         EXPECT_EQ(version, -1);
         EXPECT_STREQ(why, "?");
         EXPECT_EQ(cudnn_runs(false), -1);
@@ -143,7 +143,7 @@ TEST(Convolutions, AskForCudnnByItsNameAlone)
         char why[8192] = "", cut[16] = "";
         EXPECT_EQ(module->engine("cudnn", &version, why, sizeof why), YOKE_OK);
         EXPECT_EQ(version, 0);
-        EXPECT_NE(std::string(why).find("copies of cuDNN do not mix"), std::string::npos) << why;
+        EXPECT_NE(std::string(why).find("two copies of cuDNN"), std::string::npos) << why;
         EXPECT_EQ(module->engine("cudnn", &version, cut, sizeof cut), YOKE_OK);
         EXPECT_EQ(cut, std::string(why, 15));
     });

@@ -151,7 +151,7 @@ inline const Optional *find_optional(const std::string &call)
         {"cublasLtDestroy", "device_close: cublasLtDestroy", "handles=1"},
         {"cudaGraphDestroy", "graph_end: cudaGraphDestroy", "graphs=1"},
         {"cuDeviceGetName", "AUTOTUNE_FILE is not used: cuDeviceGetName", ""},
-        {"cublasLtMatmulAlgoCheck", "passed over: cublasLtMatmulAlgoCheck", ""},
+        {"cublasLtMatmulAlgoCheck", "not used: cublasLtMatmulAlgoCheck", ""},
         {"cuDeviceGetAttribute", "cuDeviceGetAttribute", ""},
         {"cudaStreamIsCapturing", "tuning a matrix product: cudaStreamIsCapturing", ""},
         {"cublasLtMatmul", "tuning a matrix product: cublasLtMatmul", ""},

@@ -87,7 +87,7 @@ TEST(Lost, ALaunchTellsThatEarlierWorkIsTheCause)
             lost.lose(error);
             EXPECT_EQ(lost.run(YOKE_OP_MUL), YOKE_E_DEVICE_LOST);
             expect_said({"mul: cuda:0: found at mul, caused by earlier work on this device", error,
-                         "start it anew", "compute-sanitizer", "Xid"});
+                         "restart the process", "compute-sanitizer", "Xid"});
             EXPECT_EQ(failure().message.find("refused"), std::string::npos) << failure().message;
             EXPECT_EQ(lost.run(YOKE_OP_MATMUL), YOKE_E_DEVICE_LOST);
             expect_said({"caused by earlier work on this device"});
@@ -119,7 +119,7 @@ TEST(Lost, WhatAnEarlierCallLeftIsNotTheLaunchesFault)
             const yoke_status status = lost.run(YOKE_OP_ADD);
             EXPECT_TRUE(status && status != YOKE_E_DEVICE_LOST) << status;
             expect_said({"add: cuda:0: found at add, caused by an earlier call of CUDA", error,
-                         "whose result nobody read", "compute-sanitizer --report-api-errors"});
+                         "whose result was not checked", "compute-sanitizer --report-api-errors"});
             EXPECT_EQ(failure().message.find("refused"), std::string::npos) << failure().message;
             EXPECT_EQ(failure().message.find("lost"), std::string::npos) << failure().message;
             unsetenv("FAKE_CUDA_PENDING");
