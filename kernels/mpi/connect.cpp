@@ -42,7 +42,7 @@ yoke_status fail_stranger(int rank, const Place &one, int other, const Place &tw
 {
     return fail(
         YOKE_E_COMM,
-        "mpi: rank %d is process %d of %d of the MPI job '%s', rank %d is process %d of %d of '%s'; the ranks of a group must be processes of one job: use one mpirun or srun, or the engine cpu",
+        "mpi: rank %d is process %d of %d of the MPI job '%s', rank %d is process %d of %d of '%s'; start all ranks of a group with one mpirun or srun, or call init with backend 'cpu'",
         rank, one.process, one.processes, one.job, other, two.process, two.processes, two.job);
 }
 
@@ -55,7 +55,8 @@ yoke_status check_places(const std::vector<Place> &places, yoke_comm_fault *faul
         const int rank = static_cast<int>(i);
         if (!one.is_told) {
             if (fault) fault->kind = YOKE_COMM_FAULT_LATE, fault->rank = rank;
-            return fail(YOKE_E_TIMEOUT, "mpi: rank %d told nothing of itself", rank);
+            return fail(YOKE_E_TIMEOUT, "mpi: rank %d did not report its MPI process in time",
+                        rank);
         }
         for (size_t j = 0; j < i; ++j) {
             const Place &other = places[j];
@@ -128,7 +129,7 @@ yoke_status make_part(const std::vector<int> &ranks, const std::vector<Place> &p
     making->tag = tag;
     if (yoke_status status = DetachedCall::begin([making] { return making->run(); })
                                  ->wait(member.given, member.since, "MPI_Comm_create_group",
-                                        "a rank stopped while the group was made"))
+                                        "a rank stopped while the group was created"))
         return status;
     *out = making->made;
     return YOKE_OK;

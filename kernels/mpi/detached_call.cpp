@@ -36,9 +36,10 @@ yoke_status DetachedCall::wait(const yoke_comm_member &member, Clock::time_point
             Clock::now() - since >= std::chrono::duration<double>(member.timeout_s);
         if (is_done_ || (!is_over && !is_late)) continue;
         note_abandoned();
-        if (is_over) return fail(YOKE_E_CANCELLED, "mpi: the group has failed while it was made");
+        if (is_over)
+            return fail(YOKE_E_CANCELLED, "mpi: the group failed while its ranks created it");
         if (member.fault) member.fault->kind = YOKE_COMM_FAULT_LATE;
-        return fail(YOKE_E_TIMEOUT, "mpi: %s has not ended within %.4g s: %s", call,
+        return fail(YOKE_E_TIMEOUT, "mpi: %s did not return within %.4g s: %s", call,
                     member.timeout_s, why_late);
     }
     return code_ == MPI_SUCCESS ? YOKE_OK : fail_mpi(code_, call);

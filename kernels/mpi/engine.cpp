@@ -24,7 +24,7 @@ yoke_status guarded(const char *call, const F &f)
     try {
         return f();
     } catch (const std::exception &) {
-        return fail(YOKE_E_OOM, "mpi: no host memory, or no thread, for %s", call);
+        return fail(YOKE_E_OOM, "mpi: there is no host memory or no thread for %s", call);
     }
 }
 
@@ -76,8 +76,9 @@ yoke_status check_state(const Comm &comm, const yoke_collective &call)
     if (comm.has_failed)
         return fail(YOKE_E_STATE, "mpi: an earlier call of this communicator has failed");
     if (!is_in_job())
-        return fail(YOKE_E_STATE,
-                    "mpi: this process has left its MPI job, or is a forked child of it");
+        return fail(
+            YOKE_E_STATE,
+            "mpi: this process has left its MPI job, or is a forked child of a process of the job");
     return YOKE_OK;
 }
 
@@ -133,7 +134,8 @@ yoke_status group_begin(void *handle)
 yoke_status group_end(void *handle)
 {
     Comm &comm = comm_of(handle);
-    if (!comm.group.is_open()) return fail(YOKE_E_STATE, "mpi: group_end without group_begin");
+    if (!comm.group.is_open())
+        return fail(YOKE_E_STATE, "mpi: group_end was called without group_begin");
     if (!comm.group.end()) return YOKE_OK;
     const yoke_status status = guarded_call(comm, comm.group.first_fault(), [&] {
         return comm.group.run_all([&](const yoke_collective *calls, size_t count) {
@@ -172,7 +174,7 @@ void destroy(void *handle)
 yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer, yoke_comm_fault *)
 {
     if (bytes == 0 || bytes > UINT64_MAX / 4)
-        return fail(YOKE_E_VALUE, "mpi: mem_alloc of %llu bytes",
+        return fail(YOKE_E_VALUE, "mpi: mem_alloc cannot allocate %llu bytes",
                     static_cast<unsigned long long>(bytes));
     return guarded("shared memory",
                    [&] { return comm_of(handle).memory.allocate(bytes, pointer); });

@@ -151,11 +151,11 @@ yoke_status Flow::fail_late()
     }
     const auto sequence = static_cast<unsigned long long>(call_.signature->sequence);
     if (rank >= 0)
-        return fail(YOKE_E_TIMEOUT, "mpi: %s, call %llu: rank %d did not come within %.4g s",
+        return fail(YOKE_E_TIMEOUT, "mpi: %s, call %llu: rank %d did not arrive within %.4g s",
                     kernels::call_name(call_.op), sequence, rank, call_.timeout_s);
     return fail(
         YOKE_E_TIMEOUT,
-        "mpi: %s, call %llu: all ranks came, but their elements did not pass within %.4g s; a rank stopped amid the call, or the time is too short for so much",
+        "mpi: %s, call %llu: all ranks arrived, but the transfer did not finish within %.4g s; check whether a rank stopped during the call, or raise the timeout",
         kernels::call_name(call_.op), sequence, call_.timeout_s);
 }
 
@@ -170,7 +170,7 @@ yoke_status Flow::fail_mismatch(int rank, const Signature &mine, const Signature
         kernels::tell_mismatch({g_host, "mpi", comm_.rank, comm_.size}, mine, rank, theirs));
 }
 
-// ---- ranks that have let the group go, or died ----------------------------------------------------------------------
+// ---- ranks that released the group, or died -------------------------------------------------------------------------
 
 // Finds ranks that have not begun the call, and ranks with elements in transit. A rank that released the group had
 // sent its elements before.
@@ -212,7 +212,8 @@ yoke_status Flow::fail_gone(int rank)
         call_.fault->kind = YOKE_COMM_FAULT_DIED;
         call_.fault->rank = rank;
     }
-    return fail(YOKE_E_COMM, "mpi: %s, call %llu: rank %d has gone", kernels::call_name(call_.op),
+    return fail(YOKE_E_COMM, "mpi: %s, call %llu: rank %d left the group or died",
+                kernels::call_name(call_.op),
                 static_cast<unsigned long long>(call_.signature->sequence), rank);
 }
 

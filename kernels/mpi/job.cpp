@@ -46,7 +46,7 @@ void finalize_within_bounds()
     if (end.wait_for(kMostFinalize) != std::future_status::ready)
         g_host->log(
             YOKE_LOG_WARN,
-            "mpi: this process leaves its job without MPI_Finalize, which waits for a process that does not come");
+            "mpi: this process exits although MPI_Finalize has not returned; MPI_Finalize waits for another process of the job");
 }
 
 // Ends MPI at exit(), if Yoke has begun MPI in this process. If an operation was abandoned, MPI_Finalize gets a time
@@ -72,8 +72,8 @@ yoke_status check_threads(int provided, const char *who)
     const bool is_known = provided >= MPI_THREAD_SINGLE && provided <= MPI_THREAD_SERIALIZED;
     return fail(
         YOKE_E_UNSUPPORTED,
-        "mpi: %s gives %s, and each group of ranks has a thread of its own: ask for MPI_THREAD_MULTIPLE, or take the engine cpu",
-        who, is_known ? kLevels[provided - MPI_THREAD_SINGLE] : "no level of threads");
+        "mpi: %s provides %s, but each group of ranks needs its own thread: request MPI_THREAD_MULTIPLE, or call init with backend 'cpu'",
+        who, is_known ? kLevels[provided - MPI_THREAD_SINGLE] : "an unknown level of threads");
 }
 
 // State of this process's own MPI_Init_thread. It goes on even if its first caller has given up.
@@ -108,7 +108,7 @@ yoke_status check_begun_by_others()
 {
     int provided = MPI_THREAD_SINGLE;
     MPI_Query_thread(&provided);
-    const yoke_status status = check_threads(provided, "MPI, as this process has initialised it,");
+    const yoke_status status = check_threads(provided, "the MPI that this process initialised");
     if (!status) g_process = getpid();
     return status;
 }
@@ -118,7 +118,7 @@ yoke_status await_beginning(const Beginning &begun, const yoke_comm_member &memb
 {
     if (yoke_status status = begun.init_call->wait(
             member, since, "MPI_Init_thread",
-            "MPI begins when all processes of the job begin it, and not all of them have called init"))
+            "MPI starts only when all processes of the job have called init, and some have not"))
         return status;
     if (g_process.exchange(getpid()) == 0) atexit(leave_job);
     return check_threads(begun.provided, "this MPI library");
@@ -129,7 +129,9 @@ yoke_status await_beginning(const Beginning &begun, const yoke_comm_member &memb
 yoke_status join_job(const yoke_comm_member &member, DetachedCall::Clock::time_point since)
 {
     if (g_is_child)  // in which another thread's lock may be held for ever
-        return fail(YOKE_E_FORKED, "mpi: a forked child has no part in the MPI job of its parent");
+        return fail(
+            YOKE_E_FORKED,
+            "mpi: this process is a forked child, which does not belong to the MPI job of its parent");
     if (asks(MPI_Finalized))
         return fail(YOKE_E_STATE, "mpi: MPI_Finalize has been called in this process already");
     const Beginning *begun = nullptr;

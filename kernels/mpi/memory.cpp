@@ -12,11 +12,12 @@ constexpr uint64_t kAlignment = 64;
 yoke_status Memory::allocate(uint64_t bytes, void **pointer)
 {
     if (!is_in_job())
-        return fail(YOKE_E_STATE, "mpi: mem_alloc in a process that has left its MPI job");
+        return fail(YOKE_E_STATE,
+                    "mpi: mem_alloc was called in a process that has left its MPI job");
     void *whole = nullptr;
     const auto size = static_cast<MPI_Aint>(bytes + kAlignment);
     if (MPI_Alloc_mem(size, MPI_INFO_NULL, &whole) != MPI_SUCCESS || !whole)
-        return fail(YOKE_E_OOM, "mpi: MPI_Alloc_mem gives no %llu bytes",
+        return fail(YOKE_E_OOM, "mpi: MPI_Alloc_mem cannot allocate %llu bytes",
                     static_cast<unsigned long long>(bytes));
     const auto address = reinterpret_cast<uintptr_t>(whole);
     void *data = reinterpret_cast<void *>((address + kAlignment - 1) / kAlignment * kAlignment);
@@ -33,7 +34,7 @@ yoke_status Memory::release(void *pointer)
         const std::lock_guard lock(mutex_);
         const auto found = std::ranges::find(blocks_, pointer, &Block::data);
         if (found == blocks_.end())
-            return fail(YOKE_E_VALUE, "mpi: mem_free of %p, which mem_alloc has not given",
+            return fail(YOKE_E_VALUE, "mpi: mem_free of %p, which mem_alloc did not return",
                         pointer);
         whole = found->whole;
         blocks_.erase(found);
