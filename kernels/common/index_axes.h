@@ -1,5 +1,5 @@
-// How operands lie beside an index: along one axis (gather, scatter_add), or as [before…, entries…, behind…] for index
-// tensors that name places along neighbouring axes (_index, _index_put, index_select). Host code.
+// Layout of operands beside an index. gather and scatter_add index along one axis. For _index, _index_put and
+// index_select, index tensors name places along neighbouring axes: [before…, entries…, behind…]. Host code.
 #pragma once
 
 #include <cstdio>

@@ -158,9 +158,9 @@ YOKE_HD float exp(float x)
     return scale(1.0f + expm1_reduced(e.r), e.n);
 }
 
-// Where the argument of exp is known not to be large, 2^n fits one float if it is kept 2^64 too
-// large, and the polynomial as much too small: the product rounds once, to a subnormal too. Adding
-// kSmallShift rounds to n and puts n + 64 + 127 where a shift makes it an exponent.
+// Constants of exp for arguments that are not large. Then 2^n fits into one float if 2^n is kept 2^64 too large, and
+// the polynomial 2^64 too small. Their product is rounded once, even if it is subnormal. Adding kSmallShift rounds to
+// n, and puts n + 64 + 127 where a shift makes it an exponent.
 inline constexpr float kSmallShift = 0x1.8p23f + 127 + 64;
 inline constexpr float kSmallUnit = 0x1p-64f;
 

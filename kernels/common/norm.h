@@ -1,13 +1,14 @@
 // Normalisation: moments of a row, the affine map that follows, and the gradients of both.
 //
 // Contract
-//  * C is the computing type, float or double. Sums run in 64 parts within blocks of 4096, parts by halving, blocks
-//    one after another: the bits do not depend on the ISA, and four vectors of 16 hide the latency of an addition.
-//  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
-//    digits.
-//  * Finite values give finite statistics: where a sum of them or of squares overflows, the row is taken once more,
-//    every value shrunk; Normal takes large deviations so too. Where squares vanish and eps does not hide it, the row
-//    is taken once more, every value grown.
+//  * C is the computing type, float or double. A sum has 64 parts within blocks of 4096. Parts are joined by halving,
+//    blocks one after another. So the bits do not depend on the ISA, and four vectors of 16 hide the latency of an
+//    addition.
+//  * The variance is computed from the deviations from the mean, never as a difference of squares. So a mean far from
+//    0 costs no digits.
+//  * Finite values give finite statistics. If a sum of values or squares overflows, the row is computed again from
+//    values multiplied by kShrink. Normal multiplies large deviations by kShrink, too. If squares vanish and eps does
+//    not hide the loss, the row is computed again from values multiplied by kGrow.
 #pragma once
 
 #include "kernels/common/math.h"

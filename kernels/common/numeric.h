@@ -184,7 +184,7 @@ inline constexpr bool is_small = false;
 template <int E, int F, bool kIsFinite>
 inline constexpr bool is_small<SmallFloat<E, F, kIsFinite>> = true;
 
-// Whether the type is narrower than float. Such types are computed in float.
+// True if the type is narrower than float. Such types are computed in float.
 template <class T>
 inline constexpr bool is_narrow = is_half<T> || is_small<T>;
 

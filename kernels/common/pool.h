@@ -33,7 +33,7 @@ struct Taps {
 struct Windows {
     int64_t begin, end;
 };
-// Where an element is.
+// Position of an element.
 struct PoolIndex {
     int64_t n, c, y, x;
 };

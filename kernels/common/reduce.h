@@ -2,25 +2,25 @@
 // project}, and the one order they run in. moments.h and vector_norm.h have more of them.
 //
 // Contract
-//  * Integers and bool are added in int64, and wrap. Sums and products of f16, bf16 and f32 are
-//    formed in float within a chunk and in double beyond; extremes in float, of f64 in double.
-//  * reduce(state, x, i) takes in element i, loaded; combine(a, b) joins neighbours, a before b;
-//    project(state, n) is the result over n elements, in the accumulating type.
-//  * reduce_span always adds in the same order: 16 parts within chunks of 1024, parts by halving,
-//    chunks by pairs. Thus bits do not depend on the ISA, and the error of a sum grows with 64 +
-//    log n, not with n.
-//  * NaN wins in amax, amin and argmax, and is true; of equal values (or several NaN) argmax takes
-//    the first. Of nothing, sum is 0, prod 1, mean NaN, all true, any false, amax the lowest value
-//    and amin the highest; argmax of nothing is for the op to refuse.
-//  * An op that needs a chunk twice, or knows a better way through it, has chunk(x, stride, n) from
-//    loaded elements to a state; it is taken instead of the parts.
-//  * An op whose state is more than its parts has a Part: part_init, part(p, x), join(p, q), and
-//    state(p), what they amount to. Where is_doubtful(p), as it has left its range, careful(n, at)
-//    gives the state of the n elements instead; at(i) is element i.
-//  * Where careful() is slow and elements are often equal, an op has of_constant(n, x): the state of
-//    n elements that are all x, a finite number.
-//  * Where combine() branches, an op has is_plain(state), and combine_plain(a, b) for plain states.
-//    state(p) is plain.
+//  * Integers and bool are added in int64, and wrap. For f16, bf16 and f32, a chunk's sum or product is computed in
+//    float, and chunks are joined in double. Extremes are computed in float, for f64 in double.
+//  * reduce(state, x, i) adds the loaded element i to the state. combine(a, b) joins neighbouring states, a before b.
+//    project(state, n) returns the result over n elements, in the accumulating type.
+//  * reduce_span always adds in the same order: 16 parts within chunks of 1024, parts by halving, chunks by pairs. So
+//    bits do not depend on the ISA, and the error of a sum grows with 64 + log n, not with n.
+//  * If an element is NaN, amax and amin return NaN, and argmax returns the index of the first NaN. NaN counts as true.
+//    Among equal values, argmax returns the first index.
+//  * Without elements, sum is 0, prod is 1, mean is NaN, all is true and any is false. amax is then the lowest value,
+//    and amin the highest. The op of argmax refuses an input without elements.
+//  * An op may have chunk(x, stride, n), which returns the state of loaded elements. reduce_chunk() calls it instead
+//    of adding parts. Ops that read a chunk twice, or compute it faster, have this function.
+//  * An op may have a Part, which is smaller than its State, with part_init(), part(p, x) and join(p, q). state(p)
+//    converts a Part to a State. If is_doubtful(p) is true, p has left its range. Then careful(n, at) returns the
+//    state of the n elements at(0) to at(n - 1).
+//  * An op with a slow careful() may have of_constant(n, x). It returns the state of n elements that all equal the
+//    finite number x.
+//  * An op whose combine() branches may have is_plain(state) and combine_plain(a, b), which needs two plain states.
+//    state(p) is always plain.
 #pragma once
 
 #include "kernels/common/elementwise.h"

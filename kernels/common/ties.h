@@ -1,5 +1,4 @@
-// How a result's gradient is shared among its elements, where a reduction looks at all of them: ties of an extreme
-// value, and factors of a product.
+// Shares of a result's gradient for the elements of a reduction: ties of an extreme value, and factors of a product.
 #pragma once
 
 #include "kernels/common/scaled_product.h"

@@ -32,8 +32,8 @@ static std::atomic<Record *> g_records{nullptr};
 static std::atomic<bool> g_ending{false};
 static thread_local Record *t_record __attribute__((tls_model("initial-exec")));
 
-// Whether the first products are done, and the thread that last began to end before then.
-static std::atomic<bool> g_prepared{false};
+static std::atomic<bool> g_prepared{false};  // true after the first products
+// Last thread that began to end before g_prepared became true, or 0.
 static std::atomic<pid_t> g_leaving{0};
 static char g_names[2];
 
@@ -155,7 +155,7 @@ static void end_products()
 // Two names in turn, so a handler is registered at any moment. Each handler removed from the middle of the list
 // leaves an unused place of 32 bytes. So after kOften handlers, registrations become rare.
 constexpr uint64_t kOften = 1024;
-static uint64_t g_registered;  // how often; under the lock
+static uint64_t g_registered;  // number of registrations; under the lock
 static pthread_mutex_t g_registering = PTHREAD_MUTEX_INITIALIZER;
 // Set while this thread removes the old handler, because the removal calls the handler.
 static thread_local bool t_replaces __attribute__((tls_model("initial-exec")));

@@ -59,7 +59,7 @@ private:
     bool enter(Worker &worker);
     void leave();
     bool run_next(Share &share, int &slot);
-    int64_t work(int thread, int slot);  // how many parts it ran
+    int64_t work(int thread, int slot);  // returns the number of parts that it ran
     void wake(int most);
     void await_last(int64_t begin, int64_t parts);
     void note_busy(int64_t now);
@@ -76,9 +76,9 @@ private:
     // The job. The holder writes it only while the job is closed and no worker is inside.
     ChunkFn fn_ = nullptr;
     void *context_ = nullptr;
-    bool wakes_on_ = false;  // whether a woken worker wakes further ones
+    bool wakes_on_ = false;  // a woken worker wakes further workers
 
-    alignas(64) std::atomic<int> slots_{0};  // how many were given out in this job
+    alignas(64) std::atomic<int> slots_{0};  // number of slots given out in this job
     Share shares_[kMostThreads];
     Worker workers_[kMostThreads];
 };

@@ -22,7 +22,7 @@ static std::atomic<bool> g_said{false};
 // team tries again.
 static std::atomic<int> g_refused{0}, g_given{0};
 
-// Whether this thread's calls run in it alone, because it is a worker or runs a job.
+// True if this thread's calls use no other thread, because this thread is a worker or runs a job.
 static thread_local bool t_alone __attribute__((tls_model("initial-exec")));
 
 void enter_team()

@@ -15,7 +15,7 @@ constexpr uint64_t kGranularity = 2u << 20;  // a huge page
 
 struct Chunk {
     kernels::Range id;     // a single number
-    kernels::Range place;  // where its pages are now
+    kernels::Range place;  // present addresses of its pages
     bool mapped;
     Chunk *next;   // in the list of all chunks
     Chunk **link;  // pointer to this chunk in the list

@@ -10,7 +10,7 @@
 
 namespace yoke::cpu::comm {
 
-// Where a socket listens or connects to.
+// Address at which a socket listens, or to which it connects.
 struct Name {
     sockaddr_storage storage = {};
     socklen_t bytes = 0;

@@ -93,7 +93,7 @@ YOKE_KERNEL(embedding)
     });
 }
 
-// Where each row's entries begin in the sorted list, and the list.
+// Sorted list of entries, and the begin of each row's entries in the list.
 struct Buckets {
     int64_t *start;   // rows + 1
     int64_t *sorted;  // entries, by row, then in the index's order

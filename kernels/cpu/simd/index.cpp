@@ -15,7 +15,7 @@ struct Middle {
     int first, count;
 };
 
-// Where each place begins, in bytes from the operand's first element.
+// Begin of each place, in bytes from the operand's first element.
 class Places {
 public:
     Places(const yoke_launch *launch, bool wraps) : launch_(launch), scratch_(launch), wraps_(wraps)

@@ -84,7 +84,7 @@ inline void add_to(char *sum, const char *x)
     *(K *)sum = kernels::added(*(const K *)sum, convert<K>(*(const T *)x));
 }
 
-// How many additions an op makes, and at most to one element.
+// Number of additions of an op, and the largest number of additions to a single element.
 struct Additions {
     int64_t all, to_one;
 };

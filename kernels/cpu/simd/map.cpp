@@ -16,7 +16,7 @@ constexpr int64_t kBufferBytes = 2048;   // for each operand; all fit the first-
 constexpr int64_t kGroupBytes = 64 * 8;  // the largest group
 
 // ---- less than a group: what is left of a dense run, and the whole of a small tensor --------------------------------
-// Where there are masks, no call.
+// With the masks of AVX-512, this code does not call memcpy.
 
 #if defined(__AVX512BW__)
 static __mmask64 mask_of(int64_t bytes)

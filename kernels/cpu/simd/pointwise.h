@@ -1,4 +1,4 @@
-// How elementwise kernels are written: one line an op over a functor of kernels/common.
+// Macros for elementwise kernels: a line for each op, over a functor of kernels/common.
 //
 // Contract
 //  * YOKE_UNARY, YOKE_BINARY, YOKE_COMPARISON and YOKE_TEST define the kernel of a line of pointwise_ops.h.

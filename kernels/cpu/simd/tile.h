@@ -25,7 +25,7 @@ inline int64_t round_up(int64_t n, int64_t multiple)
     return divide_up(n, multiple) * multiple;
 }
 
-// How a panel of kRows rows of a lies in memory: row by row, or column by column.
+// Layout of a panel of kRows rows of a in memory: row by row, or column by column.
 enum class Panel { kByRow, kByColumn };
 
 // Computes kRows x kWidth of c = (kAdd ? c : 0) + a b over `depth`. a's rows (or columns) are a_step apart. With

@@ -38,7 +38,7 @@ yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32
     if (bytes == 0) return YOKE_OK;
     const auto on = static_cast<cudaStream_t>(stream);
     if (direction == YOKE_COPY_PEER) {
-        // Where one device may not reach the other, this call alone takes mapped chunks through the host.
+        // If one device cannot reach the other, only this call copies mapped chunks; the copy goes through the host.
         const int peer = reach_peer(scope, src);
         if (peer >= 0)
             return scope.check(

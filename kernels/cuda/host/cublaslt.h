@@ -22,7 +22,7 @@ using kernels::Product;
 struct Gemm {
     Product product;
     Activation activation = Activation::kNone;  // applied to the sum with bias, before the store
-    void *before = nullptr;  // where the activation's argument is kept; strides are those of c
+    void *before = nullptr;  // output for the activation's argument, with the strides of c
 };
 
 // Runs a product, a batch of any size, with bias and activation. If cuBLASLt has no algorithm for all steps at once,

@@ -17,7 +17,7 @@ struct BlockContext {
     Room &room;      // operands of products
     Tile &tile;      // scores
     Strays &strays;  // rows with what is not finite
-    bool forbids;    // whether the launch forbids pairs
+    bool forbids;    // the launch forbids pairs
     int64_t column;
 };
 

@@ -32,7 +32,7 @@ __device__ inline compute_type<T> widen(T x)
     }
 }
 
-// Whether an instruction narrows pairs: Turing (7.5) has none.
+// True if the card has an instruction that narrows pairs. Turing (7.5) does not.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr bool kNarrowsPairs = false;
 #else

@@ -133,7 +133,7 @@ __device__ inline void take_inputs(const Rows<N> &rows, const Place<N> &place, c
             .take_all(member, held[k], Op::kBeyond, x[k]);
 }
 
-// How many blocks a multiprocessor shall hold: what the registers for the elements leave room for.
+// Blocks that a multiprocessor must hold at once: as many as the registers for the elements allow.
 template <class Op, class In, int E>
 inline constexpr int kBlocks =
     kFitting<((E > kFew<In> || std::is_same_v<In, Doubles>)&&Op::kInputs > 1 ? 1 : 2),

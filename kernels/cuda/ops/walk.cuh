@@ -1,8 +1,8 @@
-// From the number of an element to its place in N strided operands, on the device.
+// Conversion of an element's number to its place in N strided operands, on the device.
 //
-// Where the innermost axis is long, a block takes rows of it and divides once a row; else every element divides, by
-// multiplication with a reciprocal made on the host (T. Granlund, P. Montgomery, "Division by invariant integers using
-// multiplication", 1994).
+// If the innermost axis is long, a block goes through rows of this axis and divides once a row. Otherwise it divides
+// for every element, by multiplication with a reciprocal that the host computed (T. Granlund, P. Montgomery, "Division
+// by invariant integers using multiplication", 1994).
 #pragma once
 
 #include "kernels/common/loop.h"

@@ -16,7 +16,7 @@ enum ConvName : int64_t { kConvX = 1, kConvWeight, kConvOut, kConvBias };
 // Properties that distinguish graphs and plans, besides sizes.
 struct ConvTerms {
     int64_t alignment[4];  // x, weight, out and bias, in bytes
-    // Whether there is a bias. Forward, the graph adds it. The gradient by data is added to x, into which the caller
+    // True if there is a bias. Forward, the graph adds it. The gradient by data is added to x, into which the caller
     // has copied the bias. For an addition behind this gradient, cuDNN would compile each kernel for half a second
     // and more.
     bool bias;

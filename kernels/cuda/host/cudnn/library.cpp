@@ -41,8 +41,8 @@ struct Library {
     bool is_open;
     size_t version;
     const char *remedy;
-    char nvrtc[1024];  // where that was looked for
-    char tried[3072];  // where cuDNN was looked for, and what was wrong there
+    char nvrtc[1024];  // places tried for NVRTC, and the problem at each
+    char tried[3072];  // places tried for cuDNN, and the problem at each
     char why[4608];
 };
 
