@@ -155,7 +155,7 @@ TEST_P(Faults, ARankThatLeavesIsNamed)
 
 TEST_P(Faults, ARankThatHangsUpIsNamedAsOneThatLeaves)
 {
-    if (!table_->comm->hang_up) GTEST_SKIP() << "this engine has no way to";
+    if (!table_->comm->hang_up) GTEST_SKIP() << "this engine has no hang_up";
     for (const Ranks &ranks : ways())
         run(ranks, [&](Rank &r) {
             ASSERT_DONE(r.barrier());
@@ -196,7 +196,9 @@ TEST_P(Faults, TheLowestRankThatDoesNotComeInTimeIsNamed)
 // The last rank announces a count like the others, but gives and takes no elements.
 TEST_P(Faults, NobodyIsNamedWhereOneOfSeveralStopsAmidACall)
 {
-    if (!kEngineKnowsDeaths) GTEST_SKIP() << "what this engine's library does is undefined then";
+    if (!kEngineKnowsDeaths)
+        GTEST_SKIP()
+            << "the behaviour of this engine's library is undefined if a rank stops amid a call";
     for (Ranks ranks : ways())
         for (const int size : {2, 3}) {
             ranks.size = size;
@@ -219,7 +221,7 @@ TEST_P(Faults, NobodyIsNamedWhereOneOfSeveralStopsAmidACall)
 
 TEST_P(Faults, ARankThatDoesNotConnectIsNamed)
 {
-    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine gets no reports of dead ranks";
     with_uninitialised_ranks(*table_->comm, device_, {2}, [&](Rank &r) {
         if (r.rank == 1) {  // sends no rank info, and does not come
             r.meet();
@@ -304,7 +306,7 @@ pid_t fork_peer(const yoke_backend_comm &engine, int socket, const char *id, con
 
 TEST_P(Faults, AProcessThatIsKilledIsNamedThoughItsChildLives)
 {
-    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine gets no reports of dead ranks";
     const yoke_backend_comm &engine = *table_->comm;
     for (const char *shares : {"1", "0"}) {
         settings() = {{"YOKE_COMM_SHM", shares}};
@@ -370,7 +372,7 @@ private:
 
 TEST_P(Faults, AProcessThatIsKilledIsNamedThoughSignalsEndEverySleep)
 {
-    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine gets no reports of dead ranks";
     const yoke_backend_comm &engine = *table_->comm;
     settings().clear();
     int sockets[2];

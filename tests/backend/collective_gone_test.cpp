@@ -11,7 +11,7 @@ protected:
     void SetUp() override
     {
         Collectives::SetUp();
-        if (kEngineKnowsDeaths) GTEST_SKIP() << "this engine sees by itself who has gone";
+        if (kEngineKnowsDeaths) GTEST_SKIP() << "this engine detects lost ranks by itself";
     }
 };
 YOKE_ON_EVERY_BACKEND(AskingEngines);

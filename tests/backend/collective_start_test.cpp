@@ -196,7 +196,8 @@ TEST_P(Start, RanksWaitWhileTheUsersDescriptorsOnTheirWayAreTooMany)
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_TRUE(WIFEXITED(status)) << status;
-    if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "descriptors on their way are not limited here";
+    if (WEXITSTATUS(status) == 2)
+        GTEST_SKIP() << "this system does not limit descriptors in transit";
     EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 

@@ -36,7 +36,7 @@ def start(*arguments, **options):
 def until(is_so):
     end = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() < end, "it did not come to pass"
+        assert time.monotonic() < end, "the condition did not become true in time"
         time.sleep(0.01)
 
 

@@ -22,7 +22,7 @@ void expect_error(yoke_status status, std::initializer_list<const char *> parts,
                 << "no '" << part << "' in: " << error.what();
         return;
     }
-    ADD_FAILURE() << "nothing was raised, expected " << status_name(status);
+    ADD_FAILURE() << "no error was raised; expected " << status_name(status);
 }
 
 }  // namespace yoke::test

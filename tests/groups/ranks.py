@@ -147,7 +147,7 @@ class Job:
 def until(is_so, patience=PATIENCE):
     end = time.monotonic() + patience
     while not is_so():
-        assert time.monotonic() < end, "it did not come to pass"
+        assert time.monotonic() < end, "the condition did not become true in time"
         time.sleep(0.01)
 
 

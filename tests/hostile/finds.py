@@ -17,7 +17,7 @@ def main(tool):
     done = subprocess.run(command + options, capture_output=True, text=True)
     print(done.stdout[-2000:], done.stderr[-1000:])
     if done.returncode != 1 or "again: " not in done.stdout and "seed " not in done.stdout or not re.search(wanted, done.stdout):
-        sys.exit(f"{tool} did not find what was planted, or did not shrink it")
+        sys.exit(f"{tool} did not find the planted defect, or did not shrink it")
     print("1 passed, 0 failed")
 
 

@@ -297,7 +297,7 @@ TEST_F(CpuTeam, AChildOfAChildHasATeamToo)
 TEST_F(CpuTeam, GoesOnWithTheThreadsThatTheSystemGaveAndSaysSoOnce)
 {
     if (!passes_in_child([] { EXPECT_TRUE(forbid_threads()); }))
-        GTEST_SKIP() << "this system lets no process filter its own calls";
+        GTEST_SKIP() << "this system does not let a process filter its own system calls";
     set_threads(2);
     EXPECT_TRUE(passes_in_child([] {
         cpu_test::take_log();
@@ -324,7 +324,7 @@ TEST_F(CpuTeam, GoesOnWithTheThreadsThatTheSystemGaveAndSaysSoOnce)
 TEST_F(CpuTeam, ComputesForAThreadWithAStackOf64KiB)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "what a sanitizer puts on the stack takes more";
+    GTEST_SKIP() << "a sanitizer needs more stack";
 #endif
     set_threads(3);
     rlimit before, small;

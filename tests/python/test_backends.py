@@ -103,7 +103,7 @@ def test_a_graph_keeps_what_was_allowed_at_its_capture(allowed):
         assert out.item() == (ROUNDED if allowed else FINE)
 
 
-@pytest.mark.skipif(not EMULATED, reason="the fake cuBLASLt tells what it was asked for")
+@pytest.mark.skipif(not EMULATED, reason="needs the fake cuBLASLt, which reports its arguments")
 @pytest.mark.parametrize("a, b, asked", [
     ("float8_e4m3", "float8_e5m2", 1), ("float16", "float8_e4m3", 1), ("bfloat16", "bfloat16", 1),
     ("float32", "float8_e4m3", 0), ("float8_e4m3", "float32", 0), ("float64", "float64", 0)])
@@ -127,7 +127,7 @@ def test_scaled_mm_never_rounds_float32_unasked(fine):
 
 cudnn = yoke.backends.cudnn
 FAKE_CUDNN = pathlib.Path(os.environ.get("YOKE_CUDA_LIB_PATH", "")) / "libcudnn_graph.so.9"
-needs_fake_cudnn = pytest.mark.skipif(not (EMULATED and FAKE_CUDNN.is_file()), reason="the fake cuDNN tells what it was asked for")
+needs_fake_cudnn = pytest.mark.skipif(not (EMULATED and FAKE_CUDNN.is_file()), reason="needs the fake cuDNN, which reports its arguments")
 NAMES = ("enabled", "benchmark", "benchmark_limit", "deterministic", "workspace_limit")
 
 

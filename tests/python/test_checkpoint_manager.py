@@ -346,7 +346,7 @@ for ask in (manager.load, lambda: manager.load(verify=False), manager.latest, ma
 """
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another user cannot be had")
+@pytest.mark.skipif(os.getuid() != 0, reason="this user cannot become another user")
 @pytest.mark.parametrize("part, told", [
     ("MANIFEST.json", [13, 13, 13, 13, 1]),     # this step may be the newest
     ("state.safetensors", [13, 13, 2, "[1,", "2]", 1]),  # names and sizes are readable; a load fails

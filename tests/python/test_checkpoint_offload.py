@@ -172,7 +172,7 @@ def test_a_function_or_policy_that_raises_holds_nothing():
     assert yoke.memory_allocated(DEVICE) == before
 
 
-@pytest.mark.skipif(not EMULATED, reason="no driver whose calls could be made to fail")
+@pytest.mark.skipif(not EMULATED, reason="there is no fake driver, whose calls can fail")
 def test_no_pinned_memory_is_an_error_that_holds_nothing(monkeypatch):
     x, w = (yoke.randn((1024, 1024)).requires_grad_() for _ in range(2))  # more than is kept at hand
     yoke.synchronize()
@@ -187,7 +187,7 @@ def test_no_pinned_memory_is_an_error_that_holds_nothing(monkeypatch):
     assert not yoke.saved_tensors(yoke.tanh(x * 2.0))[0].recomputed  # the scope is closed
 
 
-@pytest.mark.skipif(not EMULATED, reason="no driver whose calls could be made to fail")
+@pytest.mark.skipif(not EMULATED, reason="there is no fake driver, whose calls can fail")
 def test_no_memory_to_come_back_to_is_an_error_that_holds_nothing(monkeypatch):
     yoke.manual_seed(5)
     x, w = (yoke.randn((2048, 1024)).requires_grad_(), yoke.randn((1024, 16)).requires_grad_())

@@ -8,8 +8,8 @@ import pytest
 import yoke
 from conftest import DEVICE, EMULATED
 
-on_device = pytest.mark.skipif(DEVICE == "cpu", reason="the host runs at once in its caller")
-emulated = pytest.mark.skipif(not EMULATED, reason="no driver that could be asked, or made to fail")
+on_device = pytest.mark.skipif(DEVICE == "cpu", reason="the cpu runs each call at once in the caller")
+emulated = pytest.mark.skipif(not EMULATED, reason="there is no fake driver")
 
 
 def together(body, size=2, timeout=60.):

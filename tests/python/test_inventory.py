@@ -281,7 +281,7 @@ def test_a_forked_child_takes_an_inventory_of_its_own(tmp_path):
 
 
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""),
-                    reason="the address sanitizer's own allocator has no care for a fork beside other threads")
+                    reason="AddressSanitizer's allocator does not support a fork beside other threads")
 def test_threads_and_children_that_fork_meanwhile_all_get_theirs(tmp_path):
     assert look(tmp_path, "8xH100-nvlink", "1", "threads") == [8, 8, 8]
 

@@ -43,7 +43,7 @@ def test_a_dtype_that_an_op_does_not_take_is_a_type_error_that_names_both(name):
 @pytest.mark.parametrize("name", CASES)
 def test_a_tensor_of_any_strides_gives_the_same_values(name, layout):
     if name == "view":
-        pytest.skip("view asks for strides that allow it; test_ops_values.py holds it")
+        pytest.skip("view needs strides that allow the shape; test_ops_values.py tests view")
     case = CASES[name]
     for dtype in ("float64", "float32", "bfloat16", "int8"):
         if name in TAKES_VALUES and dtype not in case.dtypes:
@@ -58,7 +58,7 @@ def test_a_tensor_of_any_strides_gives_the_same_values(name, layout):
 def test_an_expanded_tensor_gives_the_values_of_its_copy(name):
     op, case = OPS[name], CASES[name]
     if op.mut_arg >= 0 or name in ("view", "cross_entropy", "one_hot"):
-        pytest.skip("its first argument cannot be expanded, or is not what this is about")
+        pytest.skip("the first argument cannot be expanded, or is not the tested argument")
 
     def expanded(x):
         return x if x.ndim < 1 or x.shape[0] == 0 else yoke.expand(yoke.slice(x, 0, 0, 1), x.shape)

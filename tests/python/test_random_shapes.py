@@ -162,7 +162,7 @@ def test_one_shape_in_fifteen_is_of_the_kind_that_was_wrong():
     assert hits >= 20
 
 
-@pytest.mark.skipif(SANITIZED, reason="what leaves results unwritten is preloaded, as the sanitizer is")
+@pytest.mark.skipif(SANITIZED, reason="the test preloads a library, and so does the sanitizer")
 def test_results_that_an_engine_leaves_unwritten_are_seen(surroundings):
     level = next(level for level in reversed(FLAGS) if FLAGS[level] <= set(pathlib.Path("/proc/cpuinfo").read_text().split()))
     one = start(surroundings, level, "--shapes", "30", LEAVES_UNWRITTEN="1")

@@ -11,7 +11,7 @@ import pytest
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 pytestmark = [
     pytest.mark.skipif("YOKE_SOAK" not in os.environ, reason="takes minutes; ./dev soak runs it"),
-    pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="is about numbers; memory is watched in shorter runs"),
+    pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="checks numbers; shorter runs check memory"),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from stored_files import packed
 
-pytestmark = pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system keeps no most of memory that can be set back")
+pytestmark = pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system has no peak of memory that can be reset")
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # a sanitizer's allocator keeps freed memory
 MIB = 1 << 20
 
@@ -74,7 +74,7 @@ HEADERS = {
 }
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps what is freed")
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps freed memory")
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_header_takes_no_more_than_eight_times_its_length(tmp_path, name):
     make, data, whole = HEADERS[name]
@@ -87,7 +87,7 @@ def test_a_header_takes_no_more_than_eight_times_its_length(tmp_path, name):
     assert growth(tmp_path / "file", first, then) <= 8 * len(header) + MIB
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps what is freed")
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps freed memory")
 @pytest.mark.parametrize("make", ["yoke.ones(48 << 20)", "yoke.ones(4096, 12288).T", "yoke.ones(2, 48 << 20, dtype=yoke.uint8)[:, ::2]",
                                   "yoke.ones(1).expand(24 << 20)"])
 def test_a_blocking_save_takes_64_mib_beside_the_tensors(tmp_path, make):

@@ -249,7 +249,7 @@ def test_a_file_comes_before_the_set_that_stands_for_it(tmp_path):
 
 # ---- Memory ---------------------------------------------------------------------------------------------------------
 
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps what is freed")
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps freed memory")
 def test_an_index_of_many_names_takes_little_memory(tmp_path):
     """Takes at most 8 times its size and 1 MiB, beside the tensors: here there are no tensors."""
     one = tmp_path / "x"

@@ -226,7 +226,7 @@ print("lives")
 """
 
 
-@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="what a sanitizer puts on the stack takes more")
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="a sanitizer needs more stack")
 def test_layers_run_in_a_thread_with_a_stack_of_64_kib():
     done = subprocess.run([sys.executable, "-c", SMALL_STACK], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "lives", done.stderr or f"status {done.returncode}"

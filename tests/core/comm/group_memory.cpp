@@ -168,7 +168,8 @@ TEST(GroupMemory, AWriteOfTheScriptsIsFoundBesideThoseOfAnotherGroup)
 TEST(GroupMemory, TheSameElementsInTwoGroupsAreAnError)
 {
 #if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "both groups write them, which is a race; that they do is what is wrong";
+    GTEST_SKIP()
+        << "both groups write the same elements, which is a race; the race is the tested mistake";
 #endif
     expect_error_after(reduce_first_half, 2, "all_reduce");
     expect_error_after(reduce_first_half, 0, "all_reduce");

@@ -67,7 +67,7 @@ TEST(Reach, WhatTheResolverSaidOfAHostStands)
     options.rank = 1;
     try {
         (void)reach_rank_0(environment, "job", options, Deadline::after(0.4));
-        ADD_FAILURE() << "it has reached nobody";
+        ADD_FAILURE() << "reach_rank_0 returned, though the host does not exist";
     } catch (const Error &error) {
         EXPECT_EQ(std::string(error.what()).find("sent no greeting"), std::string::npos)
             << error.what();

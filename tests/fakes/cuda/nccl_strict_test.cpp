@@ -167,7 +167,7 @@ TEST(Stray, ValuesAreWhatAnAbortLeavesOnItsRankAlone)
             EXPECT_EQ(
                 own.nccl.ncclAllGather(x, own.floats(16, 1), 8, ncclFloat, own.comm, own.stream),
                 ncclSuccess);
-            EXPECT_TRUE(own.hangs()) << "the peer aborted, and nobody told this rank";
+            EXPECT_TRUE(own.hangs()) << "the peer aborted, but this rank was not notified";
             EXPECT_EQ(own.nccl.ncclCommAbort(own.comm), ncclSuccess);
             own.synchronize();
         }

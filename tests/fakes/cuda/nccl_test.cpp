@@ -259,7 +259,8 @@ protected:
     void run(const RankBody &body)
     {
         const auto [size, are_processes] = GetParam();
-        if (are_processes && !kMayFork) GTEST_SKIP() << "forks are not for ThreadSanitizer";
+        if (are_processes && !kMayFork)
+            GTEST_SKIP() << "ThreadSanitizer does not support these forks";
         in_fresh_process([&] {
             alarm(60);
             (are_processes ? in_processes : in_threads)(size, [&](NcclRank &own) {
@@ -354,7 +355,7 @@ TEST(Extremes, OfFloatsDropNaN)
 
 TEST(Memory, IsGivenBackOnceAllHaveReadIt)
 {
-    if (!kMayFork) GTEST_SKIP() << "forks are not for ThreadSanitizer";
+    if (!kMayFork) GTEST_SKIP() << "ThreadSanitizer does not support these forks";
     in_fresh_process([] {
         in_processes(2, [](NcclRank &own) {
             own.init();

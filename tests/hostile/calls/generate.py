@@ -101,7 +101,7 @@ def draw(function, params, i):
         return f"d.options<{kind[6:-2]}>()"
     if single:
         return f"d.record<{kind[:-2]}>()"
-    sys.exit(f"generate.py: {function}: nobody knows how to draw '{kind} {name}'; add it here, or a special call")
+    sys.exit(f"generate.py: {function}: no rule draws '{kind} {name}'; add a rule here, or a special call")
 
 
 def entry(function, result, params):

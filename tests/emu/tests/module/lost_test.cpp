@@ -159,7 +159,7 @@ TEST(Lost, WhatIsGivenBackThenIsNotLogged)
         EXPECT_EQ(lost.module->vmm_destroy(lost.device, lost.chunk), YOKE_E_STATE)
             << "it is still mapped";
         lost.module->device_close(lost.device);
-        EXPECT_EQ(Module::logged(), "") << "whoever called was told";
+        EXPECT_EQ(Module::logged(), "") << "the caller got the error";
         void *again = lost.module.open();  // a process that goes on all the same is told again
         EXPECT_EQ(lost.module->device_synchronize(again), YOKE_E_DEVICE_LOST);
     });
