@@ -61,7 +61,7 @@ DLDevice dl_device(const yoke_tensor &x)
 {
     if (const int32_t type = traits_of(x.device->kind()).dlpack) return {type, x.device->index};
     fail(YOKE_E_UNSUPPORTED,
-         "%s: DLPack has no name for the device of the tensor %s; copy it to the cpu first",
+         "%s: DLPack has no name for the device of the tensor %s; copy the tensor to the cpu first",
          kToCall, describe(x).c_str());
 }
 
@@ -116,7 +116,7 @@ yoke_dtype our_dtype(const DLDataType &dtype)
             if (row.code == dtype.code && row.bits == dtype.bits) return row.ours;
     fail(
         YOKE_E_TYPE,
-        "%s: the data has DLPack type %s (code %u) of %u bits and %u lanes, which no dtype of Yoke is; convert it before the exchange, for example to float32",
+        "%s: the data has DLPack type %s (code %u) of %u bits and %u lanes, which is not a dtype of Yoke; convert the data before the exchange, for example to float32",
         kFromCall, name_in(kCodeNames, dtype.code), dtype.code, dtype.bits, dtype.lanes);
 }
 
@@ -132,13 +132,13 @@ Device &our_device(const DLDevice &device)
                 if (candidate->index == device.device_id) return *candidate;
             fail(
                 YOKE_E_UNAVAILABLE,
-                "%s: the data is on cuda:%d, but this process has %zu cuda devices; copy it to one of them or to the cpu first",
+                "%s: the data is on cuda:%d, but this process has %zu cuda devices; copy the data to one of these devices or to the cpu first",
                 kFromCall, device.device_id, devices.size());
         }
         default:
             fail(
                 YOKE_E_UNSUPPORTED,
-                "%s: the data is on a device of DLPack type %d (%s); Yoke takes cpu, cuda_host and cuda: copy it to the cpu first",
+                "%s: the data is on a device of DLPack type %d (%s); Yoke takes cpu, cuda_host and cuda: copy the data to the cpu first",
                 kFromCall, device.device_type, name_in(kDeviceNames, device.device_type));
     }
 }
@@ -149,8 +149,9 @@ IntList checked_shape(const DLTensor &t)
         fail(YOKE_E_VALUE, "%s: the data has %d axes; a tensor has 0 to %d", kFromCall, t.ndim,
              YOKE_MAX_NDIM);
     if (t.ndim && !t.shape)
-        fail(YOKE_E_VALUE, "%s: 'shape' is NULL for data of %d axes; the producer is at fault",
-             kFromCall, t.ndim);
+        fail(YOKE_E_VALUE,
+             "%s: 'shape' is NULL for data of %d axes; the producer must give the shape", kFromCall,
+             t.ndim);
     return {t.shape, static_cast<size_t>(t.ndim)};
 }
 
@@ -211,13 +212,13 @@ void check_header(const DLManagedTensorVersioned &managed)
     if (managed.version.major != kMajorVersion)
         fail(
             YOKE_E_UNSUPPORTED,
-            "%s: the data comes as DLPack %u.%u, and Yoke reads %u.x; ask the producer for max_version (%u, %u)",
+            "%s: the data has DLPack version %u.%u, but Yoke reads %u.x; ask the producer for max_version (%u, %u)",
             kFromCall, managed.version.major, managed.version.minor, kMajorVersion, kMajorVersion,
             kMinorVersion);
     if (managed.flags & kFlagReadOnly)
         fail(
             YOKE_E_UNSUPPORTED,
-            "%s: the data is read-only, and every tensor of Yoke can be written; pass a copy (in NumPy: x.copy())",
+            "%s: the data is read-only, but all tensors of Yoke are writable; pass a copy (in NumPy: x.copy())",
             kFromCall);
 }
 
@@ -228,7 +229,7 @@ void *to_dlpack(const yoke_tensor &x, bool versioned)
     if (x.requires_grad())
         fail(
             YOKE_E_STATE,
-            "%s: the tensor %s requires grad, which other libraries cannot follow; detach it first",
+            "%s: the tensor %s requires grad, but other libraries do not record its gradient; call detach() first",
             kToCall, describe(x).c_str());
     if (!versioned) return export_as<DLManagedTensor>(x);
     auto *managed = export_as<DLManagedTensorVersioned>(x);

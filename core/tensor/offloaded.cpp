@@ -33,7 +33,7 @@ Offloaded::~Offloaded()
 
 Offloaded::Return Offloaded::bring_back()
 {
-    check_not_capturing("backward of what a checkpoint scope has in host memory");
+    check_not_capturing("backward of tensors that a checkpoint scope has in host memory");
     Return back{Storage::allocate(device_, bytes_), {}};
     const std::lock_guard lock(mutex_);
     back.done = carry(*back.storage, back.storage->data, block_->data, bytes_,

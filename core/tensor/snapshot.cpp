@@ -76,7 +76,7 @@ public:
         if (map()) return;
         empty_cache(devices_of(kHostKind).front());
         if (map()) return;
-        fail(YOKE_E_OOM, "there is no room on the host for a copy of the %llu bytes to save",
+        fail(YOKE_E_OOM, "not enough host memory for a copy of the %llu bytes to save",
              static_cast<unsigned long long>(bytes));
     }
     ~CopyRoom()

@@ -222,20 +222,19 @@ Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const
     if (numel) checked_reach(x.storage->data, shape, t->strides_, size, &lowest, &highest, call);
     if (offset % size)
         fail(YOKE_E_VALUE,
-             "%s: argument 'offset' is %lld, which is no multiple of the %lld bytes of a %s", call,
-             static_cast<long long>(offset), static_cast<long long>(size), name(dtype));
+             "%s: argument 'offset' is %lld, which is not a multiple of the %lld bytes of a %s",
+             call, static_cast<long long>(offset), static_cast<long long>(size), name(dtype));
     if (offset < 0 || offset > bytes || lowest * size < -offset ||
         (highest + 1) * size > bytes - offset)
-        fail(
-            YOKE_E_VALUE,
-            "%s: shape %s with strides %s from byte %lld on does not lie within the %lld bytes of the storage",
-            call, to_string(shape).c_str(), to_string(t->strides()).c_str(),
-            static_cast<long long>(offset), static_cast<long long>(bytes));
+        fail(YOKE_E_VALUE,
+             "%s: shape %s with strides %s from byte %lld on exceeds the %lld bytes of the storage",
+             call, to_string(shape).c_str(), to_string(t->strides()).c_str(),
+             static_cast<long long>(offset), static_cast<long long>(bytes));
     char *first = bytes ? static_cast<char *>(x.storage->data) + offset : nullptr;
     if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(size))
         fail(
             YOKE_E_VALUE,
-            "%s: byte %lld of the storage is at %p, which is not aligned to the %lld bytes of a %s; copy it to aligned memory",
+            "%s: byte %lld of the storage is at %p, which is not aligned to the %lld bytes of a %s; copy the data to aligned memory",
             call, static_cast<long long>(offset), static_cast<void *>(first),
             static_cast<long long>(size), name(dtype));
     t->storage = x.storage;
@@ -276,7 +275,7 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
     if (reinterpret_cast<uintptr_t>(data) % item_size(dtype))
         fail(
             YOKE_E_VALUE,
-            "%s: the data at %p is not aligned to the %zu bytes of a %s; copy it to aligned memory",
+            "%s: the data at %p is not aligned to the %zu bytes of a %s; copy the data to aligned memory",
             call, data, item_size(dtype), name(dtype));
     int64_t lowest = 0, highest = -1;
     const auto size = static_cast<int64_t>(item_size(dtype));

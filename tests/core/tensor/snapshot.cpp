@@ -208,7 +208,7 @@ TEST(Snapshot, RoomThatWaitsGoesWhereSomebodyHasNone)
                            RLIM_INFINITY};
         ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
         Tensor more = make_tensor(cpu(), YOKE_F32, std::vector<int64_t>{kLarge}, "test");
-        expect_error(YOKE_E_OOM, {"no room on the host"}, [&] { Snapshot::take({x}, "save"); });
+        expect_error(YOKE_E_OOM, {"not enough host memory"}, [&] { Snapshot::take({x}, "save"); });
         more = {};  // the allocator keeps the memory
         Snapshot::take({x}, "save")->copy();
     });
@@ -228,7 +228,7 @@ TEST(Snapshot, WhatTheGroupHasNoRoomForIsRefusedBeforeTheKernelEndsTheProcess)
         std::ofstream(folder / "memory.current") << (uint64_t{580} << 20) << "\n";
         const Tensor x = numbers(8 << 20);  // 32 MiB
         detail::groups_of_process = small_group;
-        expect_error(YOKE_E_OOM, {"no room on the host"}, [&] { Snapshot::take({x}, "save"); });
+        expect_error(YOKE_E_OOM, {"not enough host memory"}, [&] { Snapshot::take({x}, "save"); });
         std::ofstream(folder / "memory.current") << (uint64_t{500} << 20) << "\n";
         Snapshot::take({x}, "save")->copy();
         std::filesystem::remove_all(folder);
