@@ -81,9 +81,10 @@ void check_gradient(const yoke_tensor &gradient, const yoke_tensor &root)
 {
     if (!same(gradient.shape(), root.shape()) || gradient.dtype != root.dtype ||
         gradient.device != root.device)
-        fail(gradient.dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
-             "backward: argument 'gradient' is %s, but the tensor is %s; they must agree",
-             describe(gradient).c_str(), describe(root).c_str());
+        fail(
+            gradient.dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
+            "backward: argument 'gradient' is %s, but the tensor is %s; both must have the same shape, dtype and device",
+            describe(gradient).c_str(), describe(root).c_str());
 }
 
 void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
@@ -92,12 +93,12 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
     if (!node)
         fail(
             YOKE_E_STATE,
-            "backward: the tensor %s does not require grad and no recorded op made it; nothing to do",
+            "backward: the tensor %s does not require grad and has no graph; call requires_grad_() on a leaf, and run the forward again without no_grad",
             describe(root).c_str());
     if (!gradient && root.numel != 1)
         fail(
             YOKE_E_VALUE,
-            "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; only a tensor of one element has a gradient of 1 by itself",
+            "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; give 'gradient', or call backward on one element, such as sum() or mean()",
             describe(root).c_str(), static_cast<long long>(root.numel));
     if (gradient) check_gradient(*gradient, root);
     roots_.push_back(node);
@@ -343,8 +344,10 @@ std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, Tenso
     Walk walk(retain_graph, false);
     for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i]->requires_grad())
-            fail(YOKE_E_STATE, "grad: input %zu, %s, does not require grad", i,
-                 describe(*inputs[i]).c_str());
+            fail(
+                YOKE_E_STATE,
+                "grad: input %zu, %s, does not require grad; call requires_grad_() on it before the forward",
+                i, describe(*inputs[i]).c_str());
         walk.capture(*inputs[i]);
     }
     seed_all(walk, roots, root_gradients);

@@ -15,10 +15,14 @@ std::atomic<uint64_t> next_sequence{1};
 LeafNode &leaf_of(const yoke_tensor &x, const char *call)
 {
     Node *node = node_of(x);
-    if (!node || !node->is_leaf())
-        fail(YOKE_E_STATE, "%s: the tensor %s %s; only leaves hold a gradient", call,
-             describe(x).c_str(),
-             node ? format("was made by %s", node->name()).c_str() : "does not require grad");
+    if (!node)
+        fail(YOKE_E_STATE, "%s: the tensor %s does not require grad; call requires_grad_() first",
+             call, describe(x).c_str());
+    if (!node->is_leaf())
+        fail(
+            YOKE_E_STATE,
+            "%s: the tensor %s was made by %s; only leaves hold a gradient, so use grad() for this tensor",
+            call, describe(x).c_str(), node->name());
     return *static_cast<LeafNode *>(node);
 }
 
@@ -128,8 +132,8 @@ void set_requires_grad(yoke_tensor &x, bool required)
     if (!is_leaf(x)) {
         if (!required)
             fail(YOKE_E_STATE,
-                 "%s: the tensor %s was made by %s and takes part in autograd; use detach()", call,
-                 describe(x).c_str(), node_of(x)->name());
+                 "%s: the tensor %s was made by %s from tensors that require grad; use detach()",
+                 call, describe(x).c_str(), node_of(x)->name());
         return;
     }
     if (required && !is_floating(x.dtype))
@@ -158,9 +162,10 @@ void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call)
     LeafNode &leaf = leaf_of(x, call);
     if (grad &&
         (grad->dtype != x.dtype || grad->device != x.device || !same(grad->shape(), x.shape())))
-        fail(grad->dtype != x.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
-             "%s: the gradient is %s, its tensor %s; they must agree", call,
-             describe(*grad).c_str(), describe(x).c_str());
+        fail(
+            grad->dtype != x.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
+            "%s: the gradient is %s, but its tensor is %s; both must have the same shape, dtype and device",
+            call, describe(*grad).c_str(), describe(x).c_str());
     leaf.set_grad(grad ? alias(*grad) : Tensor());
 }
 

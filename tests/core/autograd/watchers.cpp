@@ -153,7 +153,7 @@ TEST(Watchers, AreToldOfAWalkThatCannotBegin)
     const int64_t shape[] = {2};
     const Tensor wrong = ops::full(shape, 1.0, YOKE_F64);
     yoke_tensor *roots[] = {root.tensor.get()}, *given[] = {wrong.get()};
-    expect_error(YOKE_E_VALUE, {"'gradient'", "they must agree"},
+    expect_error(YOKE_E_VALUE, {"'gradient'", "both must have the same shape"},
                  [&] { backward(roots, given, false); });
     EXPECT_EQ(w.log, (Log{"refuse"}));
     w.log.clear();
