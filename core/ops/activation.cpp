@@ -9,8 +9,8 @@ namespace {
 void check_approximate(std::string_view value, const char *call)
 {
     if (value != "none" && value != "tanh")
-        fail(YOKE_E_VALUE, "%s: argument 'approximate' is \"%s\"; it is \"none\" or \"tanh\"", call,
-             std::string(value).c_str());
+        fail(YOKE_E_VALUE, "%s: argument 'approximate' is \"%s\"; it must be \"none\" or \"tanh\"",
+             call, std::string(value).c_str());
 }
 
 }  // namespace

@@ -28,9 +28,11 @@ Cuts cuts_of(SplitArgs a)
                  to_string(sizes).c_str());
     const bool even = sizes.size() == 1;
     if (even ? total == 0 && length > 0 : total != length)
-        fail(YOKE_E_VALUE, "split: sizes %s cannot make up axis %d of shape %s; %s",
+        fail(YOKE_E_VALUE,
+             "split: argument 'size' is %s, which does not fit axis %d of shape %s; %s",
              to_string(sizes).c_str(), axis, to_string(x.shape()).c_str(),
-             even ? "a single size must be 1 or more" : "several must sum to its length");
+             even ? "a single size must be 1 or more"
+                  : "several sizes must sum to the length of the axis");
     if (!even) return {axis, static_cast<int64_t>(sizes.size()), 0};
     return {axis, length == 0 ? 1 : (length - 1) / total + 1, std::max<int64_t>(total, 1)};
 }

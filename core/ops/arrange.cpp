@@ -28,7 +28,7 @@ Tensor join(const std::vector<Tensor> &parts, int64_t axis)
 int existing_axis(const yoke_tensor &x, int64_t axis, const char *call)
 {
     if (x.ndim == 0)
-        fail(YOKE_E_VALUE, "%s: argument 'x' has no axes; give it one with unsqueeze(0)", call);
+        fail(YOKE_E_VALUE, "%s: argument 'x' has no axes; add an axis with unsqueeze(0)", call);
     return normalize_axis(axis, x.ndim, call);
 }
 
@@ -45,7 +45,7 @@ void infer_cat(CatArgs a, Plan &plan)
     plan.cast_list(a.kTensors, dtype);
     if (first.ndim == 0)
         fail(YOKE_E_VALUE,
-             "%s: tensors without axes cannot be joined; give them one with unsqueeze(0)",
+             "%s: tensors without axes cannot be joined; add an axis with unsqueeze(0)",
              plan.name());
     const int axis = normalize_axis(a.axis(), first.ndim, plan.name());
     a.set_axis(axis);
@@ -56,7 +56,7 @@ void infer_cat(CatArgs a, Plan &plan)
         if (x.ndim == first.ndim) expected[axis] = shape[axis];
         if (x.ndim != first.ndim || !same(expected, shape))
             fail(YOKE_E_VALUE,
-                 "%s: tensor %zu has shape %s and tensor 0 %s; they may differ along axis %d alone",
+                 "%s: tensor %zu has shape %s and tensor 0 %s; they may differ only along axis %d",
                  plan.name(), i, to_string(x.shape()).c_str(), to_string(first.shape()).c_str(),
                  axis);
         if (__builtin_add_overflow(shape[axis], x.shape_[axis], &shape[axis]))
@@ -89,7 +89,7 @@ Tensor compose_stack(StackArgs a)
         const yoke_tensor &x = *a.tensors()[i];
         if (!same(x.shape(), first.shape()))
             fail(YOKE_E_VALUE,
-                 "stack: tensor %zu has shape %s and tensor 0 %s; they must have one shape", i,
+                 "stack: tensor %zu has shape %s and tensor 0 %s; they must have the same shape", i,
                  to_string(x.shape()).c_str(), to_string(first.shape()).c_str());
         parts.push_back(ops::unsqueeze(x, axis));
     }
@@ -113,14 +113,16 @@ Tensor compose_roll(RollArgs a)
     const yoke_tensor &x = a.x();
     if (!a.axes()) {
         if (a.shifts().size() != 1)
-            fail(YOKE_E_VALUE, "roll: argument 'shifts' is %s; without 'axes' it is one number",
+            fail(YOKE_E_VALUE,
+                 "roll: argument 'shifts' is %s; without 'axes' it must be one number",
                  to_string(a.shifts()).c_str());
         const int64_t flat = 0;
         const Tensor rolled = ops::roll(ops::reshape(x, Dims{-1}), a.shifts(), IntList(&flat, 1));
         return ops::reshape(rolled, x.shape());
     }
     if (a.axes()->size() != a.shifts().size())
-        fail(YOKE_E_VALUE, "roll: argument 'shifts' is %s and 'axes' %s; they must pair up",
+        fail(YOKE_E_VALUE,
+             "roll: argument 'shifts' is %s and 'axes' %s; both must have the same length",
              to_string(a.shifts()).c_str(), to_string(*a.axes()).c_str());
     Tensor result = ops::clone(x);
     for (size_t i = 0; i < a.shifts().size(); ++i) {
@@ -204,7 +206,8 @@ Tensor pad_axis(const Tensor &x, int axis, int64_t before, int64_t after, const 
         fail(YOKE_E_VALUE, "pad: padding (%lld, %lld) makes axis %d longer than memory can address",
              static_cast<long long>(before), static_cast<long long>(after), axis);
     if (before < -length || after < -length || more < 0)
-        fail(YOKE_E_VALUE, "pad: padding (%lld, %lld) takes away more than axis %d of shape %s has",
+        fail(YOKE_E_VALUE,
+             "pad: padding (%lld, %lld) removes more elements than axis %d of shape %s has",
              static_cast<long long>(before), static_cast<long long>(after), axis,
              to_string(x->shape()).c_str());
     Tensor middle = x;
@@ -238,12 +241,12 @@ Tensor compose_pad(PadArgs a)
     if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular")
         fail(
             YOKE_E_VALUE,
-            "pad: argument 'mode' is \"%.*s\"; it is \"constant\", \"reflect\", \"replicate\" or \"circular\"",
+            "pad: argument 'mode' is \"%.*s\"; it must be \"constant\", \"reflect\", \"replicate\" or \"circular\"",
             static_cast<int>(mode.size()), mode.data());
     if (padding.size() % 2 || padding.size() / 2 > static_cast<size_t>(x.ndim))
         fail(
             YOKE_E_VALUE,
-            "pad: argument 'padding' is %s; for shape %s it is up to %d pairs (before, after), the last axis first",
+            "pad: argument 'padding' is %s; for shape %s it must be up to %d pairs (before, after), the last axis first",
             to_string(padding).c_str(), to_string(x.shape()).c_str(), int{x.ndim});
     check_scalar_fits(a.value(), x.dtype, "pad", "value");
     Tensor result = Tensor::share(const_cast<yoke_tensor *>(&x));

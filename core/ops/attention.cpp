@@ -61,7 +61,8 @@ void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_t
         fail(YOKE_E_VALUE, "%s: 'key' has %lld heads and 'value' %lld; they must agree", kAttention,
              size_of(key, 3), size_of(value, 3));
     if (size_of(key, 3) == 0 || size_of(query, 3) % size_of(key, 3))
-        fail(YOKE_E_VALUE, "%s: the %lld heads of 'query' do not divide among the %lld of 'key'",
+        fail(YOKE_E_VALUE,
+             "%s: 'query' has %lld heads, which is not a multiple of the %lld heads of 'key'",
              kAttention, size_of(query, 3), size_of(key, 3));
 }
 
@@ -130,8 +131,9 @@ Attention::Attention(ScaledDotProductAttentionArgs a)
 {
     check_operands(*query, *key, *value);
     if (!(dropout >= 0 && dropout <= 1))
-        fail(YOKE_E_VALUE, "%s: argument 'dropout_p' is %g; it is a probability between 0 and 1",
-             kAttention, dropout);
+        fail(YOKE_E_VALUE,
+             "%s: argument 'dropout_p' is %g; it must be a probability between 0 and 1", kAttention,
+             dropout);
     const double width = static_cast<double>(size_of(*query, 1));
     scale = a.scale() ? scalar_f64(*a.scale()) : 1 / std::sqrt(std::max(width, 1.0));
     if (a.mask()) mask = share(*a.mask());
@@ -181,7 +183,7 @@ void Attention::check_mask(const yoke_tensor &given) const
     if (given.ndim < 2)
         fail(
             YOKE_E_VALUE,
-            "%s: 'mask' has shape %s; it takes two axes or more, queries and keys last, as the scores' %s have them; unsqueeze(0) makes one row for all queries",
+            "%s: 'mask' has shape %s; it must have two or more axes, queries and keys last, like the scores' %s; unsqueeze(0) makes one row for all queries",
             kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
     if (!broadcasts_to(given.shape(), scores))
         fail(YOKE_E_VALUE, "%s: 'mask' of shape %s does not broadcast to the scores' %s",

@@ -137,7 +137,7 @@ Ref<Autocast> Autocast::make(bool enabled, yoke_dtype dtype, bool cache_enabled)
     if (dtype != YOKE_NONE && dtype != YOKE_F16 && dtype != YOKE_BF16)
         fail(
             YOKE_E_VALUE,
-            "autocast: argument 'dtype' is %s; it is float16, bfloat16, or none for what suits the device",
+            "autocast: argument 'dtype' is %s; it must be float16, bfloat16, or none for the best dtype of the device",
             is_dtype(dtype) ? name(dtype) : format("%d", dtype).c_str());
     const Autocast *outer = current_autocast();
     Ref<CastCache> cache = outer ? outer->cache_ : Ref<CastCache>::adopt(new CastCache);

@@ -26,7 +26,7 @@ void check_not_stale(const OpDef &op, const yoke_tensor &x)
     if (const Node *node = node_of(x); !node || !node->is_leaf())
         fail(
             YOKE_E_STATE,
-            "%s: the tensor %s is a view%s of memory that %s has changed in place since, as the tape has recorded; take the view again",
+            "%s: the tensor %s is a view%s of memory that %s has changed in place since, in a recorded op; create the view again",
             public_name(op), describe(x).c_str(),
             node ? format(" (by %s)", node->name()).c_str() : "", writer ? writer : "the host");
 }
@@ -59,7 +59,7 @@ void Call::each_tensor(Visit visit) const
                                                                     const Device &first)
 {
     fail(YOKE_E_VALUE,
-         "%s: argument '%s' is on %s, but '%s' is on %s; bring them together with to()",
+         "%s: argument '%s' is on %s, but '%s' is on %s; move both to one device with to()",
          public_name(op), op.args[arg].name, device.name.c_str(), op.args[0].name,
          first.name.c_str());
 }
@@ -332,12 +332,13 @@ void Call::check_result_fits(const yoke_tensor &x) const
 {
     const yoke_tensor &result = *plan_.results_[0];
     if (!same(result.shape(), x.shape()))
-        fail(YOKE_E_VALUE, "%s: the result has shape %s, which is not that of the %s it replaces",
+        fail(YOKE_E_VALUE,
+             "%s: the result has shape %s, but it replaces the %s; both must have the same shape",
              public_name(op_), to_string(result.shape()).c_str(), describe(x).c_str());
     if ((is_floating(result.dtype) && !is_floating(x.dtype)) ||
         (x.dtype == YOKE_BOOL && result.dtype != YOKE_BOOL))
         fail(YOKE_E_TYPE,
-             "%s: the result has dtype %s, which does not fit into the %s that is written; use %s",
+             "%s: the result has dtype %s, which does not fit into the written tensor's %s; use %s",
              public_name(op_), name(result.dtype), name(x.dtype),
              public_name(kOps[op_.in_place_of]));
 }

@@ -80,7 +80,7 @@ void infer_clamp(ClampArgs a, Plan &plan)
              plan.name());
     yoke_dtype dtype = a.x().dtype;
     if (dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no clamp; cast one to an integer dtype",
+        fail(YOKE_E_TYPE, "%s: bool tensors have no clamp; cast the tensor to an integer dtype",
              plan.name());
     for (const yoke_arg *bound : {a.min(), a.max()})
         if (bound) dtype = promote_scalar(dtype, bound->kind);

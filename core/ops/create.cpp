@@ -60,7 +60,8 @@ bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg
 double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
 {
     if (!leads_somewhere(start, stop, step))
-        fail(YOKE_E_VALUE, "arange: from %s to %s in steps of %s leads nowhere",
+        fail(YOKE_E_VALUE,
+             "arange: from %s to %s in steps of %s leads nowhere; give a step towards the end",
              text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str());
     const double length = std::ceil((scalar_f64(stop) - scalar_f64(start)) / scalar_f64(step));
     if (length >= 0x1p62)

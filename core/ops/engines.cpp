@@ -46,11 +46,11 @@ FoundEngine find_cudnn()
     if (!known) return {0, known.text()};
     const auto engine = backend_of(kind).table->engine;
     if (!engine)
-        return {
-            0, format("the backend %s does not call cuDNN; install the one of this release", kind)};
+        return {0, format("the backend %s does not call cuDNN; install the backend of this release",
+                          kind)};
     char why[8192] = "";
     FoundEngine found;
-    check_backend(engine(kName, &found.version, why, sizeof why), "cannot ask for cuDNN");
+    check_backend(engine(kName, &found.version, why, sizeof why), "cannot query cuDNN");
     found.why = why;
     return found;
 }

@@ -63,7 +63,7 @@ void Equation::check_letter(const std::string &subscripts, size_t at) const
     const char c = subscripts[at];
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return;
     refuse(format(
-        "'%s' in \"%s\" is no letter from a to z or A to Z; it takes those, ',', '...' and one '->'",
+        "'%s' in \"%s\" is not a letter from a to z or A to Z; use letters, ',', '...' and one '->'",
         character_at(subscripts, at).c_str(), subscripts.c_str()));
 }
 
@@ -102,14 +102,14 @@ void Equation::read_result(const std::string &subscripts)
 {
     if (ellipsis_axes_ > 0 && subscripts.find("...") == std::string::npos)
         refuse("the result \"" + subscripts +
-               "\" has no '...' for the axes that tensors have there");
+               "\" has no '...' for the axes of '...' in the tensors");
     result = read(subscripts, ellipsis_axes_);
     for (size_t i = 0; i < result.size(); ++i) {
         if (std::count(result.begin(), result.end(), result[i]) > 1)
-            refuse(text_of(result[i]) + " is twice in the result");
+            refuse(text_of(result[i]) + " occurs twice in the result");
         if (std::none_of(terms.begin(), terms.end(),
                          [&](const Term &t) { return has(t.labels, result[i]); }))
-            refuse(text_of(result[i]) + " of the result is in no tensor");
+            refuse(text_of(result[i]) + " of the result is not in any tensor");
     }
 }
 

@@ -50,8 +50,7 @@ void check_computable(const yoke_tensor &x, const char *call, const char *arg)
 {
     check_floating(x, call, arg);
     if (item_size(x.dtype) == 1)
-        fail(YOKE_E_TYPE,
-             "%s: argument '%s' is %s, which is stored and not computed in; cast it first", call,
+        fail(YOKE_E_TYPE, "%s: argument '%s' is %s, a dtype only for storage; cast it first", call,
              arg, name(x.dtype));
 }
 

@@ -107,7 +107,7 @@ void Graph::forget() noexcept
 void Graph::check_empty() const
 {
     if (of_thread())
-        fail(YOKE_E_STATE, "capture: this thread captures a graph already; end that one first");
+        fail(YOKE_E_STATE, "capture: this thread already captures a graph; end that capture first");
     if (state_ != State::kEmpty)
         fail(YOKE_E_STATE,
              "capture: this graph was captured before; make another Graph for another step");
@@ -168,7 +168,7 @@ void Graph::end()
     if (of_thread() != this)
         fail(
             YOKE_E_STATE,
-            "capture: this graph is not being captured by this thread; a capture ends where it began");
+            "capture: this thread is not capturing this graph; end a capture in the thread that began it");
     const auto held = leave_thread();
     const yoke_status status = is_native() ? end_native(&native_) : YOKE_OK;
     if (status != YOKE_OK) forget();
@@ -218,7 +218,7 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
     if (launch.device != device_.handle)
         fail(
             YOKE_E_STATE,
-            "%s: a graph of %s is being captured, and this works on another device: it would run once, at the capture, and not in replays; do it before or after",
+            "%s: a graph of %s is being captured, but this call works on another device, so replays would not repeat it; make the call before or after",
             op.name, device_.name.c_str());
     for (size_t i = 0; i < storages.size(); ++i)
         hold(storages[i], launch.operands[i].flags & YOKE_OPERAND_WRITE);
@@ -268,14 +268,14 @@ void Graph::replay()
 {
     if (Graph *other = of_thread())
         fail(YOKE_E_STATE,
-             "replay: this thread captures %s graph; a replay cannot be part of a capture",
-             other == this ? "this very" : "another");
+             "replay: this thread captures %s graph; end the capture before the replay",
+             other == this ? "this" : "another");
     if (state_ != State::kReady)
         fail(YOKE_E_STATE, "replay: the graph has no captured step; use capture() first");
     if (is_left_)
         fail(
             YOKE_E_STATE,
-            "replay: a parameter, or another leaf that the graph names, has moved since the capture (by to() of a module, or to_()), so that the replay would work on memory that it has left; capture the step again, in another Graph");
+            "replay: a parameter, or another leaf of the graph, has moved since the capture (by to() of a module, or to_()), so the replay would use its former memory; capture the step again, in another Graph");
     check_usable(device_);
     const auto base = static_cast<int64_t>(random_state().offset);
     thread_state().random.offset += random_drawn_;

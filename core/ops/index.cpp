@@ -14,7 +14,7 @@ namespace {
 void check_mask(const yoke_tensor &mask, const char *call)
 {
     if (mask.dtype != YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: argument 'mask' is %s; it takes bool: compare first", call,
+        fail(YOKE_E_TYPE, "%s: argument 'mask' is %s; it takes bool, as x > 0 gives", call,
              name(mask.dtype));
 }
 
@@ -69,10 +69,10 @@ void check_index_shape(const yoke_tensor &index, const yoke_tensor &within, cons
     for (int i = 0; fits && i < index.ndim; ++i)
         fits = i == axis || index.shape_[i] <= within.shape_[i];
     if (fits) return;
-    const std::string but = axis < 0 ? "" : format(", but along axis %d,", axis);
+    const std::string but = axis < 0 ? "" : format(", except axis %d", axis);
     fail(
         YOKE_E_VALUE,
-        "%s: argument 'index' has shape %s and '%s' %s; it needs as many axes%s and may nowhere be longer",
+        "%s: argument 'index' has shape %s and '%s' %s; both need the same number of axes, and 'index' may not be longer along any axis%s",
         call, to_string(index.shape()).c_str(), which, to_string(within.shape()).c_str(),
         but.c_str());
 }
@@ -190,13 +190,13 @@ Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const
 {
     const int count = static_cast<int>(indices.size());
     if (count == 0 || axis < 0 || axis + count > x.ndim)
-        fail(YOKE_E_VALUE, "%s: %d indices from axis %lld on; the tensor has shape %s", call, count,
-             static_cast<long long>(axis), to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: %d indices from axis %lld on do not fit a tensor of shape %s", call,
+             count, static_cast<long long>(axis), to_string(x.shape()).c_str());
     for (const yoke_tensor *index : indices) {
         check_index(*index, call, "indices");
         if (!same(index->shape(), indices[0]->shape()))
-            fail(YOKE_E_VALUE, "%s: indices have shapes %s and %s; they must have one shape", call,
-                 to_string(indices[0]->shape()).c_str(), to_string(index->shape()).c_str());
+            fail(YOKE_E_VALUE, "%s: indices have shapes %s and %s; they must have the same shape",
+                 call, to_string(indices[0]->shape()).c_str(), to_string(index->shape()).c_str());
     }
     Dims shape{x.shape().first(static_cast<size_t>(axis))};
     for (const int64_t size : indices[0]->shape()) shape.push_back(size);
@@ -278,16 +278,18 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
 {
     check_index(a.x(), plan.name(), "x");
     if (a.num_classes() < -1)
-        fail(YOKE_E_VALUE, "%s: argument 'num_classes' is %lld; it is -1 or a number of classes",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'num_classes' is %lld; it must be -1 or a number of classes",
              plan.name(), static_cast<long long>(a.num_classes()));
     // No kernel runs for an empty result, and an index of no class is still out of range.
     if (a.num_classes() == 0 && a.x().numel > 0)
-        fail(YOKE_E_INDEX, "%s: 'x' has %lld indices, but with 0 classes there is none to name",
-             plan.name(), static_cast<long long>(a.x().numel));
+        fail(YOKE_E_INDEX,
+             "%s: 'x' has %lld indices, but 'num_classes' is 0; give at least 1 class", plan.name(),
+             static_cast<long long>(a.x().numel));
     if (a.num_classes() == -1) {
         if (a.x().numel == 0)
             fail(YOKE_E_VALUE,
-                 "%s: an empty tensor does not tell the number of classes; give num_classes",
+                 "%s: 'x' is empty, so the number of classes is unknown; give num_classes",
                  plan.name());
         int64_t largest = 0;
         const Tensor top = ops::cast(ops::amax(a.x()), YOKE_I64);
@@ -296,7 +298,8 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
             fail(YOKE_E_INDEX, "%s: the largest index is %lld; indices must be 0 or more",
                  plan.name(), static_cast<long long>(largest));
         if (largest == INT64_MAX)
-            fail(YOKE_E_VALUE, "%s: the largest index, %lld, leaves no number of classes above it",
+            fail(YOKE_E_VALUE,
+                 "%s: the largest index is %lld; the number of classes would not fit into int64",
                  plan.name(), static_cast<long long>(largest));
         a.set_num_classes(largest + 1);
     }

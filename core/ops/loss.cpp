@@ -16,8 +16,9 @@ bool is_reduction(std::string_view text)
 void check_reduction(std::string_view text, const char *call, bool takes_batchmean = false)
 {
     if (is_reduction(text) || (takes_batchmean && text == "batchmean")) return;
-    fail(YOKE_E_VALUE, "%s: argument 'reduction' is \"%s\"; it is \"mean\", %s\"sum\" or \"none\"",
-         call, std::string(text).c_str(), takes_batchmean ? "\"batchmean\", " : "");
+    fail(YOKE_E_VALUE,
+         "%s: argument 'reduction' is \"%s\"; it must be \"mean\", %s\"sum\" or \"none\"", call,
+         std::string(text).c_str(), takes_batchmean ? "\"batchmean\", " : "");
 }
 
 void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *call)
@@ -33,7 +34,7 @@ void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *
         fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be [N, C] and [N]",
              call, to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
     if (x.shape_[0] > 0 && x.shape_[1] == 0)
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it has no classes for 'target' to name", call,
+        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it must have at least 1 class", call,
              to_string(x.shape()).c_str());
 }
 
@@ -53,7 +54,7 @@ void warn_of_shapes(const char *call, const yoke_tensor &x, const yoke_tensor &t
         if (known == call) return;
     }
     log(LogLevel::kWarn,
-        "%s: 'x' has shape %s and 'target' %s, and is compared after both are broadcast to %s; give both one shape by reshape or squeeze, or by expand where this is meant",
+        "%s: 'x' has shape %s and 'target' %s, and both are broadcast to %s; give both the same shape by reshape or squeeze, or by expand if the broadcast is meant",
         call, to_string(x.shape()).c_str(), to_string(target.shape()).c_str(),
         to_string(broadcast(x.shape(), target.shape(), call)).c_str());
 }
@@ -147,7 +148,7 @@ void infer_cross_entropy(CrossEntropyArgs a, Plan &plan)
     check_classes(x, target, plan.name());
     check_reduction(a.reduction(), plan.name());
     if (!(a.label_smoothing() >= 0 && a.label_smoothing() <= 1))
-        fail(YOKE_E_VALUE, "%s: argument 'label_smoothing' is %g; it lies between 0 and 1",
+        fail(YOKE_E_VALUE, "%s: argument 'label_smoothing' is %g; it must be between 0 and 1",
              plan.name(), a.label_smoothing());
     const yoke_dtype accumulated = accumulated_dtype(x.dtype);
     plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
@@ -227,7 +228,8 @@ Tensor compose_smooth_l1_loss(SmoothL1LossArgs a)
     check_reduction(loss.reduction, loss.call);
     if (!(a.beta() >= 0))
         fail(YOKE_E_VALUE,
-             "smooth_l1_loss: argument 'beta' is %g; it is 0 (which is l1_loss) or more", a.beta());
+             "smooth_l1_loss: argument 'beta' is %g; it must be 0 (as in l1_loss) or more",
+             a.beta());
     loss.check(false);
     return loss.value();
 }
@@ -266,7 +268,7 @@ Tensor compose_kl_div(KlDivArgs a)
     if (loss.reduction == "batchmean" && a.x().ndim == 0)
         fail(
             YOKE_E_VALUE,
-            "kl_div: 'x' has no axis, and reduction \"batchmean\" divides by the length of its first; use \"sum\"");
+            "kl_div: 'x' has no axes, but reduction \"batchmean\" divides by the length of the first axis; use \"sum\"");
     return loss.value();
 }
 

@@ -100,7 +100,7 @@ void infer_matmul(MatmulArgs a, Plan &plan)
             "%s: 'x' of shape %s has %lld columns, but 'y' of shape %s has %lld rows; they must agree%s",
             plan.name(), to_string(x.shape()).c_str(), static_cast<long long>(inner),
             to_string(y.shape()).c_str(), static_cast<long long>(other),
-            y.ndim > 1 && y.shape_[y.ndim - 1] == inner ? ", as those of y.mT would" : "");
+            y.ndim > 1 && y.shape_[y.ndim - 1] == inner ? "; y.mT would fit" : "");
     const auto batch = [](const yoke_tensor &t) {
         return t.shape().first(static_cast<size_t>(std::max(t.ndim - 2, 0)));
     };
@@ -135,7 +135,7 @@ Tensor compose_linear(LinearArgs a)
     if (activation != "gelu" && activation != "gelu_tanh" && activation != "silu")
         fail(
             YOKE_E_VALUE,
-            "linear: argument 'activation' is \"%s\"; it is \"none\", \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\"",
+            "linear: argument 'activation' is \"%s\"; it must be \"none\", \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\"",
             std::string(activation).c_str());
     const bool keep = grad_enabled() && (wants_gradient(&a.x()) || wants_gradient(&a.weight()) ||
                                          wants_gradient(a.bias()));

@@ -57,12 +57,13 @@ void move_leaf(yoke_tensor &x, Device &to, yoke_dtype dtype, const char *call)
     if (!is_leaf(x))
         fail(
             YOKE_E_STATE,
-            "%s: the tensor %s was made by %s, and only leaves move themselves; write x = x.to(...)",
+            "%s: the tensor %s was made by %s, and only leaves can move in place; write x = x.to(...)",
             call, describe(x).c_str(), node_of(x)->name());
     if (x.node.present() && !is_floating(dtype))
-        fail(YOKE_E_TYPE,
-             "%s: a tensor of dtype %s has no gradient, but %s collects one; give a floating dtype",
-             call, name(dtype), describe(x).c_str());
+        fail(
+            YOKE_E_TYPE,
+            "%s: a tensor of dtype %s has no gradient, but %s collects a gradient; give a floating dtype",
+            call, name(dtype), describe(x).c_str());
     if (&to == x.device && dtype == x.dtype) return;
     const NoGrad no_grad;
     const NoAutocast no_autocast;
@@ -79,10 +80,9 @@ void move_leaf(yoke_tensor &x, Device &to, yoke_dtype dtype, const char *call)
 Tensor pin_memory(const yoke_tensor &x, const char *call)
 {
     if (!x.device->host)
-        fail(
-            YOKE_E_VALUE,
-            "%s: the tensor %s is not in host memory, and only that can be pinned; use cpu() first",
-            call, describe(x).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: the tensor %s is not in host memory, so it cannot be pinned; use cpu() first",
+             call, describe(x).c_str());
     if (pinned_block_of(x)) return Tensor::share(const_cast<yoke_tensor *>(&x));
     Tensor pinned = make_pinned(pinning_device(), x.dtype, x.shape(), call);
     ops::copy_(*pinned, x);

@@ -156,7 +156,7 @@ void check_beside_sum(const yoke_tensor *p, const char *arg, yoke_dtype sum, Int
         fail(YOKE_E_TYPE, "%s: the sum is %s, but '%s' is %s; cast one of them first", call,
              name(sum), arg, name(p->dtype));
     if (!same(p->shape(), shape))
-        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; 'normalized_shape' is %s", call, arg,
+        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; it must be 'normalized_shape', %s", call, arg,
              to_string(p->shape()).c_str(), to_string(shape).c_str());
 }
 
@@ -166,7 +166,7 @@ yoke_dtype norm_dtype(yoke_dtype wanted, yoke_dtype sum, const char *call)
     if (sum != YOKE_F32 || !is_half(wanted))
         fail(
             YOKE_E_TYPE,
-            "%s: argument 'dtype' is %s, but the sum is %s; it must be that, or a half beside float32",
+            "%s: argument 'dtype' is %s, but the sum is %s; give the dtype of the sum, or a half if the sum is float32",
             call, name(wanted), name(sum));
     return wanted;
 }
@@ -178,7 +178,7 @@ void infer_add_layer_norm(AddLayerNormArgs a, Plan &plan)
     const char *call = plan.name();
     const yoke_tensor &x = a.x(), &residual = a.residual();
     if (!same(x.shape(), residual.shape()))
-        fail(YOKE_E_VALUE, "%s: 'residual' has shape %s; it must be that of 'x', %s", call,
+        fail(YOKE_E_VALUE, "%s: 'residual' has shape %s; it must be the shape of 'x', %s", call,
              to_string(residual.shape()).c_str(), to_string(x.shape()).c_str());
     const yoke_dtype sum = sum_dtype(x, residual, call);
     const int axis = check_normalized_shape(x, a.normalized_shape(), call);

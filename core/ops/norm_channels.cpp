@@ -97,8 +97,8 @@ int64_t checked_count(const yoke_tensor &x, const char *call)
     const int64_t channels = x.shape_[kChannelAxis], count = channels ? x.numel / channels : 0;
     if (count == 1)
         fail(YOKE_E_VALUE,
-             "%s: 'x' of shape %s has one value a channel, and training needs more than one", call,
-             to_string(x.shape()).c_str());
+             "%s: 'x' of shape %s has one value for each channel, but training needs at least two",
+             call, to_string(x.shape()).c_str());
     return count;
 }
 
@@ -121,9 +121,8 @@ Tensor normalize_batch(const char *call, BatchArgs a, const Normalize &normalize
     check_channels(x, call);
     if (!a.training()) {
         if (!a.running_mean() || !a.running_var())
-            fail(YOKE_E_VALUE,
-                 "%s: '%s' is absent; without training it needs both running statistics", call,
-                 a.running_mean() ? "running_var" : "running_mean");
+            fail(YOKE_E_VALUE, "%s: '%s' is absent; without training, give both running statistics",
+                 call, a.running_mean() ? "running_var" : "running_mean");
         return std::move(normalize(a.running_mean(), a.running_var())[0]);
     }
     const int64_t count = checked_count(x, call);

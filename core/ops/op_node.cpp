@@ -225,7 +225,7 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
     if (!reading)
         fail(
             YOKE_E_STATE,
-            "backward: the graph through '%s' was freed by an earlier backward; call that one with retain_graph to go through it twice",
+            "backward: the graph through '%s' was freed by an earlier backward; call the earlier backward with retain_graph, or run the forward again",
             name());
     for (size_t i = 0; i < restored_.size(); ++i)
         restored_[i] = node.remembered_[i].restore(name());

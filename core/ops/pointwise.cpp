@@ -127,7 +127,7 @@ void infer_pow(PowArgs a, Plan &plan)
     if (!is_floating(dtype) && is_scalar(a.y()) && a.y().v.i < 0)
         fail(
             YOKE_E_VALUE,
-            "%s: the exponent is %lld, and a negative power of an integer is no integer; cast x, which is %s, to a floating dtype",
+            "%s: the exponent is %lld, and a negative power of an integer is not an integer; cast x, which is %s, to a floating dtype",
             plan.name(), static_cast<long long>(a.y().v.i), name(dtype));
     rules::broadcast_as(a, a.kX, a.kY, plan, dtype);
 }

@@ -142,7 +142,7 @@ Tensor compose_randperm(RandpermArgs a)
              static_cast<long long>(a.n()));
     if (dtype != YOKE_I64 && !(dtype == YOKE_I32 && a.n() <= INT32_MAX))
         fail(YOKE_E_TYPE,
-             "randperm: argument 'dtype' is %s for n = %lld; it takes int64, or int32 where n fits",
+             "randperm: argument 'dtype' is %s for n = %lld; it takes int64, or int32 if n fits",
              name(dtype), static_cast<long long>(a.n()));
     const int64_t n = a.n();
     return drawn({&n, 1}, dtype, a.device(), "randperm",
@@ -154,7 +154,7 @@ Tensor compose_randperm(RandpermArgs a)
 Tensor compose_dropout(DropoutArgs a)
 {
     if (!(a.p() >= 0 && a.p() <= 1))
-        fail(YOKE_E_VALUE, "dropout: argument 'p' is %g; it is a probability between 0 and 1",
+        fail(YOKE_E_VALUE, "dropout: argument 'p' is %g; it must be a probability between 0 and 1",
              a.p());
     check_floating(a.x(), "dropout", "x");
     if (!a.training() || a.p() == 0) return Tensor::share(const_cast<yoke_tensor *>(&a.x()));

@@ -23,12 +23,12 @@ yoke_dtype cast_floating_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yo
     if (wanted != YOKE_NONE && !is_floating(wanted))
         fail(
             YOKE_E_TYPE,
-            "%s: argument 'dtype' is %s, in which a %s has no place; it takes a floating dtype, such as float32: cast the result instead",
+            "%s: argument 'dtype' is %s, which cannot hold a %s; give a floating dtype, such as float32, and cast the result",
             plan.name(), name(wanted), what);
     if (wanted == YOKE_NONE && !is_floating(x.dtype))
         fail(
             YOKE_E_TYPE,
-            "%s: argument 'x' is %s, in which a %s has no place; give dtype=float32, or cast it first",
+            "%s: argument 'x' is %s, which cannot hold a %s; give dtype=float32, or cast 'x' first",
             plan.name(), name(x.dtype), what);
     return is_floating(x.dtype) ? rules::cast_to_wanted(plan, arg, x, wanted)
                                 : (plan.cast(arg, wanted), wanted);
@@ -40,7 +40,7 @@ void check_not_empty(const yoke_tensor &x, IntList axes, const char *call, const
 {
     for (const int64_t axis : axes)
         if (x.ndim > 0 && x.shape_[axis] == 0)
-            fail(YOKE_E_VALUE, "%s: axis %lld of shape %s is empty, and nothing has no %s", call,
+            fail(YOKE_E_VALUE, "%s: axis %lld of shape %s is empty, so it has no %s", call,
                  static_cast<long long>(axis), to_string(x.shape()).c_str(), missing);
 }
 

@@ -25,7 +25,7 @@ Dims settled_shape(const yoke_tensor &x, IntList wanted, const char *call)
     if (open >= 0 && rest == 0 && x.numel == 0)
         fail(
             YOKE_E_VALUE,
-            "%s: shape %s is ambiguous for the empty %s: beside a size of 0, -1 may stand for any size; write it out",
+            "%s: shape %s is ambiguous for the empty %s: beside a size of 0, -1 may stand for any size; write the size",
             call, to_string(wanted).c_str(), describe(x).c_str());
     if (open >= 0 && rest > 0) shape[open] = x.numel / rest;
     if (rest == 0 ? x.numel != 0 || open >= 0 : checked_numel(shape, call) != x.numel)

@@ -44,8 +44,7 @@ static void check_k(TopkArgs a, int axis, const char *name)
              static_cast<long long>(a.k()), axis, to_string(x.shape()).c_str(),
              static_cast<long long>(length));
     if (x.ndim == 0 && a.k() == 0)
-        fail(YOKE_E_VALUE, "%s: argument 'k' is 0; of a tensor of shape [] only 1 can be taken",
-             name);
+        fail(YOKE_E_VALUE, "%s: argument 'k' is 0; for a tensor of shape [] it must be 1", name);
 }
 
 void infer_topk(TopkArgs a, Plan &plan)

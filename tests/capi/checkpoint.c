@@ -114,7 +114,7 @@ static void an_answer_that_is_none_closes_the_scope(void)
     OK(yoke_exp(x, &y));
     FAILS(yoke_checkpoint_end(scope), YOKE_E_VALUE, "returned 7 for exp");
     CHECK(yoke_checkpoint_current() == NULL);
-    FAILS(yoke_checkpoint_end(scope), YOKE_E_STATE, "closed already");
+    FAILS(yoke_checkpoint_end(scope), YOKE_E_STATE, "already closed");
     OK(yoke_backward(y, x, 0));
     yoke_checkpoint_release(scope);
     yoke_tensor_release(y);
@@ -164,13 +164,13 @@ static void scopes_close_in_order_once_and_where_they_began(void)
     OK(yoke_checkpoint_begin(NULL, &outer));
     OK(yoke_checkpoint_begin(NULL, &inner));
     CHECK(yoke_checkpoint_current() == inner);
-    FAILS(yoke_checkpoint_end(outer), YOKE_E_STATE, "opened within it");
+    FAILS(yoke_checkpoint_end(outer), YOKE_E_STATE, "close its inner scopes first");
     pthread_create(&thread, NULL, close_elsewhere, inner);
     pthread_join(thread, NULL);
     OK(yoke_checkpoint_end(inner));
-    FAILS(yoke_checkpoint_end(inner), YOKE_E_STATE, "closed already");
+    FAILS(yoke_checkpoint_end(inner), YOKE_E_STATE, "already closed");
     CHECK(yoke_checkpoint_swap(NULL) == outer);
-    FAILS(yoke_checkpoint_end(outer), YOKE_E_STATE, "where none is");
+    FAILS(yoke_checkpoint_end(outer), YOKE_E_STATE, "has no open scope");
     CHECK(yoke_checkpoint_swap(outer) == NULL);
     OK(yoke_checkpoint_end(outer));
     CHECK(yoke_checkpoint_swap(outer) == NULL); /* refused: it is closed */
@@ -243,7 +243,7 @@ static void close_around_one_set_aside(int is_given_up)
     if (is_given_up)
         yoke_checkpoint_release(outer);
     else
-        FAILS(yoke_checkpoint_end(outer), YOKE_E_STATE, "close those first");
+        FAILS(yoke_checkpoint_end(outer), YOKE_E_STATE, "close its inner scopes first");
     CHECK(yoke_checkpoint_current() == (is_given_up ? NULL : outer));
     (void)yoke_checkpoint_swap(inner);
     yoke_tensor_release(y);

@@ -71,7 +71,7 @@ static void *begin_elsewhere(void *budget)
 {
     const yoke_checkpoint_options options = under(budget);
     yoke_checkpoint *scope = NULL;
-    FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_STATE, "memory budget that a scope");
+    FAILS(yoke_checkpoint_begin(&options, &scope), YOKE_E_STATE, "memory budget that is in use");
     CHECK(scope == NULL && yoke_checkpoint_current() == NULL);
     CHECK(figures_of(budget).steps == 0);
     return NULL;

@@ -293,7 +293,7 @@ static void a_parameter_that_moves_stays_the_parameter_of_its_optimizer(void)
     OK(yoke_sum(x, NULL, 0, 0, YOKE_NONE, &sum));
     OK(yoke_tensor_item_f64(sum, &value));
     CHECK(fabs(value - 1.0) < 1e-6);
-    FAILS(yoke_tensor_to_(sum, NULL, YOKE_F32), YOKE_E_STATE, "only leaves move themselves");
+    FAILS(yoke_tensor_to_(sum, NULL, YOKE_F32), YOKE_E_STATE, "only leaves can move in place");
     FAILS(yoke_tensor_to_(NULL, NULL, YOKE_F32), YOKE_E_VALUE, "tensor");
     yoke_tensor_release(sum);
     yoke_tensor_release(x);

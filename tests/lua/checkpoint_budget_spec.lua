@@ -86,7 +86,7 @@ describe("MemoryBudget", function()
             coroutine.yield()
         end)
         assert(coroutine.resume(co))
-        fails("state", { "checkpoint_begin", "memory budget that a scope of another thread or context has open" },
+        fails("state", { "checkpoint_begin", "memory budget that is in use by an open scope" },
             yoke.checkpoint, { policy = budget }, print)
         assert.equal(0, budget:report().steps)
         assert(coroutine.resume(co))
@@ -105,8 +105,8 @@ describe("MemoryBudget", function()
     end)
 
     it("refuses amounts that are none", function()
-        for amount, part in pairs { [0] = "'0'; give a share", [-1] = "'-1'", [2] = "more than all", ["2"] = "without their unit",
-            ["2Gub"] = "did you mean 'GB'", [""] = "above 0", GiB = "'GiB'", ["0.5x"] = "'x' is no unit", [1 / 0] = "'inf'" } do
+        for amount, part in pairs { [0] = "'0'; give a share", [-1] = "'-1'", [2] = "a share above 1", ["2"] = "without their unit",
+            ["2Gub"] = "did you mean 'GB'", [""] = "above 0", GiB = "'GiB'", ["0.5x"] = "'x' is not a unit", [1 / 0] = "'inf'" } do
             fails("value", { "memory_budget_create", part }, yoke.MemoryBudget, amount)
         end
         fails("value", { "nan" }, yoke.MemoryBudget, 0 / 0)

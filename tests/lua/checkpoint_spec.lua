@@ -219,7 +219,7 @@ describe("checkpoint", function()
             end
             refused("value", { "'policy' is 'ful'", "did you mean 'full'" }, "ful")
             refused("value", { "'policy' is 'ops'", '{"gelu"}', "or a MemoryBudget" }, "ops")
-            refused("value", { "'sofmax', which is no op", "'softmax'" }, { "sofmax" })
+            refused("value", { "'sofmax', which is not an op", "'softmax'" }, { "sofmax" })
             refused("type", { call, "'policy' has a number at place 2" }, { "gelu", 3 })
             refused("type", { call, "'policy' is a number" }, 3)
         end
@@ -271,7 +271,7 @@ describe("checkpoint_scope", function()
 
     it("is closed once, in order, and where it was opened", function()
         local outer, inner = yoke.checkpoint_scope(), yoke.checkpoint_scope()
-        fails("state", "close those first that were opened within it", outer.close, outer)
+        fails("state", "close its inner scopes first", outer.close, outer)
         assert.is_true(dropped())
         inner:close()
         fails("state", "opened in another coroutine; close it there", coroutine.wrap(outer.close), outer)

@@ -89,7 +89,7 @@ def test_what_is_read_from_outside_may_not_change_and_a_clone_may():
         y = yoke.exp(h * w)
     with yoke.no_grad():
         h.add_(1.0)
-    with pytest.raises(yoke.StateError, match="to make it again mul must read operand 0 as it was, but add_ has changed"):
+    with pytest.raises(yoke.StateError, match="to recompute it, mul must read operand 0 as it was, but add_ has changed"):
         y.sum().backward()
     assert w.grad is None
 

@@ -145,7 +145,7 @@ def test_random_programs_give_the_same_in_scopes(batch):
             continue
         for scoped in (outcome(seed, True, budgets) for _ in range(2)):  # the first run measures, the second follows its plan
             if isinstance(scoped, Refused):  # the program changed outside memory that a closed scope had read
-                assert "to make it again" in scoped, f"seed {seed}: {scoped}"
+                assert "to recompute it" in scoped, f"seed {seed}: {scoped}"
                 continue
             assert scoped == plain, f"seed {seed}"
             compared += 1

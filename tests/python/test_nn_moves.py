@@ -110,7 +110,7 @@ def test_a_cast_that_autocast_has_kept_is_made_again():
 
 def test_what_cannot_move_itself_says_what_to_write():
     leaf = nn.Parameter(yoke.ones(2))
-    with pytest.raises(yoke.StateError, match=r"to_: the tensor .* was made by mul, and only leaves move themselves; write x = x.to"):
+    with pytest.raises(yoke.StateError, match=r"to_: the tensor .* was made by mul, and only leaves can move in place; write x = x.to"):
         (leaf * 2).to_(yoke.float64)
     with pytest.raises(yoke.TypeError, match="to_: a tensor of dtype int64 has no gradient"):
         leaf.to_(yoke.int64)

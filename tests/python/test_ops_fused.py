@@ -149,7 +149,7 @@ def test_bad_input_names_the_op_the_argument_and_both_values():
         yoke.batch_norm_add_relu(x, yoke.ones((2, 3, 4), dtype=yoke.bfloat16), training=True)
     with refused(yoke.ValueError, "batch_norm_add_relu", "running_mean", "absent"):
         yoke.batch_norm_add_relu(x)
-    with refused(yoke.ValueError, "batch_norm_add_relu", "one value a channel"):
+    with refused(yoke.ValueError, "batch_norm_add_relu", "one value for each channel"):
         yoke.batch_norm_add_relu(yoke.ones((1, 3)), training=True)
     with refused(yoke.ValueError, "batch_norm_add_relu", "'weight'", r"\[4\]", r"\[3\]"):
         yoke.batch_norm_add_relu(x, weight=yoke.ones(4), training=True)

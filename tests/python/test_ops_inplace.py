@@ -98,7 +98,7 @@ def test_copy_casts_from_every_dtype_to_every_dtype():
 def test_a_float_sum_does_not_go_into_an_integer_tensor():
     for y in (to_yoke(np.ones(3)), 0.5):
         x = to_yoke(np.arange(3))
-        with pytest.raises(yoke.TypeError, match="add_: the result has dtype float.*int64 that is written; use add$"):
+        with pytest.raises(yoke.TypeError, match="add_: the result has dtype float.*int64; use add$"):
             x.add_(y)
         assert to_numpy(x).tolist() == [0, 1, 2]
 
@@ -107,10 +107,10 @@ def test_a_float_result_does_not_go_into_an_integer_tensor_nor_numbers_into_bool
     x = to_yoke(np.arange(1, 4))
     for write, name in ((lambda: x.div_(2), "div_"), (lambda: x.exp_(), "exp_"), (lambda: x.mul_(0.5), "mul_"),
                         (lambda: x.clamp_(0.5), "clamp_"), (lambda: x.pow_(0.5), "pow_")):
-        with pytest.raises(yoke.TypeError, match=rf"{name}: the result has dtype float32.*int64 that is written; use {name[:-1]}$"):
+        with pytest.raises(yoke.TypeError, match=rf"{name}: the result has dtype float32.*int64; use {name[:-1]}$"):
             write()
     mask = to_yoke(np.array([True, False]))
-    with pytest.raises(yoke.TypeError, match="add_: the result has dtype int64.*bool that is written; use add$"):
+    with pytest.raises(yoke.TypeError, match="add_: the result has dtype int64.*bool; use add$"):
         mask.add_(2)
     assert x.tolist() == [1, 2, 3] and mask.tolist() == [True, False]
 

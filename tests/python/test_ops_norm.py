@@ -184,7 +184,7 @@ def test_bad_arguments_name_the_op_the_argument_and_the_values():
         yoke.group_norm(image, 0)
     with refused(yoke.ValueError, "group_norm", r"\[6\]", r"\[N, C"):
         yoke.group_norm(yoke.zeros(6), 2)
-    with refused(yoke.ValueError, "batch_norm", r"\[1, 6\]", "one value a channel"):
+    with refused(yoke.ValueError, "batch_norm", r"\[1, 6\]", "one value for each channel"):
         yoke.batch_norm(yoke.zeros((1, 6)), training=True)
     with refused(yoke.ValueError, "batch_norm", "running_mean", "absent"):
         yoke.batch_norm(x)

@@ -245,7 +245,7 @@ ERRORS = {
     "the class behind the last": (lambda: yoke.one_hot(yoke.tensor([0, 3]), 3), yoke.IndexError, "element 1 of x is 3"),
     "a class below": (lambda: yoke.one_hot(yoke.tensor([0, -1])), yoke.IndexError, "element 1 of x is -1"),
     "no classes to count": (lambda: yoke.one_hot(yoke.zeros(0, dtype=yoke.int64)), yoke.ValueError, "give num_classes"),
-    "an unknown approximation": (lambda: yoke.gelu(yoke.ones(2), "fast"), yoke.ValueError, '"fast"; it is "none" or "tanh"'),
+    "an unknown approximation": (lambda: yoke.gelu(yoke.ones(2), "fast"), yoke.ValueError, '"fast"; it must be "none" or "tanh"'),
     "an index beyond": (lambda: yoke.index_select(yoke.ones((2, 3)), 1, yoke.tensor([0, 3])), yoke.IndexError, r"index\[1\] is 3"),
 }
 

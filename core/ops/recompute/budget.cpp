@@ -37,13 +37,14 @@ Ref<MemoryBudget> MemoryBudget::make(std::string_view amount, const char *call)
     if (!read) refuse(call, amount, "");
     if (read->unit.empty()) {
         if (!(read->number > 0 && read->number <= 1))
-            refuse(call, amount,
-                   read->number > 1 ? ", which is more than all, or bytes without their unit" : "");
+            refuse(
+                call, amount,
+                read->number > 1 ? ", which is a share above 1, or bytes without their unit" : "");
         return Ref<MemoryBudget>::adopt(new MemoryBudget(read->number, 0));
     }
     if (!read->known)
         refuse(call, amount,
-               ", and '" + read->unit + "' is no unit" +
+               ", and '" + read->unit + "' is not a unit" +
                    (read->meant ? format(" (did you mean '%s'?)", read->meant) : std::string()));
     const double bytes = read->number * read->known->scale;
     if (!(bytes >= 1 && bytes < 9e18)) refuse(call, amount, "");
@@ -56,7 +57,7 @@ Ref<BudgetRun> MemoryBudget::begin(const char *call)
     if (is_open_)
         fail(
             YOKE_E_STATE,
-            "%s: argument 'policy' is a memory budget that a scope of another thread or context has open; a budget has one forward at a time: give each its own",
+            "%s: argument 'policy' is a memory budget that is in use by an open scope of another thread or context; give each of them its own budget",
             call);
     settle_last();
     last_ = Ref<BudgetRun>::adopt(
@@ -124,7 +125,7 @@ void MemoryBudget::tell_least(const KnownForward &known)
 {
     if (std::exchange(has_told_, true)) return;
     log(LogLevel::kWarn,
-        "a memory budget of %s is out of reach: of %s the least that this forward and its backward can do with is %s, and that is what they get",
+        "a memory budget of %s is too small: this forward and its backward need %s without recomputation and at least %s with it, and get the latter",
         human(known.limit).c_str(), human(known.plain).c_str(), human(known.outlook.peak).c_str());
 }
 

@@ -86,7 +86,8 @@ Slot Recording::request(const Value &value)
     if (value.maker < begin_) return outer_->request(value);
     if (is_open()) return slot_of(const_cast<Value &>(value));
     Item *item = find_item(value);
-    if (!item) fail(YOKE_E_INTERNAL, "checkpoint: a scope was asked for what it did not keep");
+    if (!item)
+        fail(YOKE_E_INTERNAL, "checkpoint: a scope was asked for a tensor that it did not keep");
     return {Ref<Recording>::share(this), *item};
 }
 

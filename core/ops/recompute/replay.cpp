@@ -38,7 +38,7 @@ void check_unchanged(const Memory &memory, const char *writer, uint32_t version,
     if (now == version) return;
     fail(
         YOKE_E_STATE,
-        "backward of %s needs what a checkpoint scope dropped, and to make it again %s must read operand %zu as it was, but %s has changed that in place since (version %u, read at %u); change a clone() instead",
+        "backward of %s needs a tensor that a checkpoint scope dropped; to recompute it, %s must read operand %zu as it was, but %s has changed the operand in place since (version %u, read at %u); change a clone() instead",
         reader, public_name(call.named), operand, writer ? writer : "the host", now, version);
 }
 
@@ -50,7 +50,7 @@ bool is_placed(const LoggedCall &call, const char *reader)
     if (is_elsewhere && call.graph && offset_param(kOps[call.launch().op]) >= 0)
         fail(
             YOKE_E_STATE,
-            "backward of %s needs what a checkpoint scope dropped, and to make it again %s must draw as in the last replay of the graph in which it was captured; run backward in that capture, too",
+            "backward of %s needs a tensor that a checkpoint scope dropped; to recompute it, %s must draw the random numbers of the last replay of its graph; run backward in that capture, too",
             reader, public_name(call.named));
     return is_elsewhere;
 }
@@ -196,7 +196,7 @@ void Replays::make(Recording &recording, const Item &wanted, const char *reader)
     if (is_open && !Scope::is_at_hand(recording))
         fail(
             YOKE_E_STATE,
-            "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
+            "backward of %s needs a tensor that a checkpoint scope dropped, but the scope is still open in another thread; close the scope first",
             reader);
     begin(recording);
     Run run(*this, recording, wanted, reader);
@@ -232,7 +232,7 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
     if (place == replay.made.end())
         fail(
             YOKE_E_STATE,
-            "backward of %s needs what a checkpoint scope dropped, and when the scope closed there was no memory to keep how that is made; run the forward once more",
+            "backward of %s needs a tensor that a checkpoint scope dropped, but when the scope closed, there was no memory to keep the calls that compute the tensor; run the forward again",
             reader);
     Ref<Storage> storage = place->second.storage;
     if (--place->second.left == 0) replay.made.erase(place);

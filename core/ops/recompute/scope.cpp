@@ -69,7 +69,7 @@ void Scope::enter(ThreadState &state)
     if (!outermost_->thread_.compare_exchange_strong(thread, &state) && thread != &state)
         fail(
             YOKE_E_STATE,
-            "checkpoint: this scope, or one around or within it, is in force in another thread; a scope is one thread's at a time");
+            "checkpoint: this scope, an outer scope or an inner scope is in use in another thread; use a scope in one thread at a time");
 }
 
 void Scope::leave() noexcept
@@ -110,18 +110,17 @@ bool Scope::is_at_hand(const Recording &recording) noexcept
 void Scope::close(const char *call)
 {
     if (!is_open())
-        fail(YOKE_E_STATE, "%s: this scope is closed already; a scope is closed once", call);
+        fail(YOKE_E_STATE, "%s: this scope is already closed; close each scope once", call);
     const Scope *innermost = of_thread();
     const bool has_inner =
         open_within_.load() || has_at_hand([&](const Scope &scope) {
             return &scope == this || (run_.present() && scope.run_.get() == run_.get());
         });
     if (innermost != this || open_within_.load())
-        fail(YOKE_E_STATE, "%s: this scope is not the innermost one that is open in this thread%s",
-             call,
-             innermost ? has_inner ? "; close those first that were opened within it"
-                                   : "; close it where it was opened"
-                       : ", where none is; close it where it was opened");
+        fail(YOKE_E_STATE, "%s: this scope is not the innermost open scope of this thread%s", call,
+             innermost ? has_inner ? "; close its inner scopes first"
+                                   : "; close the scope where it was opened"
+                       : ", which has no open scope; close the scope where it was opened");
     finish();
 }
 

@@ -145,8 +145,7 @@ TEST(Engines, CudnnIsAskedForOnlyWhereItIsEnabled)
         EXPECT_EQ(here.why, "");
         EXPECT_EQ(gone.version, 0);
         EXPECT_EQ(gone.why, "it is gone");
-        expect_error(YOKE_E_INTERNAL, {"cannot ask for cuDNN", "told to fail"},
-                     [] { find_cudnn(); });
+        expect_error(YOKE_E_INTERNAL, {"cannot query cuDNN", "told to fail"}, [] { find_cudnn(); });
     });
 }
 

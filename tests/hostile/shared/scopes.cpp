@@ -136,7 +136,7 @@ private:
         options.budget = budget_;
         ScopeHeld scope;
         const yoke_status status = yoke_checkpoint_begin(&options, scope.out());
-        if (!::hostile::expect_order(status, "a memory budget that a scope", __FILE__, __LINE__))
+        if (!::hostile::expect_order(status, "a memory budget that is in use", __FILE__, __LINE__))
             return;
         TensorHeld loss = forward();
         OK(yoke_checkpoint_end(scope));
