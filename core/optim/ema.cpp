@@ -120,7 +120,7 @@ void yoke_ema::swap()
 const Tensor &yoke_ema::average(int64_t index) const
 {
     if (index < 0 || static_cast<size_t>(index) >= averages_.size())
-        fail(YOKE_E_INDEX, "EMA: average %lld is not there; there are %zu",
+        fail(YOKE_E_INDEX, "EMA: there is no average %lld; there are %zu averages",
              static_cast<long long>(index), averages_.size());
     return averages_[static_cast<size_t>(index)];
 }
@@ -131,8 +131,8 @@ void yoke_ema::load(double decay, const std::vector<Tensor> &averages)
     need_own_values(call, "the loaded averages would be lost");
     check_decay(decay, call);
     if (averages.size() != averages_.size())
-        fail(YOKE_E_VALUE, "%s: %zu averages for %zu parameters", call, averages.size(),
-             averages_.size());
+        fail(YOKE_E_VALUE, "%s: the state has %zu averages, but there are %zu parameters", call,
+             averages.size(), averages_.size());
     NoGrad no_grad;
     std::vector<Tensor> copies;
     for (size_t i = 0; i < averages.size(); ++i) {

@@ -122,7 +122,7 @@ Tensor yoke_grad_scaler::scale(const yoke_tensor &x)
 {
     if (!options_.enabled) return Tensor::share(const_cast<yoke_tensor *>(&x));
     if (!is_floating(x.dtype))
-        fail(YOKE_E_TYPE, "scale: the loss is %s; only a floating one can be scaled",
+        fail(YOKE_E_TYPE, "scale: the loss is %s; only a loss of a floating dtype can be scaled",
              describe(x).c_str());
     if (!scale_.present()) make_scale(*x.device);
     return ops::mul(x, on_device(scale_, *x.device));
@@ -180,7 +180,7 @@ void yoke_grad_scaler::look_at(float scale) const
     if (warned_ || !(scale <= kSmallest)) return;
     warned_ = true;
     log(LogLevel::kWarn,
-        "GradScaler: overflows have brought the scale down to %g, the smallest one; gradients overflow whatever the scale, so look for infinity or NaN in the model, the data or the learning rate",
+        "GradScaler: overflows have reduced the scale to %g, the smallest scale; gradients overflow at every scale, so look for infinity or NaN in the model, the data or the learning rate",
         static_cast<double>(kSmallest));
 }
 
@@ -310,10 +310,9 @@ void yoke_grad_scaler::update()
         for (const Tensor &one : each.found_infs)
             found.push_back(held.emplace_back(on_device(one, *scale_->device)).get());
     if (found.empty())
-        fail(
-            YOKE_E_STATE,
-            "%s: no gradients have been looked at since the last update(); call step(optimizer) first",
-            call);
+        fail(YOKE_E_STATE,
+             "%s: no gradients were checked since the last update(); call step(optimizer) first",
+             call);
     ops::update_scale(scale_, tracker_, found, options_.growth_factor, options_.backoff_factor,
                       options_.growth_interval, static_cast<double>(kSmallest));
     iterations_.clear();

@@ -101,7 +101,7 @@ void yoke_optimizer::add_params(TensorList params)
 size_t yoke_optimizer::index_of(int64_t group) const
 {
     if (group < 0 || static_cast<size_t>(group) >= groups_.size())
-        fail(YOKE_E_INDEX, "%s: group %lld is not there; the optimizer has %zu", kind(),
+        fail(YOKE_E_INDEX, "%s: there is no group %lld; the optimizer has %zu groups", kind(),
              static_cast<long long>(group), groups_.size());
     return static_cast<size_t>(group);
 }
@@ -155,7 +155,7 @@ size_t yoke_optimizer::slot_of(std::string_view name) const
     std::string known;
     for (const char *each : names)
         known += (known.empty() ? "\"" : ", \"") + std::string(each) + '"';
-    fail(YOKE_E_VALUE, "%s: no state is called \"%s\"; there is %s", kind(),
+    fail(YOKE_E_VALUE, "%s: there is no state \"%s\"; the states are %s", kind(),
          std::string(name).c_str(), known.c_str());
 }
 
@@ -163,7 +163,7 @@ size_t yoke_optimizer::checked_index(int64_t group, int64_t index) const
 {
     const size_t count = at(group).params.size();
     if (index < 0 || static_cast<size_t>(index) >= count)
-        fail(YOKE_E_INDEX, "%s: group %lld has no parameter %lld; it has %zu", kind(),
+        fail(YOKE_E_INDEX, "%s: group %lld has no parameter %lld; it has %zu parameters", kind(),
              static_cast<long long>(group), static_cast<long long>(index), count);
     return static_cast<size_t>(index);
 }
@@ -215,7 +215,7 @@ Tensor yoke_optimizer::copy_of_state(int64_t group, int64_t index, size_t slot,
     if (!(steps >= 0) || std::isinf(steps) || steps != std::floor(steps))
         fail(
             YOKE_E_VALUE,
-            "load_state_dict: the state \"step\" of %s of this %s is %g; it counts steps, and must be a finite whole number of at least 0; give the one that was saved",
+            "load_state_dict: the state \"step\" of %s of this %s is %g; it counts steps, and must be a finite whole number of at least 0; give the saved value",
             place.c_str(), kind(), static_cast<double>(steps));
     return copy;
 }

@@ -21,9 +21,8 @@ void Sgd::check(const SgdOptions &options) const
     check_common(options, "SGD");
     check_number(options.momentum, "SGD", "momentum");
     if (options.nesterov && options.momentum == 0)
-        fail(
-            YOKE_E_VALUE,
-            "SGD: option 'nesterov' is set but 'momentum' is 0; Nesterov's variant needs momentum");
+        fail(YOKE_E_VALUE,
+             "SGD: option 'nesterov' is set but 'momentum' is 0; give 'momentum' above 0");
 }
 
 Sgd::Sgd(const SgdOptions &defaults) : OptimizerOf(defaults)

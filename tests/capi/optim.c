@@ -103,7 +103,7 @@ static void the_scaler_skips_steps_on_overflow_and_follows_its_rule(void)
     OK(yoke_grad_scaler_update(scaler));
     OK(yoke_grad_scaler_get_state(scaler, &state));
     CHECK(state.scale == 512 && state.growth_tracker == 1 && state.disabled == 0);
-    FAILS(yoke_grad_scaler_update(scaler), YOKE_E_STATE, "no gradients have been looked at");
+    FAILS(yoke_grad_scaler_update(scaler), YOKE_E_STATE, "no gradients were checked");
     OK(yoke_grad_scaler_set_rule(scaler, 4, 0.25, 9));
     state.scale = 8;
     scaled_backward(scaler, x, 1);

@@ -283,7 +283,7 @@ def test_calls_out_of_order_say_what_to_do():
         scaler.step(optimizer)
     with pytest.raises(yoke.StateError, match="unscale_: no parameter of this SGD has a gradient; .* backward"):
         scaler.unscale_(optimizer)
-    with pytest.raises(yoke.StateError, match=r"update: no gradients have been looked at .*; call step\(optimizer\) first"):
+    with pytest.raises(yoke.StateError, match=r"update: no gradients were checked .*; call step\(optimizer\) first"):
         scaler.update()
     loss.backward()
     scaler.unscale_(optimizer)

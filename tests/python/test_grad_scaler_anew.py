@@ -16,7 +16,7 @@ def test_a_loaded_state_begins_the_iteration_anew(begun):
     scaler.scale(p.sum()).backward()
     getattr(scaler, begun)(optimizer)
     scaler.load_state_dict(state)
-    with pytest.raises(yoke.StateError, match="no gradients have been looked at"):
+    with pytest.raises(yoke.StateError, match="no gradients were checked"):
         scaler.update()
     before = p.tolist()
     optimizer.zero_grad()

@@ -10,7 +10,7 @@ from conftest import DEVICE
 from yoke import nn, optim
 
 SMALLEST = 2.0**-126  # least normal number of float32
-WORDS = "GradScaler: overflows have brought the scale down to 1.17549e-38"
+WORDS = "GradScaler: overflows have reduced the scale to 1.17549e-38"
 
 
 def step(p, optimizer, scaler, factor):
