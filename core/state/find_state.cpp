@@ -97,7 +97,7 @@ std::string find_in_folder(const std::string &folder, const char *call)
     std::ranges::sort(names);
     for (const std::string &name : names) {
         if (name.starts_with('.')) continue;
-        // Where a set takes the place of a file, or a file that of a set, the file goes last and comes first.
+        // If a set replaces a file, the file is removed last; if a file replaces a set, the file is written first.
         if (is_index_name(name) && !std::ranges::binary_search(names, file_of_index(name)))
             indexes.push_back(name);
         const bool has_index = std::ranges::binary_search(names, index_name(name));

@@ -17,7 +17,7 @@ Hash128::Hash128()
 {
     fail(
         YOKE_E_UNSUPPORTED,
-        "CheckpointManager: this build has no checkpoints, because it was made without xxhash (Debian: libxxhash-dev); build again with it");
+        "CheckpointManager: this build does not support checkpoints, because it was built without xxhash; install xxhash (Debian: libxxhash-dev) and build again");
 }
 Hash128::~Hash128() = default;
 void Hash128::add(const void *, uint64_t) {}

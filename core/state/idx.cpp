@@ -72,7 +72,7 @@ IdxFile::IdxFile(const char *path) : path_(path)
     gz_ = gzdopen(fd, "rb");
     if (!gz_) {
         close(fd);
-        fail(YOKE_E_OOM, "%s: no host memory to read '%s'", kCall, path);
+        fail(YOKE_E_OOM, "%s: not enough host memory to read '%s'", kCall, path);
     }
     gzbuffer(gz_, kGzipBuffer);
 }
@@ -80,7 +80,8 @@ IdxFile::IdxFile(const char *path) : path_(path)
 void IdxFile::fail_stream(int state, int system_error, const char *text) const
 {
     if (state == Z_ERRNO) fail_io(kCall, "read", path_, system_error);
-    if (state == Z_MEM_ERROR) fail(YOKE_E_OOM, "%s: no host memory to inflate '%s'", kCall, path_);
+    if (state == Z_MEM_ERROR)
+        fail(YOKE_E_OOM, "%s: not enough host memory to inflate '%s'", kCall, path_);
     const char *reason = strstr(text, ": ");  // zlib puts the number of the descriptor first
     fail(YOKE_E_IO,
          "%s: the gzip data of '%s' is damaged after %llu unpacked bytes: %s; fetch the file again",
@@ -137,12 +138,12 @@ yoke_dtype element_type(uint8_t code, const char *path)
         case 0x0B:
             fail(
                 YOKE_E_VALUE,
-                "%s: '%s' has int16 (type 0x0B), and Yoke has no such dtype; convert the file to int32 (0x0C)",
+                "%s: '%s' has int16 (type 0x0B), which Yoke does not have; convert the file to int32 (0x0C)",
                 kCall, path);
         default:
             fail(
                 YOKE_E_VALUE,
-                "%s: '%s' has element type 0x%02X; IDX knows 0x08, 0x09, 0x0B, 0x0C, 0x0D and 0x0E: is it an IDX file?",
+                "%s: '%s' has element type 0x%02X; the types of IDX are 0x08, 0x09, 0x0B, 0x0C, 0x0D and 0x0E; check whether it is an IDX file",
                 kCall, path, code);
     }
 }
@@ -158,7 +159,7 @@ Header read_header(IdxFile &file)
     Header header;
     header.dtype = element_type(magic[2], file.path());
     if (magic[3] == 0 || magic[3] > YOKE_MAX_NDIM)
-        fail(YOKE_E_VALUE, "%s: '%s' says it has %d axes; expected 1 to %d", kCall, file.path(),
+        fail(YOKE_E_VALUE, "%s: '%s' has %d axes; it must have 1 to %d", kCall, file.path(),
              magic[3], YOKE_MAX_NDIM);
     uint8_t sizes[4 * YOKE_MAX_NDIM];
     file.read_all(sizes, 4u * magic[3], "the sizes of the axes");
@@ -178,7 +179,7 @@ void check_payload(const IdxFile &file, const Header &header)
     if (bytes > file.most_bytes() - std::min(head, file.most_bytes()))
         fail(
             YOKE_E_IO,
-            "%s ends early: its header says shape %s of %s, %llu bytes in all, and the file can hold at most %llu; fetch the file again",
+            "%s ends early: its header says shape %s of %s, %llu bytes in all, but the file can hold at most %llu; fetch the file again",
             call.c_str(), to_string(header.shape).c_str(), name(header.dtype),
             static_cast<unsigned long long>(head + bytes),
             static_cast<unsigned long long>(file.most_bytes()));

@@ -120,7 +120,9 @@ StepFile read_file_entry(const State &node, const char *path)
 void read_files(const State &node, Manifest &manifest, const char *path)
 {
     const auto *list = node.get_if<StateList>();
-    if (!list) fail(YOKE_E_CHECKPOINT, "%s: \"files\" is %s", path, kind_text(node.kind()));
+    if (!list)
+        fail(YOKE_E_CHECKPOINT, "%s: \"files\" is %s; it must be a list", path,
+             kind_text(node.kind()));
     for (const Ref<State> &each : list->items) {
         StepFile file = read_file_entry(*each, path);
         if (manifest.find(file.name))

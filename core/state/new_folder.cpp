@@ -109,8 +109,8 @@ Descriptor NewFolder::make(const std::vector<std::string> &entries)
 {
     if (name_.empty() || name_.starts_with('.') || name_.find('/') != std::string::npos)
         fail(YOKE_E_VALUE,
-             "%s: '%s' is no name for a folder; give one without '/' and a leading '.'", call_,
-             name_.c_str());
+             "%s: '%s' is not a name for a folder; give a name without '/' and a leading '.'",
+             call_, name_.c_str());
     remove_leftovers(parent_, entries);
     if (const int error = recover(parent_, name_))
         fail_io(call_, "replace the folder", path_, error);

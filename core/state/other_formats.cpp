@@ -48,7 +48,7 @@ constexpr Magic kMagics[] = {
      {"a pointer of Git LFS, not the file itself", "fetch the file by git lfs pull"}},
     {0,
      "PK\x05\x06"sv,
-     {"an empty zip archive, such as numpy.savez of no array writes", "name a safetensors file"}},
+     {"an empty zip archive, as numpy.savez writes without arrays", "name a safetensors file"}},
     {0, "\x1f\x8b\x08"sv, {"compressed by gzip", "unpack it by gunzip first"}},
     {0, "\x28\xb5\x2f\xfd"sv, {"compressed by zstd", "unpack it by unzstd first"}},
     {257, "ustar"sv, {"a tar archive", "unpack the archive, and load a safetensors file from it"}},

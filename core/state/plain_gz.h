@@ -57,8 +57,9 @@ inline int gzread(gzFile file, void *to, unsigned bytes)
 inline const char *gzerror(gzFile file, int *state)
 {
     *state = file->state;
-    return file->state == Z_DATA_ERROR ? "this build has no zlib (YOKE_ZLIB); inflate it first"
-                                       : "";
+    return file->state == Z_DATA_ERROR
+               ? "this build has no zlib (YOKE_ZLIB); inflate the file first"
+               : "";
 }
 
 }  // namespace yoke

@@ -37,7 +37,7 @@ StoredMetadata metadata_of(const State *given, const char *call)
                  "%s: metadata['%s'] is %s; the format needs strings as keys and values", call,
                  shown.c_str(), kind_text(entry.value->kind()));
         if (!is_utf8(*value))
-            fail(YOKE_E_VALUE, "%s: metadata['%s'] is no UTF-8", call, shown.c_str());
+            fail(YOKE_E_VALUE, "%s: metadata['%s'] is not UTF-8", call, shown.c_str());
         if (key->starts_with(kOwnKeys))
             fail(
                 YOKE_E_VALUE,

@@ -32,8 +32,8 @@ std::pair<std::string_view, std::string_view> SetIndex::metadata(size_t i) const
 std::string read_index_text(const ReadFile &file, const char *path)
 {
     if (file.size() > SetIndex::kMostBytes)
-        fail(YOKE_E_CHECKPOINT, "%s: an index has at most %llu bytes, and this one %llu", path,
-             static_cast<unsigned long long>(SetIndex::kMostBytes),
+        fail(YOKE_E_CHECKPOINT, "%s: an index has at most %llu bytes, but this index has %llu",
+             path, static_cast<unsigned long long>(SetIndex::kMostBytes),
              static_cast<unsigned long long>(file.size()));
     std::string text(file.size(), '\0');
     file.read(0, text.data(), text.size());
@@ -72,7 +72,8 @@ std::string make_set_index(const std::vector<FileOfSet> &files,
 SetIndex SetIndex::read(std::string_view, const char *path)
 {
     fail(YOKE_E_UNSUPPORTED,
-         "%s: this build reads no sets of files: it was made without nlohmann-json", path);
+         "%s: this build cannot read sets of files, because it was built without nlohmann-json",
+         path);
 }
 
 #else
@@ -91,7 +92,7 @@ public:
     {
         if (!has_map_)
             fail_no_state(format(
-                "%s: the file is no index of a set of safetensors files: it has no 'weight_map'%s",
+                "%s: the file is not an index of a set of safetensors files: it has no 'weight_map'%s",
                 path_,
                 place_of(path_).name == kManifestName
                     ? "; it is the manifest of a CheckpointManager: name its folder"
@@ -132,7 +133,7 @@ public:
     bool parse_error(size_t position, const std::string &,
                      const nlohmann::detail::exception &error) override
     {
-        fail(YOKE_E_CHECKPOINT, "%s: the index is no JSON at byte %zu: %s", path_, position,
+        fail(YOKE_E_CHECKPOINT, "%s: the index is not JSON at byte %zu: %s", path_, position,
              shown_name(error.what()).c_str());
     }
 
@@ -282,7 +283,7 @@ void SetIndex::check(const char *path)
 SetIndex SetIndex::read(std::string_view json, const char *path)
 {
     if (json.size() > kMostBytes)
-        fail(YOKE_E_CHECKPOINT, "%s: an index has at most %llu bytes, and this one %zu", path,
+        fail(YOKE_E_CHECKPOINT, "%s: an index has at most %llu bytes, but this index has %zu", path,
              static_cast<unsigned long long>(kMostBytes), json.size());
     SetIndex found;
     Reader reader(found, path);

@@ -41,7 +41,7 @@ uint64_t StoredFile::read_length() const
         check_no_other({bytes, known});
     if (fits) return length;
     std::string problem = format(
-        "%s: the header would have %llu bytes, of at most %llu, in a file of %llu; the file is no safetensors file, or was cut short",
+        "%s: the header would have %llu bytes, of at most %llu, in a file of %llu; the file is not a safetensors file, or was cut short",
         path(), static_cast<unsigned long long>(length),
         static_cast<unsigned long long>(kMostHeader),
         static_cast<unsigned long long>(file_.size()));
@@ -53,8 +53,8 @@ uint64_t StoredFile::read_length() const
 void StoredFile::check_no_other(std::string_view first_bytes) const
 {
     if (const OtherFormat *other = other_format(first_bytes))
-        fail_no_state(format("%s: the file is no safetensors file, but %s: %s", path(), other->name,
-                             other->advice));
+        fail_no_state(format("%s: the file is not a safetensors file, but %s: %s", path(),
+                             other->name, other->advice));
 }
 
 StoredTensors StoredFile::read_header() const

@@ -27,7 +27,8 @@ std::pair<std::string_view, std::string_view> StoredTensors::metadata(size_t i) 
 StoredTensors StoredTensors::read(std::string_view, uint64_t, const char *path)
 {
     fail(YOKE_E_UNSUPPORTED,
-         "%s: this build reads no safetensors: it was made without nlohmann-json", path);
+         "%s: this build cannot read safetensors, because it was built without nlohmann-json",
+         path);
 }
 
 #else
@@ -83,14 +84,14 @@ public:
     bool string(std::string &value) override;
     bool number_unsigned(uint64_t value) override;
     bool number_integer(int64_t) override { return scalar("a negative number"); }
-    bool number_float(double, const std::string &) override { return scalar("no whole number"); }
+    bool number_float(double, const std::string &) override { return scalar("another number"); }
     bool null() override { return scalar("null"); }
     bool boolean(bool) override { return scalar("true or false"); }
     bool binary(Json::binary_t &) override { return scalar("binary"); }
     bool parse_error(size_t position, const std::string &,
                      const nlohmann::detail::exception &error) override
     {
-        fail(YOKE_E_CHECKPOINT, "%s: the header is no JSON at byte %zu: %s", path_, 8 + position,
+        fail(YOKE_E_CHECKPOINT, "%s: the header is not JSON at byte %zu: %s", path_, 8 + position,
              shown_name(error.what()).c_str());
     }
 
@@ -250,7 +251,7 @@ bool StoredTensors::Reader::string(std::string &value)
     if (place_ != Place::kDtype) return scalar("a string");
     tensor_.dtype = stored_dtype(value);
     if (!tensor_.dtype)
-        broken("has the dtype '%s', which the format does not know", shown_name(value).c_str());
+        broken("has the dtype '%s', which the format does not have", shown_name(value).c_str());
     return enter(Place::kField);
 }
 
@@ -328,7 +329,7 @@ void StoredTensors::check_data(uint64_t data_bytes, const char *path)
     for (const Tensor &tensor : tensors_) {
         if (tensor.begin != end)
             refuse(tensor,
-                   format("does not begin where the tensor before ends, at %llu",
+                   format("does not begin where the previous tensor ends, at %llu",
                           static_cast<unsigned long long>(end)),
                    path);
         if (tensor.end < tensor.begin) refuse(tensor, "ends before it begins", path);

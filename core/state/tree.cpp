@@ -121,7 +121,7 @@ void State::put(StateKey key, Ref<State> value, const char *call)
     if (!dict)
         fail(YOKE_E_TYPE, "%s: the value is %s; only a dict has keys", call, kind_text(kind()));
     if (const auto *text = std::get_if<std::string>(&key); text && !is_utf8(*text))
-        fail(YOKE_E_VALUE, "%s: the key '%s' is no UTF-8", call, shown_name(*text).c_str());
+        fail(YOKE_E_VALUE, "%s: the key '%s' is not UTF-8", call, shown_name(*text).c_str());
     check_child(*value.get(), call);
     dict->put(std::move(key), std::move(value));
 }
@@ -239,7 +239,7 @@ void State::set_child(const std::string &part, Ref<State> value, const char *cal
     }
     const size_t count = list->items.size();
     if (!number || *number < 0 || static_cast<uint64_t>(*number) > count)
-        fail(YOKE_E_VALUE, "%s: '%s' is no place in a list of %zu; the next one is %zu", call,
+        fail(YOKE_E_VALUE, "%s: '%s' is not a place in a list of %zu; the next place is %zu", call,
              shown_name(part).c_str(), count, count);
     if (static_cast<uint64_t>(*number) == count) return append(std::move(value), call);
     check_child(*value, call);

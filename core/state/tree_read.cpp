@@ -1,4 +1,4 @@
-// How the text of a tree is read: core/state/tree_text.h.
+// Reader of a tree's text; core/state/tree_text.h has the format.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/state/tree_text.h"
@@ -24,7 +24,7 @@ void check_json_text(std::string_view json, const char *what, size_t before, con
         const char c = json[i];
         digits = !is_text && c >= '0' && c <= '9' ? digits + 1 : 0;
         if (c == '\0' || digits > kMostDigits)
-            fail(YOKE_E_CHECKPOINT, "%s: %s is no JSON at byte %zu: it has %s", path, what,
+            fail(YOKE_E_CHECKPOINT, "%s: %s is not JSON at byte %zu: it has %s", path, what,
                  before + i + 1, c ? "a number of more than 1000 digits" : "a NUL");
         if (c == '"') is_text = !is_text;
         if (c == '\\' && is_text && i + 1 < json.size() && json[i + 1]) ++i;
@@ -36,8 +36,8 @@ void check_json_text(std::string_view json, const char *what, size_t before, con
 Ref<State> read_tree(std::string_view, const std::function<Tensor(std::string_view)> &,
                      const char *path)
 {
-    fail(YOKE_E_UNSUPPORTED, "%s: this build reads no states: it was made without nlohmann-json",
-         path);
+    fail(YOKE_E_UNSUPPORTED,
+         "%s: this build cannot read states, because it was built without nlohmann-json", path);
 }
 
 #else
@@ -75,7 +75,7 @@ public:
     bool parse_error(size_t position, const std::string &,
                      const nlohmann::detail::exception &error) override
     {
-        fail(YOKE_E_CHECKPOINT, "%s: the tree is no JSON at byte %zu: %s", path_, position,
+        fail(YOKE_E_CHECKPOINT, "%s: the tree is not JSON at byte %zu: %s", path_, position,
              shown_name(error.what()).c_str());
     }
 

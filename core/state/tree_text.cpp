@@ -141,7 +141,7 @@ void TreeWriter::put_string(const std::string &text, const std::string &path)
 {
     if (!is_utf8(text))
         fail(YOKE_E_VALUE,
-             "%s: the string at '%s' is no UTF-8; keep bytes in a tensor of dtype uint8", call_,
+             "%s: the string at '%s' is not UTF-8; keep bytes in a tensor of dtype uint8", call_,
              shown_name(path).c_str());
     put_json_text(text_.json, text);
 }

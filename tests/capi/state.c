@@ -216,7 +216,7 @@ static void broken_files_are_refused_by_rule_tensor_and_place(void)
         const char *header, *data, *says;
     } cases[] = {
         {"[]", "", "does not begin with '{'"},
-        {"{} x", "", "no JSON at byte"},
+        {"{} x", "", "not JSON at byte"},
         {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", "1234",
          "tensor 'x' takes 8 bytes by shape and dtype (data_offsets 0 to 4)"},
         {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "12345",

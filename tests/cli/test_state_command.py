@@ -167,7 +167,7 @@ def test_what_is_no_state_exits_with_2_and_says_what_it_is(run, options):
     (run / "empty" / "step-1").mkdir()
     refused(run / "empty", "step-1")
     (run / "text").write_text("root:x:0:0:root:/root:/bin/bash\n")
-    refused(run / "text", "the file is no safetensors file")
+    refused(run / "text", "the file is not a safetensors file")
     (run / "other.json").write_text('{"a": 1}')
     refused(run / "other.json", "no 'weight_map'")
     refused(run / "step-1" / "MANIFEST.json", "the manifest of a CheckpointManager", "name its folder")

@@ -237,7 +237,7 @@ describe("a file that cannot be", function()
             assert.equal(2, why.native_code)
             assert.truthy(why.message:find("/nowhere/file", 1, true))
             with_file(function(path)
-                for header, says in pairs { ["[]"] = "does not begin with '{'", ["{}{}"] = "no JSON", ["{}\0"] = "no JSON",
+                for header, says in pairs { ["[]"] = "does not begin with '{'", ["{}{}"] = "not JSON", ["{}\0"] = "not JSON",
                     ['{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}'] = "tensor 'x' takes 8 bytes" } do
                     write(path, header, header:find "x" and "1234" or "")
                     value, why = read(path)

@@ -64,10 +64,10 @@ TEST(SetIndex, EveryRuleBrokenSingly)
         {R"({"metadata": {}, "weight_map": {}, "metadata": {}})", "'metadata' twice"},
         {R"({"metadata": {"k": "1", "k": "2"}, "weight_map": {}})",
          "metadata of the index has 'k' twice"},
-        {R"({"weight_map": {"a": "x"})", "no JSON at byte"},
-        {R"({"weight_map": {"a": "x"}} x)", "no JSON at byte"},
-        {"{\"weight_map\": {\"\xff\": \"x\"}}", "no JSON at byte"},
-        {"", "no JSON at byte"},
+        {R"({"weight_map": {"a": "x"})", "not JSON at byte"},
+        {R"({"weight_map": {"a": "x"}} x)", "not JSON at byte"},
+        {"{\"weight_map\": {\"\xff\": \"x\"}}", "not JSON at byte"},
+        {"", "not JSON at byte"},
     };
     for (const auto &[json, part] : broken)
         expect_error(YOKE_E_CHECKPOINT, {kIndexPath, part},
@@ -80,7 +80,7 @@ TEST(SetIndex, DepthCostsNothing)
     const std::string closed =
         R"({"x": )" + deep + std::string(deep.size(), ']') + R"(, "weight_map": {}})";
     EXPECT_EQ(SetIndex::read(closed, kIndexPath).file_count(), 0u);
-    expect_error(YOKE_E_CHECKPOINT, {"no JSON"},
+    expect_error(YOKE_E_CHECKPOINT, {"not JSON"},
                  [&] { SetIndex::read(R"({"x": )" + deep, kIndexPath); });
 }
 
