@@ -21,7 +21,7 @@ Dump read_dump(std::string_view)
 {
     fail(
         YOKE_E_UNSUPPORTED,
-        "this libyoke reads no dumps: it was built without nlohmann-json; install it (Debian: nlohmann-json3-dev) and build again");
+        "this libyoke cannot read dumps: it was built without nlohmann-json; install nlohmann-json (Debian: nlohmann-json3-dev) and build again");
 }
 
 #else
@@ -41,8 +41,8 @@ public:
     [[noreturn]] void refuse(const char *key, const char *wanted) const
     {
         const std::string place = place_ + (place_.empty() || !*key ? "" : ".") + key;
-        fail(YOKE_E_VALUE, "no dump of a group: %s is not %s",
-             place.empty() ? "it" : ("'" + place + "'").c_str(), wanted);
+        fail(YOKE_E_VALUE, "not a dump of a group: %s is not %s",
+             place.empty() ? "the text" : ("'" + place + "'").c_str(), wanted);
     }
     const json &at(const char *key) const
     {
@@ -78,7 +78,7 @@ public:
     double seconds_or_0(const char *key) const { return has(key) ? seconds(key) : 0; }
     std::string text(const char *key) const
     {
-        if (!at(key).is_string()) refuse(key, "a text");
+        if (!at(key).is_string()) refuse(key, "a string");
         return at(key).get<std::string>();
     }
     std::string text_or_none(const char *key) const { return has(key) ? text(key) : ""; }
@@ -94,7 +94,7 @@ public:
         const std::string given = text(key);
         for (int32_t i = 0; i < count; ++i)
             if (given == name_of(i)) return i;
-        refuse(key, "a word that this version knows");
+        refuse(key, "a word that this version recognizes");
     }
     Object part(const char *key, size_t place, const json &value) const
     {
@@ -212,14 +212,13 @@ json parsed_text(std::string_view text)
     const auto keep = [&](int depth, json::parse_event_t, json &) {
         if (depth > kDeepest)
             fail(YOKE_E_VALUE,
-                 "no dump of a group: it has more than %d lists and objects in each other",
-                 kDeepest);
+                 "not a dump of a group: lists and objects are nested more than %d deep", kDeepest);
         return true;
     };
     try {
         return json::parse(text.begin(), text.end(), keep);
     } catch (const json::exception &error) {
-        fail(YOKE_E_VALUE, "no dump of a group: %s", shown_name(error.what()).c_str());
+        fail(YOKE_E_VALUE, "not a dump of a group: %s", shown_name(error.what()).c_str());
     }
 }
 

@@ -212,17 +212,18 @@ void Analysis::find_under_way(const StuckCall &call)
         least = std::min(least, calls_of(rank).since(*calls_of(rank).find(call.key)));
     const std::vector<int32_t> &done = call.of(Standing::kDone);
     const bool is_long = least >= kLong;
-    std::string text = key_text(call.key) + ": nobody is missing";
+    std::string text = key_text(call.key) + ": no rank is missing";
     if (!done.empty())
-        text += format("; %s finished it, so that the others are stopped or their dumps are older",
-                       (ranks_text(done) + (done.size() == 1 ? " has" : " have")).c_str());
+        text += format(
+            "; %s finished the call, so the other ranks are stopped, or their dumps are older",
+            (ranks_text(done) + (done.size() == 1 ? " has" : " have")).c_str());
     else
-        text += is_long ? "; what carries its data stands still, or is slow" : "; it is under way";
+        text += is_long ? "; the transfer of its data is stopped or slow" : "; the call is running";
     add(FindingKind::kUnderWay, call.of(Standing::kIn), text);
     report_.hangs = report_.hangs || is_long;
 }
 
-// Returns the call in which a rank is now: "in barrier at b.py:3 (main), call 6", or "in no call; its last one was
+// Returns the call in which a rank is now: "in barrier at b.py:3 (main), call 6", or "in no call; its last call was
 // …".
 std::string Analysis::current(int32_t rank) const
 {
@@ -234,8 +235,8 @@ std::string Analysis::current(int32_t rank) const
     }
     const Whereabouts last = calls.place();
     if (last.dump->store_call) return "in " + store_call_text(*last.dump->store_call);
-    if (!last.call) return "in no call, and has made none";
-    return "in no call; its last one was " + call_text(*last.call) + place_text(*last.call);
+    if (!last.call) return "in no call, and has made no call";
+    return "in no call; its last call was " + call_text(*last.call) + place_text(*last.call);
 }
 
 void Analysis::find_missing(const StuckCall &call, Standing standing)
@@ -292,8 +293,8 @@ void Analysis::find_store_calls()
     };
     for (const auto &[said, ranks] : alike(in, text))
         add(FindingKind::kStoreCall, ranks,
-            ranks_text(ranks) + (ranks.size() == 1 ? " meets" : " meet") + " the others in " +
-                said);
+            ranks_text(ranks) + (ranks.size() == 1 ? " waits" : " wait") +
+                " for the other ranks in " + said);
     if (in.empty() || least < kLong) return;
     report_.hangs = true;
     for (const int32_t rank : out)
@@ -307,7 +308,7 @@ std::string Analysis::ended_text(int32_t rank) const
 {
     const std::optional<bool> runs = is_running_(info(rank));
     if (!runs) return "";
-    return *runs ? "; its process runs, so that it can be dumped" : "; its process has ended";
+    return *runs ? "; its process runs, so a dump is possible" : "; its process has exited";
 }
 
 void Analysis::find_missing_dumps()
@@ -318,7 +319,7 @@ void Analysis::find_missing_dumps()
     for (const auto &[text, ranks] : alike(missing, [&](int32_t rank) { return ended_text(rank); }))
         add(FindingKind::kNoDump, ranks,
             "no dump of " + (ranks.size() == 1 ? describe(info(ranks[0])) : ranks_text(ranks)) +
-                (text.empty() ? ": died, or not dumped" : text));
+                (text.empty() ? ": died, or was not dumped" : text));
 }
 
 void Analysis::find_ended()
@@ -331,7 +332,7 @@ void Analysis::find_ended()
     add(FindingKind::kEnded, ended,
         (ended.size() == 1 ? "the process of " + describe(info(ended[0])) + " has"
                            : "the processes of " + ranks_text(ended) + " have") +
-            " ended since the dump");
+            " exited since the dump");
 }
 
 // Sets the blamed ranks. A rank without a dump is blamed only if no other rank is.

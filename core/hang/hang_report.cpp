@@ -30,7 +30,8 @@ Dump dump_in(const std::string &path, const char *call)
 {
     const ReadFile file(call, path);
     if (file.size() > kMostBytes)
-        fail(YOKE_E_VALUE, "no dump of a group: it has %llu bytes, and a dump at most %llu",
+        fail(YOKE_E_VALUE,
+             "not a dump of a group: the file has %llu bytes, but a dump has at most %llu",
              static_cast<unsigned long long>(file.size()),
              static_cast<unsigned long long>(kMostBytes));
     std::string text(file.size(), '\0');
@@ -72,7 +73,7 @@ void read_folder(Found &found, const std::string &folder, const char *call)
 Found read_all(const std::vector<std::string> &paths, const char *call)
 {
     if (paths.empty())
-        fail(YOKE_E_VALUE, "%s: argument 'paths' is empty; name files that dump has written", call);
+        fail(YOKE_E_VALUE, "%s: argument 'paths' is empty; name files that dump wrote", call);
     Found found;
     for (const std::string &path : paths) {
         std::error_code ignored;

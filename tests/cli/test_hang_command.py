@@ -71,7 +71,7 @@ def test_what_is_no_dump_is_named_beside_the_report(tmp_path):
     bad = tmp_path / "bad.json"
     bad.write_text('{"format": 1')
     done = yoke("hang", good, bad)
-    assert done.returncode == 2 and "no hang" in done.stdout and f"{bad}: no dump of a group" in done.stderr
+    assert done.returncode == 2 and "no hang" in done.stdout and f"{bad}: not a dump of a group" in done.stderr
     stuck = write(tmp_path, 0, [record(1, state="running")])
     done = yoke("hang", stuck, bad)
     assert done.returncode == 1 and str(bad) in done.stderr
@@ -84,7 +84,7 @@ def test_hostile_files_are_refused(tmp_path, content):
     path = tmp_path / "x.json"
     path.write_bytes(content)
     done = yoke("hang", path)
-    assert done.returncode == 2 and done.stdout == "" and "no dump of a group" in done.stderr and len(done.stderr) < 1000, done
+    assert done.returncode == 2 and done.stdout == "" and "not a dump of a group" in done.stderr and len(done.stderr) < 1000, done
 
 
 def test_every_field_of_another_type_is_refused_or_read(tmp_path):
@@ -112,7 +112,7 @@ def test_every_field_of_another_type_is_refused_or_read(tmp_path):
                 package.comm.hang(path)
                 read += 1
             except package.IOError as error:
-                assert "no dump of a group" in str(error)
+                assert "not a dump of a group" in str(error)
                 refused += 1
     assert read > 30 and refused > 200
 

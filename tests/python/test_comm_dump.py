@@ -65,7 +65,7 @@ else:
     assert group["hangs"] and group["blamed"] == [1] and group["finished"] == 1
     first, second = HANG.count("\n") + BEGIN.count("\n") + 2, HANG.count("\n") + BEGIN.count("\n") + 3
     never, = findings(group, "never_came")
-    assert f"rank 1 (host" in never and f"its last one was barrier at <string>:{first} (begin)" in never
+    assert f"rank 1 (host" in never and f"its last call was barrier at <string>:{first} (begin)" in never
     stuck, = findings(group, "in")
     assert f"call 2: ranks 0, 2" in stuck and f"all_reduce of 3 float32, sum at <string>:{second} (step)" in stuck
     assert [rank["state"] for rank in group["ranks"]] == ["in", "behind", "in"]
@@ -86,7 +86,7 @@ else: hang(lambda: group.recv(t, 0))
 """, 3)
     assert group["hangs"]
     never = findings(group, "never_came")
-    assert any("send 1 from rank 0 to rank 1: rank 1 (host" in text and "has made none" in text for text in never), never
+    assert any("send 1 from rank 0 to rank 1: rank 1 (host" in text and "has made no call" in text for text in never), never
     assert any("recv of 2000000 float32 from rank 0" in text for text in findings(group, "in"))
     assert any("send 1 from rank 0 to rank 2: rank 0 (host" in text and "it" in text for text in never), never
     assert group["blamed"] == [1]

@@ -36,7 +36,7 @@ TEST(Dump, WhatIsNoneIsRefusedByPlace)
 {
     const std::string good = dump_text(Made(0, 2).in(kReduce, 3).send(1, kDone, 4));
     const auto refused = [&](const char *part, const char *other, const char *told) {
-        expect_error(YOKE_E_VALUE, {"no dump of a group", told},
+        expect_error(YOKE_E_VALUE, {"not a dump of a group", told},
                      [&] { read_dump(with(good, part, other)); });
     };
     refused("\"format\":1", "\"format\":2", "'format'");
@@ -70,7 +70,7 @@ TEST(Dump, HostileTextsAreRefused)
           std::string("\0", 1), std::string(1000000, '['), "{\"a\":" + std::string(1000000, '['),
           std::string("{\"format\":1"), "{\"format\":" + std::string(100000, '9') + "}",
           std::string("{\"a\xff\":1}")})
-        expect_error(YOKE_E_VALUE, {"no dump of a group"}, [&] { read_dump(text); });
+        expect_error(YOKE_E_VALUE, {"not a dump of a group"}, [&] { read_dump(text); });
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Hang, TheRankThatNeverCameIsNamedWithItsLastLine)
     all.expect(FindingKind::kIn,
                {"call 2: ranks 0, 2 for 20 s in all_reduce of 4 float32, sum at t.py:2 (step)"});
     all.expect(FindingKind::kNeverCame, {"call 2: rank 1 (host h1, process 101) has not called it",
-                                         "in no call; its last one was barrier at t.py:1 (step)",
+                                         "in no call; its last call was barrier at t.py:1 (step)",
                                          "which ended 19 s before"});
     EXPECT_EQ(all.ranks(FindingKind::kNeverCame), Ranks{1});
     EXPECT_TRUE(all.texts(FindingKind::kNoDump).empty());
@@ -83,7 +83,7 @@ TEST(Hang, TheRankThatNeverCameIsNamedWithItsLastLine)
 TEST(Hang, ARankWithoutAnyCallIsNamed)
 {
     told({Made(0, 2).in(kReduce, 2), Made(1, 2)})
-        .expect(FindingKind::kNeverCame, {"rank 1", "has made none"});
+        .expect(FindingKind::kNeverCame, {"rank 1", "has made no call"});
 }
 
 TEST(Hang, AnotherCallIsShownBesideTheOthersAndTheMinorityBlamed)
@@ -109,7 +109,7 @@ TEST(Hang, ARankWithoutADumpIsSuspectedWhereNobodyElseIs)
     const Told one = told({Made(0, 3).in(kReduce, 2)});
     EXPECT_TRUE(one.report.hangs);
     EXPECT_EQ(one.report.blamed, (Ranks{1, 2}));
-    one.expect(FindingKind::kNoDump, {"no dump of ranks 1, 2: died, or not dumped"});
+    one.expect(FindingKind::kNoDump, {"no dump of ranks 1, 2: died, or was not dumped"});
     const Told two = told({Made(0, 3).in(kReduce, 2), Made(1, 3)});
     EXPECT_EQ(two.report.blamed, Ranks{1});
     two.expect(FindingKind::kNoDump, {"no dump of rank 2 (host h2, process 102)"});
@@ -122,7 +122,7 @@ TEST(Hang, ProcessesThatHaveEndedAreTold)
     };
     const Told all = told({Made(0, 3).in(kReduce, 2), Made(1, 3)}, first_alone);
     all.expect(FindingKind::kEnded, {"the process of rank 1 (host h1, process 101) has ended"});
-    all.expect(FindingKind::kNoDump, {"rank 2", "its process has ended"});
+    all.expect(FindingKind::kNoDump, {"rank 2", "its process has exited"});
     const IsRunning all_run = [](const RankInfo &) { return std::optional(true); };
     told({Made(0, 2).in(kReduce, 2)}, all_run).expect(FindingKind::kNoDump, {"its process runs"});
 }
@@ -131,12 +131,12 @@ TEST(Hang, WhereNobodyIsMissingTimeTells)
 {
     const Told young = told({Made(0, 2).in(kReduce, 2, 4, 1), Made(1, 2).in(kReduce, 2, 4, 20)});
     EXPECT_FALSE(young.report.hangs);
-    young.expect(FindingKind::kUnderWay, {"nobody is missing; it is under way"});
+    young.expect(FindingKind::kUnderWay, {"no rank is missing; the call is running"});
     const Told old = told({Made(0, 2).in(kReduce, 2), Made(1, 2).in(kReduce, 2)});
     EXPECT_TRUE(old.report.hangs);
-    old.expect(FindingKind::kUnderWay, {"stands still"});
+    old.expect(FindingKind::kUnderWay, {"is stopped or slow"});
     told({Made(0, 2).in(kReduce, 2), Made(1, 2).done(kReduce, 2)})
-        .expect(FindingKind::kUnderWay, {"rank 1 has finished it", "older"});
+        .expect(FindingKind::kUnderWay, {"rank 1 has finished the call", "older"});
 }
 
 TEST(Hang, WhatIsOnlyOnItsTurnCountsAsBegun)
@@ -173,7 +173,7 @@ TEST(Hang, ASendThatNobodyReceivesIsLaidAtTheReceiver)
         {"send 2 from rank 0 to rank 1: rank 0 for 20 s in send of 4 float32 to rank 1 at t.py:2"});
     all.expect(FindingKind::kNeverCame,
                {"send 2", "rank 1 (host h1, process 101) has not called it",
-                "its last one was recv of 4 float32 from rank 0"});
+                "its last call was recv of 4 float32 from rank 0"});
 }
 
 TEST(Hang, SendAndReceiveOfDifferentSizesDoNotAgree)
@@ -257,7 +257,8 @@ TEST(Hang, WhoDoesNotComeToSplitIsBlamedAfterAWhile)
               Made(2, 3).done(kBarrier, 1).meet("split", 30)});
     EXPECT_TRUE(all.report.hangs);
     EXPECT_EQ(all.report.blamed, Ranks{1});
-    all.expect(FindingKind::kStoreCall, {"ranks 0, 2 meet the others in split at t.py:8 (step)"});
+    all.expect(FindingKind::kStoreCall,
+               {"ranks 0, 2 wait for the other ranks in split at t.py:8 (step)"});
     EXPECT_FALSE(told({Made(0, 2).meet("split", 1), Made(1, 2)}).report.hangs);
     EXPECT_EQ(told({Made(0, 2).meet("split", 20)}).report.blamed, Ranks{1});
     const Told other = told({Made(0, 2).in(kReduce, 2), Made(1, 2).meet("split", 20)});
@@ -315,7 +316,7 @@ TEST(Hang, CallsThatTheRingHasLostAreFinished)
     dump.records.erase(dump.records.begin());
     const Told all = told({Made(0, 2).in(kReduce, 2), dump});
     EXPECT_EQ(all.report.blamed, Ranks{0});  // rank 0 is still in call 1
-    all.expect(FindingKind::kUnderWay, {"call 1", "rank 1 has finished it"});
+    all.expect(FindingKind::kUnderWay, {"call 1", "rank 1 has finished the call"});
 }
 
 }  // namespace
