@@ -13,7 +13,7 @@ namespace yoke {
 
 std::string told_as(const CurrentCall &current)
 {
-    if (current.making) return "the making of the group";
+    if (current.making) return "the creation of the group";
     return describe(current.signature, current.from) +
            (current.line.empty() ? "" : " at " + current.line);
 }

@@ -66,8 +66,9 @@ void PeerNews::hear(const PeerEvent &event) noexcept
         miss_server(peer);
     }
     if (!is_end(event) || failure_.is_made()) return;
-    tell_loss(peer, cause_of(peer, has_died ? "died while the group was made: the connection ended"
-                                            : "left while the group was made"));
+    tell_loss(peer,
+              cause_of(peer, has_died ? "died while the group was created: the connection ended"
+                                      : "left while the group was created"));
 }
 
 // Writes a dump about a dead rank, if this rank is in no call. The group lives on until its next call, which may come

@@ -30,7 +30,7 @@ Told told_by(const std::exception_ptr &failure)
     } catch (const Error &error) {
         return {error.status(), error.what(), error.number()};
     } catch (const std::bad_alloc &) {
-        return {YOKE_E_OOM, "no host memory for a collective", new_failure_number()};
+        return {YOKE_E_OOM, "not enough host memory for a collective", new_failure_number()};
     } catch (const std::exception &error) {
         return {YOKE_E_INTERNAL, error.what(), new_failure_number()};
     }

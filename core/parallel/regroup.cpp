@@ -126,7 +126,7 @@ try {
     throw NotReduced(
         YOKE_E_STATE,
         format(
-            "%s: all living ranks changed parameters after reductions that their devices did not finish (%s); load the last saved state of the module, optimizer and so on on all ranks, and call regroup again with this group",
+            "%s: all ranks that are alive changed parameters after reductions that their devices did not finish (%s); load the last saved state of the module, optimizer and so on on all ranks, and call regroup again with this group",
             kRegroup, why->get_if<std::string>()->c_str()));
 }
 

@@ -34,7 +34,7 @@ TEST(Group, IsNotMadeWithOneThatHasDied)
     members.store = std::make_shared<PrefixStore>(met->server->table(), "group");
     members.watcher = std::make_shared<Watcher>();
     members.watcher->tell({PeerEvent::kEnded, 1, 0, "", ""});
-    expect_error(YOKE_E_COMM, {"init_all: rank 1 (host here", "died while the group was made"},
+    expect_error(YOKE_E_COMM, {"init_all: rank 1 (host here", "died while the group was created"},
                  [&] { (void)Group::make(members, {}, Deadline::after(20), kCall); });
     members.watcher->tell({PeerEvent::kJoined, 1, 0, "", ""});
     members.watcher->tell({PeerEvent::kSilent, 1, 31, "", ""});
@@ -57,7 +57,7 @@ TEST(Group, TellsThatItsMakingFailedAsNoCallOfIts)
     } catch (const Error &error) {
         const std::string text = error.what();
         EXPECT_EQ(text.find(kCall), 0u) << text;
-        EXPECT_NE(text.find("the making of the group"), text.npos) << text;
+        EXPECT_NE(text.find("the creation of the group"), text.npos) << text;
         EXPECT_EQ(text.find("barrier"), text.npos) << text;
     }
 }
