@@ -40,8 +40,8 @@ void saved_run_close(SavedRun *saved);
  * state. Ends the program if its options differ from the saved run's. */
 yoke_state *saved_run_load(SavedRun *saved, int64_t steps);
 
-/* Whether the run is to be saved after so many steps: before the first, every so many, after the last, and where TERM
- * came. It never is where all steps were done already. */
+/* Returns whether the run is to be saved after so many steps: before the first, every so many, after the last, and
+ * after TERM. If all steps were done already, the run is not saved. */
 int saved_run_is_due(const SavedRun *saved, int64_t step);
 
 /* Saves the parts of the run, and takes them over. If TERM arrived, ends the process afterwards with TERM's former

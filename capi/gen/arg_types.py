@@ -34,7 +34,7 @@ class ArgType:
     default: tuple | None = None
     absent: str = "std::nullopt"  # the caller's parameter where the default is none
     setter: tuple | None = None  # member of Args, and its parameter
-    takes_number: bool = True  # whether a script may give a number
+    takes_number: bool = True  # true if a script may give a number
     written: bool = False
 
     @property
@@ -43,22 +43,22 @@ class ArgType:
 
     @property
     def optional(self):
-        """Whether it may be absent, without a default too."""
+        """Returns whether the argument may be absent, without a default too."""
         return self.name.endswith("?")
 
     @property
     def takes_none(self):
-        """Whether None is a value of it."""
+        """Returns whether None is a value of the type."""
         return "NONE" in self.kinds
 
     @property
     def tensor(self):
-        """Whether the type is one or several tensors."""
+        """Returns whether the type is one or several tensors."""
         return bool({"TENSOR", "TENSORS"} & set(self.kinds))
 
     @property
     def is_list(self):
-        """Whether the type is, in C, a pointer and a length with the pointer's name."""
+        """Returns whether the type is, in C, a pointer and a length with the pointer's name."""
         return "{0}_count" in self.param
 
     @property

@@ -50,7 +50,7 @@ class Dtype:
 
     @property
     def made(self):
-        """Whether the C++ type is generated from the class."""
+        """Returns whether the C++ type is generated from the class."""
         return self.kind == "float" and self.bits <= 8
 
     @property

@@ -33,7 +33,7 @@ def python_params(args):
 
 
 def creates(args):
-    """Whether an op creates its result without input tensors; Python then takes requires_grad too."""
+    """Returns whether an op creates its result without input tensors; Python then takes requires_grad too."""
     return any(TYPES[a.type].kind == "device" for a in args)
 
 

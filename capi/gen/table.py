@@ -79,7 +79,7 @@ class Op:
 
     @property
     def places(self):
-        """How many arguments scripts take by place."""
+        """Returns how many arguments scripts take by place."""
         return sum(not arg.by_name for arg in self.args)
 
     @property

@@ -162,7 +162,7 @@ private:
         order_.pop_front();
     }
 
-    // Why a handle is none, raised and logged.
+    // Raises and logs why a handle is not valid.
     [[noreturn]] void tell(const void *handle, HandleKind kind, const char *call,
                            const char *argument)
     {

@@ -93,7 +93,7 @@ private:
 
 using Body = std::function<void(Rank &)>;
 
-// Whether the engine hears of a rank that is not there any more.
+// True if the engine notices the end of a rank's process.
 extern const bool kEngineKnowsDeaths;
 
 // Runs the body in each rank, with or without a communicator that is ready.

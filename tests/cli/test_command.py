@@ -16,7 +16,7 @@ LIBRARY = BUILD / "tests" / "fakes" / "edge" / "libnvidia-ml.so.1"
 sys.path.insert(0, str(ROOT / "tests" / "fakes" / "edge"))
 
 def was_left_out():
-    """Whether CMake decided to build without the command; a command that merely failed to build must fail here."""
+    """Returns whether CMake decided to build without the command; a command that merely failed to build must fail here."""
     cache = (BUILD / "CMakeCache.txt").read_text()
     return "YOKE_CLI:BOOL=OFF" in cache or "CLI11_DIR:PATH=CLI11_DIR-NOTFOUND" in cache \
         or "nlohmann_json_DIR:PATH=nlohmann_json_DIR-NOTFOUND" in cache

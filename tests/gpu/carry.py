@@ -107,7 +107,7 @@ def unpack(folder, target):
 
 
 def libraries(target):
-    """Where the packages hold shared libraries."""
+    """Returns the folders in which the packages hold shared libraries."""
     return [str(path) for path in (target / "usr/lib", target / "lib") for path in [*sorted(path.glob("*-linux-gnu*"))] if path.is_dir()]
 
 

@@ -44,7 +44,7 @@ class Run:
         self.options, self.gpu = options, gpu
         self.end = parts.now() + 60 * options.minutes
         self.running, self.lock, self.failed, self.ran = parts.Running(), threading.Lock(), [], 0
-        self.prepared = False  # whether torch.compile was begun
+        self.prepared = False  # True if torch.compile was begun
         self.without_python = ""  # why nothing can import yoke
         self.nvcc = machine.find_nvcc()
         self.packages, lacking = carry.unpack(options.source, LOGS / "packages")

@@ -22,7 +22,7 @@ std::vector<Array> layouts(yoke_dtype dtype, const std::vector<double> &values)
     return list;
 }
 
-// Where element i of the array goes when the axes in `reduced` are taken out.
+// Returns where element i of the array goes when the axes in `reduced` are taken out.
 int64_t place(int64_t i, const std::vector<int64_t> &reduced)
 {
     int64_t at[3] = {i / 35, i / 7 % 5, i % 7}, result = 0;

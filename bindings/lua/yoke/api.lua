@@ -242,7 +242,7 @@ function yoke.saved_tensors(tensor) end
 ---@param seed integer
 function yoke.manual_seed(seed) end
 
----Where the random numbers of this thread stand: a uint8 tensor of 16 bytes.
+---Returns the state of this thread's random numbers: a uint8 tensor of 16 bytes.
 ---@return yoke.Tensor
 function yoke.get_rng_state() end
 

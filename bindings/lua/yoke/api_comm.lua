@@ -53,7 +53,7 @@ function comm.env() end
 ---@return yoke.Error? error
 function comm.coalesce(fn) end
 
----How much of the work each rank should have, 1 in all, by the time of step() on each; all ranks call it.
+---Returns the share of the work that each rank should have, 1 in all, by the time of step() on each; all ranks call it.
 ---@param step function
 ---@param group yoke.Group
 ---@return number[]? shares
@@ -181,7 +181,7 @@ local Parallel = {}
 ---@return any ...
 function Parallel:no_sync(fn, ...) end
 
----How much this rank counts from the next backward on.
+---Sets how much this rank counts from the next backward on.
 ---@param n number
 function Parallel:set_weight(n) end
 

@@ -24,11 +24,11 @@ local Work = {}
 ---@return boolean? ended, yoke.Error? why
 function Work:wait(timeout) end
 
----Whether it has ended, well or not.
+---Returns whether the work has ended, well or not.
 ---@return boolean
 function Work:done() end
 
----How many bytes of how many are done.
+---Returns the done bytes and all bytes.
 ---@return integer bytes, integer of
 function Work:progress() end
 

@@ -92,7 +92,7 @@ function yoke.Graph(device) end
 ---@return {cards: table[], networks: table[], facts: table<string, string>, topology: table}
 function yoke.inventory() end
 
----How the cards are joined: links[a][b].label, counted from 1; printed, the matrix of `nvidia-smi topo -m`.
+---Returns how the cards are joined: links[a][b].label, counted from 1; printed, the matrix of `nvidia-smi topo -m`.
 ---@return table
 function yoke.topology() end
 

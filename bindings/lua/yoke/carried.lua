@@ -5,7 +5,7 @@ local tree = require "yoke.tree"
 
 local carried = {}
 
---- Whether it has such a method.
+--- Returns whether an object has a method of this name.
 function carried.has(object, name)
     local found, method = pcall(function() return object[name] end)
     return found and type(method) == "function"

@@ -233,7 +233,8 @@ function Parallel:no_sync(fn, ...)
     return table.unpack(results, 2, results.n)
 end
 
---- How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
+--- Sets how much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of
+--- n.
 function Parallel:set_weight(n) finished(self.group.handle, "set_weight", pcall(self.reducer.set_weight, self.reducer, n)) end
 
 --- Moves the module to the ranks of `group`, such as a group of group:shrink(); all its ranks call it:

@@ -17,7 +17,7 @@ local function unpack(state, call)
     return string.unpack("<i8i8", state:tobytes())
 end
 
---- Where the random numbers of this thread stand, on every device: a uint8 tensor of 16 bytes.
+--- Returns the state of this thread's random numbers, on every device: a uint8 tensor of 16 bytes.
 function random.get_rng_state() return pack(core.get_rng_state()) end
 
 --- Puts this thread's random numbers where get_rng_state found them: the same numbers follow again.

@@ -12,7 +12,7 @@ local Sampler = {}
 Sampler.__index = Sampler
 Sampler.__name = "yoke.data.DistributedSampler"
 
---- How many examples a pass has that begins now.
+--- Returns how many examples a pass has that begins now.
 function Sampler:__len() return self.handle:length() end
 
 --- Returns an iterator: a pass over this rank's part of the epoch, or, after load_state_dict, of the rest of the

@@ -49,7 +49,7 @@ class _Cudnn:
         return _yoke._cudnn_version() or None
 
     def why_unavailable(self) -> str | None:
-        """Why cuDNN cannot serve, with a remedy; None if cuDNN can serve. Looks for cuDNN, unless it is not enabled."""
+        """Returns why cuDNN cannot serve, with a remedy; None if cuDNN can serve. Looks for cuDNN, unless it is not enabled."""
         return _yoke._cudnn_why_unavailable() or None
 
     @contextlib.contextmanager
@@ -82,7 +82,7 @@ class _Backends:
 
     @property
     def allow_tf32(self) -> bool:
-        """Whether GPUs may round what products of float32 matrices multiply to TF32 (10 bits of mantissa).
+        """Returns whether GPUs may round the factors of products of float32 matrices to TF32 (10 bits of mantissa).
 
         Several times as fast on tensor cores from Ampere on; sums stay float32. False at first, unless YOKE_ALLOW_TF32
         is 1. A graph keeps what was allowed at its capture. The CPU never rounds.

@@ -80,7 +80,7 @@ def inventory() -> Inventory:
 
 
 def topology() -> Topology:
-    """How the cards are joined, now."""
+    """Returns how the cards are joined now."""
     return Inventory().topology
 
 

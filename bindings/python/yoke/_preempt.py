@@ -91,7 +91,7 @@ class _Former:
         self._ours = _yoke._disposition(self.number)
 
     def is_covered(self) -> bool:
-        """Whether other code has installed another handler since."""
+        """Returns whether other code has installed another handler since."""
         return signal.getsignal(self.number) is not _on_signal or not _yoke._has_disposition(self.number, self._ours)
 
     def put_back(self) -> None:

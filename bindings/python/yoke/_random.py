@@ -17,7 +17,7 @@ def _unpack(state, call):
 
 
 def get_rng_state():
-    """Where the random numbers of this thread stand, on every device: a uint8 tensor of 16 bytes."""
+    """Returns the state of this thread's random numbers, on every device: a uint8 tensor of 16 bytes."""
     return _pack(_yoke._get_rng_state())
 
 

@@ -112,7 +112,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Returns how many ranks the group has."""
         return self._core.size()
 
     @property

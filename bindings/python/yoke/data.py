@@ -58,7 +58,7 @@ class DistributedSampler(Named):
         self._core = _yoke._Sampler(n, rank, world_size, bool(shuffle), seed, bool(drop_last), bool(pad), shares)
 
     def __len__(self) -> int:
-        """How many examples a pass has that begins now."""
+        """Returns how many examples a pass has that begins now."""
         return self._core.length()
 
     def __iter__(self) -> Iterator[int]:

@@ -31,7 +31,7 @@ YOKE_API int32_t yoke_set_grad_enabled(int32_t enabled);
 /* 1 while the calling thread records. [any-thread] */
 YOKE_API int32_t yoke_is_grad_enabled(void);
 
-/* Whether a gradient flows to this tensor; -1 on NULL. [any-thread] */
+/* Returns whether a gradient flows to this tensor; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_tensor_requires_grad(yoke_tensor *tensor);
 
 /* Sets whether a leaf gets a gradient. Errors: TYPE if the dtype is not floating; STATE for 0 on the result of an op

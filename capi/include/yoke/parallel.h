@@ -76,7 +76,7 @@ YOKE_API yoke_status yoke_reducer_set_sync(yoke_reducer *reducer, int32_t enable
 /* 1 or 0; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_reducer_get_sync(yoke_reducer *reducer);
 
-/* How much this rank counts from the next backward on, 1 at first: gradients become the sum of n times gradient
+/* Sets how much this rank counts from the next backward on, 1 at first: gradients become the sum of n times gradient
  * over all ranks by the sum of their n. Errors: VALUE unless above 0 and finite. [any-thread] */
 YOKE_API yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double n);
 
@@ -163,9 +163,9 @@ YOKE_API yoke_status yoke_sampler_set_epoch(yoke_sampler *sampler, int64_t epoch
 YOKE_API yoke_status yoke_sampler_begin(yoke_sampler *sampler);
 /* The next example of the pass; -1 at its end. [any-thread] */
 YOKE_API yoke_status yoke_sampler_next(yoke_sampler *sampler, int64_t *index);
-/* How many examples a pass has that begins now; -1 on NULL. [any-thread] */
+/* Returns how many examples a pass has that begins now; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_sampler_length(yoke_sampler *sampler);
-/* Where the pass stands, when all ranks have taken as many steps as this one. [any-thread] */
+/* Returns where the pass is, when all ranks have taken as many steps as this one. [any-thread] */
 YOKE_API yoke_status yoke_sampler_get_state(yoke_sampler *sampler, yoke_sampler_state *state);
 /* The next pass goes on from there, on any number of ranks, without loss or repeat. Errors: VALUE for more examples
  * than there are. [any-thread] */

@@ -48,7 +48,7 @@ YOKE_API void yoke_state_release(yoke_state *state);
  * [any-thread] */
 YOKE_API int32_t yoke_state_kind(yoke_state *state, const char *path);
 
-/* How many nodes a list or a dict has; 0 for the other kinds, -1 on NULL. [any-thread] */
+/* Returns how many nodes a list or a dict has; 0 for the other kinds, -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_state_count(yoke_state *state);
 
 /* Returns whether a list was a tuple in Python. [any-thread] */
@@ -198,7 +198,7 @@ YOKE_API yoke_status yoke_grad_scaler_load_state(yoke_grad_scaler *scaler, yoke_
 YOKE_API yoke_status yoke_ema_state(yoke_ema *ema, yoke_state **out);
 YOKE_API yoke_status yoke_ema_load_state(yoke_ema *ema, yoke_state *state);
 
-/* Where the random numbers of this thread stand: a uint8 tensor of 16 bytes, seed and offset. [any-thread] */
+/* Returns the state of this thread's random numbers: a uint8 tensor of 16 bytes, seed and offset. [any-thread] */
 YOKE_API yoke_status yoke_rng_state(yoke_state **out);
 YOKE_API yoke_status yoke_rng_load_state(yoke_state *state);
 
@@ -207,7 +207,8 @@ YOKE_API yoke_status yoke_rng_load_state(yoke_state *state);
  * total_steps; "cosine": as above; "step": step_size, gamma; "one_cycle": max_lr, total_steps, pct_start, div_factor,
  * final_div_factor (the functions of yoke/optim.h). base_lrs has the rate with which each group began. */
 
-/* Whether it is whole, for an optimizer of so many groups (-1: of any number). Errors: VALUE, TYPE. [any-thread] */
+/* Checks that a schedule is whole, for an optimizer of so many groups (-1: of any number). Errors: VALUE, TYPE.
+ * [any-thread] */
 YOKE_API yoke_status yoke_schedule_check(yoke_state *schedule, int64_t groups);
 
 /* Sets "last_step", and all groups of the optimizer to their rates of this step. Errors: as above. [any-thread] */

@@ -54,8 +54,8 @@ YOKE_API int32_t yoke_stream_equal(yoke_stream *a, yoke_stream *b);
  * [any-thread] */
 YOKE_API yoke_status yoke_stream_synchronize(yoke_stream *stream);
 
-/* Whether all work given to the stream has finished. A collective counts once the ranks have compared it. A failure of
- * that work surfaces here. [any-thread] */
+/* Reports whether all work given to the stream has finished. A collective counts once the ranks have compared it. A
+ * failure of that work surfaces here. [any-thread] */
 YOKE_API yoke_status yoke_stream_query(yoke_stream *stream, int32_t *idle);
 
 /* Orders later work of the stream after the event; the caller goes on. An event that was never recorded has no
@@ -97,8 +97,8 @@ YOKE_API void yoke_event_release(yoke_event *event);
  * Errors: VALUE for a stream of another device than at the first record. [any-thread] */
 YOKE_API yoke_status yoke_event_record(yoke_event *event, yoke_stream *stream);
 
-/* Whether the event was reached. A collective counts once the ranks have compared it. A failure of the work before
- * the event surfaces here. [any-thread] */
+/* Reports whether the event was reached. A collective counts once the ranks have compared it. A failure of the work
+ * before the event surfaces here. [any-thread] */
 YOKE_API yoke_status yoke_event_query(yoke_event *event, int32_t *reached);
 
 /* Waits until the event is reached. A failure of the work before it surfaces here. [any-thread] */

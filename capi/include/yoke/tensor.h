@@ -219,8 +219,8 @@ YOKE_API yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype);
  * a seed mixed with the order of their first use. [any-thread] */
 YOKE_API yoke_status yoke_manual_seed(uint64_t seed);
 
-/* Where the random numbers of the calling thread stand: the seed of their stream and how far it has
- * been drawn. Putting the same back gives the same numbers again. [any-thread] */
+/* Returns the state of the calling thread's random numbers: the seed of their stream and how many numbers of it were
+ * drawn. The same state gives the same numbers again. [any-thread] */
 YOKE_API yoke_status yoke_get_rng_state(uint64_t *seed, uint64_t *offset);
 
 /* Puts the calling thread's random numbers to a place from yoke_get_rng_state, or to the start (offset 0) of another

@@ -29,7 +29,7 @@ YOKE_API yoke_status yoke_work_follow(yoke_work *work, double timeout);
 /* 1 if it has ended, well or not, or goes on in a parent process; 0 if not, and on NULL. [any-thread] */
 YOKE_API int32_t yoke_work_done(yoke_work *work);
 
-/* How many bytes of how many are done; either pointer may be NULL. [any-thread] */
+/* Reports the done bytes and all bytes; either pointer may be NULL. [any-thread] */
 YOKE_API yoke_status yoke_work_progress(yoke_work *work, int64_t *bytes, int64_t *of);
 
 #ifdef __cplusplus

@@ -91,7 +91,7 @@ public:
     std::function<int(const std::string &entry)> fate;
 
     Log *log;
-    bool is_folder = false;  // whether the fsync or rename that is asked about is of a folder
+    bool is_folder = false;  // true if the fsync or rename in question is of a folder
     bool syncs = true;       // false: no wait for the disk, in tests without crashes
 };
 

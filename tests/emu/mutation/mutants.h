@@ -96,7 +96,7 @@ __attribute__((always_inline)) constexpr int one(int number)
     return is(number) ? 0 : 1;
 }
 
-// Whether a barrier stands, or of two expressions the first.
+// Returns false in mutant `number`, which leaves out a barrier or takes the second of two expressions.
 __attribute__((always_inline)) constexpr bool stays(int number)
 {
     return std::is_constant_evaluated() || !is(number);

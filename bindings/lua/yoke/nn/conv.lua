@@ -90,7 +90,7 @@ end
 
 local Forward = Module:extend("Conv")
 
--- How much is added before and behind each axis.
+-- Returns how many elements are added before and behind each axis.
 local function ends_of(self, padding)
     local call, before, behind = self.class_name, {}, {}
     if type(padding) ~= "string" then

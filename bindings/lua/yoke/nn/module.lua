@@ -108,7 +108,7 @@ function Module:forward(...)
     core.raise("unsupported", self.class_name, "the module has no forward(); a module must define forward()")
 end
 
--- How many modules there are in it: #list.
+-- Returns how many modules the list has: #list.
 function Module:length()
     local count = 0
     for _ in self:children() do count = count + 1 end

@@ -85,7 +85,7 @@ class _Forward(_Conv):
         self._draw((out_channels, in_channels // groups), bias, device, dtype)
 
     def _ends_of(self, call: str, padding: Size | str) -> list[tuple[int, int]]:
-        """How much is added before and behind each axis."""
+        """Returns how many elements are added before and behind each axis."""
         if not isinstance(padding, str):
             return [(each, each) for each in sizes(call, "padding", padding, 0, self._axes)]
         if padding not in ("same", "valid"):
