@@ -34,7 +34,7 @@ class Planted(unittest.TestCase):
         return done.returncode, done.stdout + done.stderr
 
     def finds(self, path, text, *parts):
-        """Whether the check names each part once the text is planted, and passes once the text is gone."""
+        """Checks that the check names each part once the text is planted, and passes once the text is gone."""
         target = self.root / path
         before = target.read_text() if target.exists() else None
         self.write(path, text)
@@ -73,7 +73,49 @@ class Planted(unittest.TestCase):
         self.finds("core/bad.cpp", call % "what: it is not one of the ranks here", "begins with a pronoun")
         self.finds("core/bad.cpp", call % ("the rank waits " * 20), "is a message of 60 words")
         self.finds("core/bad.cpp", call % "the guest of this rank has gone", "has the word \"guest\"")
-        self.finds("core/bad.cpp", call % "shrink: argument 'timeout' cannot be so", "names no argument")
+        many = "".join(f"    fail(YOKE_E_VALUE, \"f: argument 'x{i}' is %d, so the call has failed\");\n" for i in range(68))
+        self.finds("core/bad.cpp", f"void f() {{\n{many}}}\n", "names no argument", "68 messages do not say what an argument must be")
+
+    def test_comments_of_functions(self):
+        begins = "begins the comment of a function with"
+        self.finds("capi/x.h", "/* Whether a rank waits. */\nYOKE_API int32_t yoke_waits(int rank);\n", f"capi/x.h:1 {begins} Whether")
+        self.finds("tests/x.h", "struct X {\n    // How many ranks wait.\n    static std::vector<int> waits() const;\n};\n", f"tests/x.h:2 {begins} How")
+        self.finds("bindings/x.py", 'def waits():\n    """Where a rank waits."""\n', f"bindings/x.py:2 {begins} Where")
+        self.finds("bindings/x.lua", "--- Whether a rank waits.\n---@return boolean\nfunction x.waits() end\n", f"bindings/x.lua:1 {begins} Whether")
+        # Fields, sections, types and statements are no functions; other folders are only counted.
+        self.write("capi/x.h", "/* Why clocks are low. */\n#define X(y) 4\n// How a group is.\nstruct Ranks {\n    int x(int);\n};\n"
+                               "// Whether a rank waits.\nstatic thread_local bool t_waits __attribute__((tls_model(\"x\")));\n")
+        self.write("benchmarks/x.h", "// Whether a rank waits.\nbool waits(int rank);\n")
+        status, printed = self.run_check()
+        self.assertEqual(status, 0, printed)
+        self.assertIn("such as Whether: 1", printed)
+
+    def test_messages_that_only_seem_to_be_pieces(self):
+        call = 'void f() { fail(YOKE_E_VALUE, "%s"); }\n'
+        for text in (" it is not one of the ranks here", "' they are not ranks of this group", "\\nwhat: it is not one of the ranks", "f(): it is not of the ranks"):
+            self.finds("core/bad.cpp", call % text, "begins with a pronoun")
+        self.write("core/piece.cpp", call % " of the result is in no tensor")
+        status, printed = self.run_check()
+        self.assertEqual(status, 0, printed)
+
+    def test_form_of_messages(self):
+        for text in ("%s: argument 'x' is %s, so the call fails", "%s: argument 'x': the call failed here", "f: argument 'x' is %d; there are %d ranks",
+                     "f: argument 'x' is ragged: a %s stands among numbers", "f: the argument must be above 0", "f: argument 'x' must be above 0",
+                     "f: there is no argument 'x' in this call", "f: argument 'x' is %s, which does not fit here"):
+            self.assertFalse(english.has_form(text), text)
+        for text in ("%s: argument 'x' is %g; it must be above 0", "f: argument 'x' is missing; give a tensor", "f: argument 'x' is %s; use another number",
+                     "f: argument '{x}' is {y!r}; it takes a list", "f: arguments 'a' and 'b' are both given; leave out one", "f: argument 'x' is %s; %s",
+                     "f: argument 'x' must be a tensor, not {y}", "f: there is no argument 'x'; it takes 'y'", "f: argument 'n' is %d; ranks count from 0",
+                     "f: takes at most %d arguments but %d were given", "f: argument 'x' has 2 axes; 3 are allowed"):
+            self.assertTrue(english.has_form(text), text)
+
+    def test_first_uses_of_terms(self):
+        link = "\n\n[lane](glossary.md)\n"
+        for first in ("| A | B |\n|---|---|\n| x | the lane |\n", "| A |\n|---|\n| lanes |\n", "Lanes wait.", "The stream has lanes."):
+            self.finds("docs/x.md", f"# X\n\n{first}{link}", 'does not link "lane" at its first use')
+        self.write("docs/x.md", "# X of the lanes\n\n`the lane`\n\n| A |\n|---|\n| [lanes](glossary.md) |\n\nThe lane waits.\n")
+        status, printed = self.run_check()
+        self.assertEqual(status, 0, printed)
 
     def test_pages(self):
         sentence = "The rank waits for the store and for the network and for the process and for the machine. "
