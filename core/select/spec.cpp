@@ -3,6 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/backend/traits.h"
 #include "core/base/config.h"
+#include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -254,15 +255,25 @@ void read_prefix(Spec &spec, std::string_view text)
     spec.prefix = normal_pci(text);
 }
 
+// Returns the dtype probably meant, or null: x.to("flaot16") names a dtype where a device may stand, too.
+const char *meant_dtype(const std::string &word)
+{
+    std::vector<const char *> words{name(YOKE_F32)};  // nearest to "float" with other floats
+    for (yoke_dtype d = YOKE_NONE + 1; d < YOKE_DTYPE_COUNT; ++d) words.push_back(name(d));
+    return nearest_word(word, words);
+}
+
 [[noreturn]] void refuse_form(const Spec &spec, const std::string &first)
 {
     std::vector<std::string> kinds = known_kinds();
     std::vector<const char *> words{"auto", "uuid", "pci"};
     for (const std::string &kind : kinds) words.push_back(kind.c_str());
     const char *meant = first.empty() ? nullptr : meant_kind(first, words);
-    refuse(spec, std::string("is not understood; ") +
-                     (meant ? "did you mean '" + std::string(meant) + "'? " : "") + "use one of " +
-                     kForms);
+    const char *dtype = meant || first.empty() ? nullptr : meant_dtype(first);
+    std::string hint;
+    if (meant) hint = "did you mean '" + std::string(meant) + "'? ";
+    if (dtype) hint = "did you mean the dtype '" + std::string(dtype) + "'? ";
+    refuse(spec, "is not understood; " + hint + "use one of " + kForms);
 }
 
 }  // namespace

@@ -130,6 +130,10 @@ describe("a device", function()
         fails("value", "did you mean 'cpu'?", yoke.is_available, "cpy")
     end)
 
+    it("is not confused with a misspelt dtype", function()
+        fails("value", { "'flaot16'", "did you mean the dtype 'float16'?" }, x().to, x(), "flaot16")
+    end)
+
     it("is never the CPU for a bare index", function()
         local before <const> = yoke.current_device()
         yoke.set_device "cpu"

@@ -105,6 +105,8 @@ TEST(DeviceSpec, WhatIsWrongIsNamedByKeyValueAndWhatIsAllowed)
         {"cuda:1x", {"'cuda:1x'"}},
         {"cpu:0", {"host is a single device"}},
         {"cudda", {"'cudda'", "did you mean 'cuda'"}},
+        {"flaot16", {"'flaot16'", "did you mean the dtype 'float16'", "cuda:N"}},
+        {"float", {"did you mean the dtype 'float32'"}},
         {"uuid", {"'uuid'", "uuid:GPU-"}},
         {"", {"''", "auto"}},
     };
