@@ -225,7 +225,7 @@ describe("checkpoint", function()
         end
         fails("value", { "no option 'polcy'", "'policy'" }, yoke.checkpoint, { polcy = 1 }, print)
         fails("type", { "checkpoint", "'options' is a number" }, yoke.checkpoint, 3, print)
-        fails("type", { "checkpoint", "'fn' is a no value" }, yoke.checkpoint, {})
+        fails("type", { "checkpoint", "'fn' is missing" }, yoke.checkpoint, {})
         fails("type", { "checkpoint_scope", "'options' is a string" }, yoke.checkpoint_scope, "full")
         assert.is_false(dropped())
     end)

@@ -87,7 +87,7 @@ describe("the timer", function()
 
     it("passes an error of the function on, and refuses what it cannot run", function()
         assert.is_false(pcall(function() yoke.Timer(function() error "on purpose" end):run() end))
-        fails("type", { "Timer", "'fn'", "number" }, yoke.Timer, 5)
+        fails("type", { "Timer", "'fn' is 5" }, yoke.Timer, 5)
         fails("value", "-1", yoke.Timer, print, { seconds = -1 })
     end)
 end)

@@ -79,7 +79,7 @@ describe("DistributedSampler", function()
 
     it("regroups in a group", function()
         local sampler <close> = Sampler(5, { rank = 0, world_size = 1 })
-        fails("type", { "regroup", "'group' is a nil" }, sampler.regroup, sampler, nil)
+        fails("type", { "regroup", "'group' is nil" }, sampler.regroup, sampler, nil)
     end)
 
     it("is of the default group's rank", function()

@@ -107,7 +107,7 @@ describe("spawn", function()
         loop.self = { loop }
         refused("value", { "'fn'", "'outer'" }, function() return outer end, 1)
         refused("type", { "'fn' is a function" }, print, 1)
-        refused("type", { "'fn' is a nil" }, nil, 1)
+        refused("type", { "'fn' is nil" }, nil, 1)
         refused("type", { "'args' is 3" }, function() end, 1, 3)
         refused("type", { "args[1][\"f\"]", "a function" }, function() end, 1, { { f = print } })
         refused("value", { "contains itself", "args[1][\"self\"][1]" }, function() end, 1, { loop })

@@ -32,6 +32,7 @@ static void gradient_options(lua_State *L, Binding *b, const char *call, int ind
 static int read_backward(lua_State *L)
 {
     Binding *b = yl_binding(L);
+    yl_tensor_arg(L, b, 1, "backward", "self"); /* a missing ':' is reported first */
     yl_arg_count(L, b, "backward", 1, 3);
     gradient_options(L, b, "backward", 2, "gradient");
     lua_pushboolean(L, !lua_isnil(L, 3) && yl_bool_arg(L, b, 3, "backward", "retain_graph"));
@@ -205,6 +206,7 @@ static int requires_grad_(lua_State *L)
 static int detach(lua_State *L)
 {
     Binding *b = yl_binding(L);
+    lua_settop(L, 1); /* the result must not become 'self' */
     yoke_tensor **box = yl_new_tensor(L, b);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "detach", "self");
     YL_CALL(L, b, tensor, yoke_tensor_detach(tensor, box));

@@ -96,8 +96,7 @@ static yoke_checkpoint_options read_options(lua_State *L, Binding *b, const char
     if (lua_isnoneornil(L, 1)) return options;
     luaL_checkstack(L, 8, call);
     if (lua_type(L, 1) != LUA_TTABLE)
-        yl_raise(L, b, YOKE_E_TYPE, call, "argument 'options' is a %s; it takes {policy = ...}",
-                 luaL_typename(L, 1));
+        yl_wrong_type(L, (Target){b, call, "options"}, 1, "a table such as {policy = ...}");
     check_option_names(L, b, call);
     if (lua_getfield(L, 1, "offload") != LUA_TNIL && !lua_isboolean(L, -1))
         yl_raise(L, b, YOKE_E_TYPE, call, "option 'offload' is a %s; it takes true or false",
@@ -172,8 +171,7 @@ static int checkpoint(lua_State *L)
         lua_insert(L, 1);
     }
     if (!is_callable(L, 2))
-        return yl_raise(L, b, YOKE_E_TYPE, "checkpoint",
-                        "argument 'fn' is a %s; give a function to run", luaL_typename(L, 2));
+        return yl_wrong_type(L, (Target){b, "checkpoint", "fn"}, 2, "a function to run");
     push_checkpoint(L, b, "checkpoint");
     lua_remove(L, 1);
     return yl_run_in_scope(L);

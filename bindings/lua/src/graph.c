@@ -28,8 +28,7 @@ static int graph_capture(lua_State *L)
     Binding *b = yl_binding(L);
     yoke_graph *graph = yl_need_self(L, &kGraph, "capture");
     if (lua_type(L, 2) != LUA_TFUNCTION)
-        return yl_raise(L, b, YOKE_E_TYPE, "capture",
-                        "argument 'fn' is a %s; give a function to capture", luaL_typename(L, 2));
+        return yl_wrong_type(L, (Target){b, "capture", "fn"}, 2, "a function to capture");
     yl_check(L, b, yoke_graph_begin(graph));
     const int failed = lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
     graph = yl_need_self(L, &kGraph, "capture"); /* fn may have closed the graph */

@@ -340,6 +340,7 @@ static int tobytes(lua_State *L)
 {
     Binding *b = yl_binding(L);
     int64_t bytes;
+    lua_settop(L, 1); /* a result of read_elements must not become 'self' */
     const char *data = read_elements(L, b, "tobytes", YOKE_NONE, &bytes);
     lua_pushlstring(L, data, (size_t)bytes);
     return 1;
@@ -358,6 +359,7 @@ static int copy_from_string(lua_State *L)
 {
     Binding *b = yl_binding(L);
     size_t bytes;
+    yl_tensor_arg(L, b, 1, "copy_from_string", "self"); /* a missing ':' is reported first */
     const char *data = bytes_arg(L, b, 2, "copy_from_string", &bytes);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "copy_from_string", "self");
     YL_CALL(L, b, tensor, yoke_tensor_copy_from_host(tensor, data, (int64_t)bytes));

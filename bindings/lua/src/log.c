@@ -168,8 +168,7 @@ static int set_log_callback(lua_State *L)
     yl_arg_count(L, b, "set_log_callback", 1, 1);
     const int type = lua_type(L, 1);
     if (type != LUA_TFUNCTION && type != LUA_TNIL)
-        return yl_raise(L, b, YOKE_E_TYPE, "set_log_callback",
-                        "argument 'fn' is a %s; it takes a function or nil", luaL_typename(L, 1));
+        return yl_wrong_type(L, (Target){b, "set_log_callback", "fn"}, 1, "a function or nil");
     if (type == LUA_TNIL)
         unsubscribe(b);
     else if (!subscribe(b))

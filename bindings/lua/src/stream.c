@@ -100,6 +100,7 @@ static int stream_wait_event(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "wait_event", "event"};
+    self_stream(L, "wait_event"); /* a missing ':' is reported before a missing event */
     yoke_event *event = yl_need_handle(L, target, 2, &kEvent);
     yl_check(L, b, yoke_stream_wait_event(self_stream(L, "wait_event"), event));
     return 0;
@@ -110,6 +111,7 @@ static int stream_wait_stream(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "wait_stream", "stream"};
+    self_stream(L, "wait_stream");
     lua_settop(L, 2);
     yoke_event **box = yl_push_handle(L, &kEvent);
     yl_check(L, b, yoke_event_create(0, box));
@@ -237,6 +239,7 @@ static int event_elapsed_time(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "elapsed_time", "end"};
+    self_event(L, "elapsed_time");
     yoke_event *end = yl_need_handle(L, target, 2, &kEvent);
     double seconds = 0;
     yl_check(L, b, yoke_event_elapsed(self_event(L, "elapsed_time"), end, &seconds));
@@ -250,6 +253,7 @@ static int record_stream(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "record_stream", "stream"};
+    yl_tensor_arg(L, b, 1, "record_stream", "self");
     yoke_stream *stream = yl_need_stream(L, target, 2);
     yl_check(L, b,
              yoke_tensor_record_stream(yl_tensor_arg(L, b, 1, "record_stream", "self"), stream));
@@ -260,6 +264,7 @@ static int record_use(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target target = {b, "record_use", "event"};
+    yl_tensor_arg(L, b, 1, "record_use", "self");
     yoke_event *event = yl_need_handle(L, target, 2, &kEvent);
     yl_check(L, b, yoke_tensor_record_use(yl_tensor_arg(L, b, 1, "record_use", "self"), event));
     return 0;
@@ -268,6 +273,7 @@ static int record_use(lua_State *L)
 static int pin_memory(lua_State *L)
 {
     Binding *b = yl_binding(L);
+    lua_settop(L, 1); /* the result must not become 'self' */
     yoke_tensor **box = yl_new_tensor(L, b);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "pin_memory", "self");
     YL_CALL(L, b, tensor, yoke_tensor_pin_memory(tensor, box));

@@ -178,8 +178,11 @@ static void read_place(lua_State *L, const char *call, int count, const char *si
 {
     static const char *const names[] = {"device", "dtype", "non_blocking"};
     Binding *b = yl_binding(L);
-    yl_arg_count(L, b, call, 2, 3);
     yl_tensor_arg(L, b, 1, call, "self");
+    const int given = lua_gettop(L) - 1;
+    if (given < 1 || given > 2)
+        yl_raise(L, b, YOKE_E_VALUE, call, "%d arguments; it takes 1, 2 or a table: %s", given,
+                 signature);
     const Target device = {b, call, "device"}, dtype = {b, call, "dtype"};
     *where = NULL;
     *kind = YOKE_NONE;
@@ -226,6 +229,7 @@ static int tensor_cpu(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_device *cpu = NULL;
+    lua_settop(L, 1); /* the result must not become 'self' */
     yl_check(L, b, yoke_device_open("cpu", &cpu));
     yoke_device_release(cpu); /* stays valid: yoke/device.h */
     return to(L, cpu, YOKE_NONE, 0);

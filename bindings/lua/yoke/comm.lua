@@ -26,10 +26,13 @@ local function reduction(op, call)
     return number
 end
 
--- A trailing table of options may stand in the place of what has a default.
-local function default(value, given, otherwise)
-    if given == nil and type(value) == "table" then return otherwise, value end
-    return value == nil and otherwise or value, given
+-- Returns the argument 'op' and the options. A trailing table of options may stand in the place of 'op'.
+local function op_of(call, op, given)
+    if given == nil and type(op) == "table" then op, given = nil, op end
+    if type(given) == "table" and given.op ~= nil then
+        core.raise("value", call, "'op' is not an option; give 'sum', 'avg', 'prod', 'min' or 'max' as an argument before the options")
+    end
+    return op == nil and "sum" or op, given
 end
 
 local function rank_of(rank, call, argument)
@@ -47,14 +50,14 @@ end
 --- `t` of all ranks, reduced by "sum" (if nothing is given), "avg", "prod", "min" or "max", is in `t` of each.
 --- {reduce_dtype = "float32"} has NCCL too add up 16-bit floats in float32.
 function Group:all_reduce(t, op, given)
-    op, given = default(op, given, "sum")
+    op, given = op_of("all_reduce", op, given)
     local named = options.named("all_reduce", given, { async_op = false, reduce_dtype = options.none })
     return self.handle:run("all_reduce", named.async_op, t, nil, reduction(op, "all_reduce"), nil, named.reduce_dtype or nil)
 end
 
 --- Reduces to `t` of rank `root` alone.
 function Group:reduce(t, root, op, given)
-    op, given = default(op, given, "sum")
+    op, given = op_of("reduce", op, given)
     return run(self, "reduce", given, t, nil, reduction(op, "reduce"), rank_of(root, "reduce", "root"))
 end
 
@@ -72,7 +75,7 @@ function Group:scatter(out, t, root, given) return run(self, "scatter", given, t
 
 --- `out` is this rank's part of `t` of all ranks, reduced.
 function Group:reduce_scatter(out, t, op, given)
-    op, given = default(op, given, "sum")
+    op, given = op_of("reduce_scatter", op, given)
     return run(self, "reduce_scatter", given, t, out, reduction(op, "reduce_scatter"))
 end
 
@@ -171,6 +174,7 @@ for _, name in ipairs { "all_reduce", "reduce", "broadcast", "all_gather", "gath
     local call = Group[name]
     Group[name] = function(self, ...) return finished(self, name, pcall(call, self, ...)) end
 end
+options.check_self(Group, "group")
 
 local comm = {}
 

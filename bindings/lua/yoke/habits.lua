@@ -1,16 +1,18 @@
 --- PyTorch's spellings of what a tensor has by another name: x:half(), x:size(0), x:cuda().
 local core = require "yoke.core"
+local options = require "yoke.options"
 
 local methods = core.tensor_methods
+local habits = {}
 
 local dtypes = { half = "float16", bfloat16 = "bfloat16", float = "float32", double = "float64", int = "int32", long = "int64",
     bool = "bool" }
 for name, dtype in pairs(dtypes) do
-    methods[name] = function(tensor) return methods.to(tensor, dtype) end
+    habits[name] = function(tensor) return methods.to(tensor, dtype) end
 end
 
 --- Returns the shape, a list that counts from 1 as Lua's do, or the length of an axis, counted from 0.
-function methods.size(tensor, axis)
+function habits.size(tensor, axis)
     local shape = tensor.shape
     if axis == nil then return shape end
     if math.type(axis) ~= "integer" then
@@ -23,9 +25,9 @@ function methods.size(tensor, axis)
     return shape[place + 1]
 end
 
-function methods.dim(tensor) return tensor.ndim end
+function habits.dim(tensor) return tensor.ndim end
 
-function methods.zero_(tensor) return methods.fill_(tensor, 0) end
+function habits.zero_(tensor) return methods.fill_(tensor, 0) end
 
 -- The current CUDA device, or the first.
 local function default_cuda()
@@ -34,7 +36,7 @@ local function default_cuda()
 end
 
 --- Returns the tensor on a CUDA device: the current, the first, or the device of an index.
-function methods.cuda(tensor, device)
+function habits.cuda(tensor, device)
     if device == nil then
         device = default_cuda()
     elseif math.type(device) == "integer" then
@@ -45,3 +47,6 @@ function methods.cuda(tensor, device)
     end
     return methods.to(tensor, device)
 end
+
+options.check_self(habits, "tensor", core.is_tensor)
+for name, method in pairs(habits) do methods[name] = method end

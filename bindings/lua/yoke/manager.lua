@@ -147,6 +147,7 @@ end
 --- Releases the folder for another writer; any later use is an error.
 function CheckpointManager:close() self.handle:close() end
 CheckpointManager.__close = CheckpointManager.close
+options.check_self(CheckpointManager, "manager")
 
 return function(folder, given)
     local named = options.named("CheckpointManager", given, { keep = 3 })

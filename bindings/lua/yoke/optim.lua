@@ -2,7 +2,7 @@
 local core = require "yoke.core"
 local options = require "yoke.options"
 local tree = require "yoke.tree"
-local read, meant = options.read, options.meant
+local read, meant, shown = options.read, options.meant, options.shown
 
 local optim = {}
 
@@ -57,7 +57,7 @@ local kinds = {
 
 local function check_options(kind, argument, options)
     if type(options) ~= "table" then
-        core.raise("type", kind, ("argument '%s' is a %s; it takes a table"):format(argument, type(options)))
+        core.raise("type", kind, ("argument '%s' is %s; it takes a table"):format(argument, shown(options)))
     end
     for name in pairs(options) do
         if kinds[kind][name] == nil and name ~= "params" then
@@ -84,7 +84,7 @@ local function new(kind, params, options)
     options = options or {}
     check_options(kind, "options", options)
     if type(params) ~= "table" then
-        core.raise("type", kind, "argument 'params' is a " .. type(params) .. "; it takes a list of tensors or of groups")
+        core.raise("type", kind, ("argument 'params' is %s; it takes a list of tensors or of groups"):format(shown(params)))
     end
     local is_module = params.parameters ~= nil -- add_param_group refuses this with the right call, so lr is not required first
     if is_module then options = { lr = 1 } end
@@ -161,6 +161,8 @@ function Optimizer:load_state_dict(dict)
     self.handle:load_state(tree.of(dict, "load_state_dict", "dict"))
 end
 
+options.check_self(Optimizer, "optimizer")
+
 -- ---- Averages of parameters ------------------------------------------------------------------------------
 
 local EMA = {}
@@ -210,7 +212,7 @@ end
 --- `local _ <close> = ema:applied()`, or ema:applied(fn), which returns fn's results.
 function EMA:applied(fn)
     if fn ~= nil and type(fn) ~= "function" then
-        core.raise("type", "EMA.applied", "argument 'fn' must be a function, not a " .. type(fn))
+        core.raise("type", "EMA.applied", ("argument 'fn' is %s; it takes a function"):format(shown(fn)))
     end
     change_places(self)
     self.depth = self.depth + 1
@@ -239,6 +241,7 @@ end
 
 function EMA:close() self.handle:close() end
 EMA.__close = EMA.close
+options.check_self(EMA, "ema")
 
 optim.schedule = require "yoke.schedule"
 

@@ -8,6 +8,7 @@ options.none = {} -- stands for an option that has no default, and takes any val
 
 local function article(value)
     local kind = type(value)
+    if kind == "nil" then return kind end
     return (kind:match "^[aei]" and "an " or "a ") .. kind
 end
 
@@ -150,6 +151,24 @@ function options.refuse_more(call, init, ...)
         local extra = select(i, ...)
         if extra ~= nil then
             core.raise("type", call, ("argument %d is %s; it takes at most %d"):format(i, shown(extra), known.nparams - 1))
+        end
+    end
+end
+
+-- A subclass overwrites these functions, or a class and not an instance is their `self`.
+local unchecked = { init = true, forward = true, extend = true, new = true }
+
+--- Makes the methods of `class` raise if they are called without ':', as in optimizer.step(). `name` stands for an
+--- instance in the error. belongs(value) tells whether a value is an instance; by default its metatable is `class`.
+function options.check_self(class, name, belongs)
+    belongs = belongs or function(value) return getmetatable(value) == class end
+    for key, method in pairs(class) do
+        if type(method) == "function" and not key:find "^__" and not unchecked[key] then
+            local call = name .. ":" .. key
+            class[key] = function(self, ...)
+                if belongs(self) then return method(self, ...) end
+                core.raise("type", call, ("called without ':', so argument 'self' is %s; write %s(...)"):format(shown(self), call))
+            end
         end
     end
 end

@@ -292,5 +292,6 @@ end
 
 --- Gradients are this rank's own again; backward of what was recorded before raises, unless the group has failed.
 function Parallel:close() self.reducer:close() end
+options.check_self(Parallel, "ddp", base.is_module)
 
 return Parallel

@@ -92,6 +92,8 @@ function Generator:use(fn, ...)
     return (function(...) return ... end)(fn(...))
 end
 
+options.check_self(Generator, "generator")
+
 --- yoke.Generator(device, seed), or yoke.Generator{device =, seed = 0}.
 function random.Generator(...)
     local device, seed = options.read("Generator", { { "device", options.none }, { "seed", 0 } }, ...)

@@ -66,6 +66,7 @@ end
 
 function Sampler:close() self.handle:close() end
 Sampler.__close = Sampler.close
+options.check_self(Sampler, "sampler")
 
 local function own_rank()
     local group = core._comm_group()

@@ -38,7 +38,7 @@ end
 
 local function handle_of(optimizer, call)
     if type(optimizer) ~= "table" or not optimizer.handle then
-        core.raise("type", call, "argument 'optimizer' must be one of yoke.optim, not a " .. type(optimizer))
+        core.raise("type", call, ("argument 'optimizer' is %s; it takes an optimizer of yoke.optim"):format(options.shown(optimizer)))
     end
     return optimizer.handle
 end
@@ -82,5 +82,6 @@ end
 
 function GradScaler:close() self.handle:close() end
 GradScaler.__close = GradScaler.close
+options.check_self(GradScaler, "scaler")
 
 return new

@@ -34,7 +34,7 @@ end
 -- kind, which the schedule keeps under their names.
 local function new(kind, optimizer, given, lr_at)
     if type(optimizer) ~= "table" or not optimizer.param_groups then
-        core.raise("type", "schedule." .. kind, "argument 'optimizer' must be one of yoke.optim, not a " .. type(optimizer))
+        core.raise("type", "schedule." .. kind, ("argument 'optimizer' is %s; it takes an optimizer of yoke.optim"):format(options.shown(optimizer)))
     end
     local self = setmetatable({ kind = kind, optimizer = optimizer, last_step = 0, lr_at = lr_at, base_lrs = {} }, Schedule)
     self.names = {}
@@ -81,6 +81,8 @@ function Schedule:load_state_dict(dict)
     self.last_step, self.base_lrs = dict.last_step, copy(dict.base_lrs)
     apply(self)
 end
+
+options.check_self(Schedule, "schedule")
 
 -- The arguments behind the required ones: a list of {name, default}.
 local function read(kind, known, ...) return options.read("schedule." .. kind, known, ...) end

@@ -1,6 +1,7 @@
 --- Constraints as a table: yoke.select(2, { min_free = "8GiB", same = "nvlink", homogeneous = true }); waiting for
 --- devices; and a kind of them switched off for a while.
 local core = require "yoke.core"
+local options = require "yoke.options"
 
 -- Numbers stand for bytes and seconds where a spec wants a unit.
 local units = { min_free = "B", min_memory = "B", wait = "s" }
@@ -124,8 +125,8 @@ Disabled.__close, Disabled.__gc = Disabled.close, Disabled.close
 --- Runs fn without devices of the kind and returns its results. Without fn, returns an object to close.
 local function disabled(kind, fn, ...)
     if fn ~= nil and type(fn) ~= "function" then
-        core.raise("type", "disabled", "argument 'fn' is a " .. type(fn) ..
-            "; give a function to run, or nothing for a scope to close")
+        core.raise("type", "disabled", ("argument 'fn' is %s; it takes a function to run, or nothing for a scope to close"):format(
+            options.shown(fn)))
     end
     core.disable(kind)
     if not fn then return setmetatable({ kind = kind }, Disabled) end

@@ -36,7 +36,7 @@ end
 
 return function(fn, given)
     if type(fn) ~= "function" then
-        core.raise("type", "Timer", "argument 'fn' is a " .. type(fn) .. "; it takes a function without arguments")
+        core.raise("type", "Timer", ("argument 'fn' is %s; it takes a function without arguments"):format(options.shown(fn)))
     end
     local timer = options.named("Timer", given, { device = options.none, seconds = 0.5, warmup = 3 })
     timer.fn = fn

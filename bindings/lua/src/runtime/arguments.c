@@ -2,12 +2,23 @@
 
 #include <string.h>
 
-/* Returns the kind of the value at `index` for people: its class if there is a class. */
+/* Pushes and returns the kind of the value at `index` for people: its class if there is a class. */
 static const char *describe(lua_State *L, int index)
 {
-    if (lua_isnil(L, index)) return "nil";
-    if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING) return lua_tostring(L, -1);
-    return luaL_typename(L, index);
+    if (lua_isnone(L, index)) return lua_pushliteral(L, "missing");
+    if (lua_isnil(L, index)) return lua_pushliteral(L, "nil");
+    if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING)
+        return lua_pushfstring(L, "a %s", lua_tostring(L, -1));
+    return lua_pushfstring(L, "a %s", luaL_typename(L, index));
+}
+
+/* Raises for a method called without ':', as in x.to("cpu"). `class` is the class with its article. */
+static int raise_without_colon(lua_State *L, Target target, const char *is, const char *class)
+{
+    const char *const space = strchr(class, ' ');
+    return yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
+                    "called without ':', so argument 'self' is %s; write %s:%s(...)", is,
+                    space ? space + 1 : class, target.call);
 }
 
 int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted)
@@ -15,13 +26,14 @@ int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted)
     index = lua_absindex(L, index);
     luaL_checkstack(L, 4, "no room for an error");
     const char *is = describe(L, index);
+    if (index == 1 && !strcmp(target.name, "self"))
+        return raise_without_colon(L, target, is, wanted);
     if (lua_type(L, index) == LUA_TNUMBER && !lua_isinteger(L, index))
         return yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
                         "argument '%s' is the number %f; it takes %s", target.name,
                         lua_tonumber(L, index), wanted);
-    return yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
-                    "argument '%s' is %s%s; it takes %s", target.name,
-                    lua_isnil(L, index) ? "" : "a ", is, wanted);
+    return yl_raise(L, target.binding, YOKE_E_TYPE, target.call, "argument '%s' is %s; it takes %s",
+                    target.name, is, wanted);
 }
 
 const char *yl_show(lua_State *L, int index)
@@ -75,8 +87,12 @@ int yl_is_keywords(lua_State *L, int index)
 void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most)
 {
     const int count = lua_gettop(L);
+    const char *const plural = count == 1 ? "" : "s";
+    if (least == most && count != least)
+        yl_raise(L, b, YOKE_E_VALUE, call, "%d argument%s; it takes %d", count, plural, least);
     if (count < least || count > most)
-        yl_raise(L, b, YOKE_E_VALUE, call, "%d arguments; it takes %d to %d", count, least, most);
+        yl_raise(L, b, YOKE_E_VALUE, call, "%d argument%s; it takes %d to %d", count, plural, least,
+                 most);
 }
 
 const char *yl_string_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)

@@ -15,7 +15,8 @@ typedef struct Target {
     const char *name;
 } Target;
 
-/* Raises "call: argument 'name' is <its kind>; it takes <wanted>". */
+/* Raises "call: argument 'name' is <its kind>; it takes <wanted>". For the argument 1 named 'self', the error says that
+ * the call is missing its ':'. */
 int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted);
 
 /* Raises unless the call has `least` to `most` arguments. */

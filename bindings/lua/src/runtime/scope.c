@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bindings/lua/src/runtime/arguments.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/scope.h"
 
@@ -309,9 +310,8 @@ int yl_has_body(lua_State *L, Binding *b, int index, const char *call)
 {
     if (lua_gettop(L) < index) return 0;
     if (lua_type(L, index) != LUA_TFUNCTION)
-        yl_raise(L, b, YOKE_E_TYPE, call,
-                 "argument 'fn' is a %s; give a function to run, or nothing for a scope to close",
-                 luaL_typename(L, index));
+        yl_wrong_type(L, (Target){b, call, "fn"}, index,
+                      "a function to run, or nothing for a scope to close");
     return 1;
 }
 

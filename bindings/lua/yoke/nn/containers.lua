@@ -1,6 +1,7 @@
 --- Modules that hold other modules in order. Members are named "0", "1" …: list[0] is the first, #list their number.
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
+local options = require "yoke.options"
 
 local containers = {}
 
@@ -10,7 +11,7 @@ local Ordered = base.Module:extend("Ordered")
 function Ordered:append(module)
     local count = self:length()
     if not base.is_module(module) then
-        core.raise("type", self.class_name, ("argument %d is a %s; it takes modules"):format(count, type(module)))
+        core.raise("type", self.class_name, ("argument %d is %s; it takes modules"):format(count, options.shown(module)))
     end
     self[tostring(count)] = module
     return self
@@ -34,12 +35,12 @@ containers.ModuleList = Ordered:extend("ModuleList")
 
 function containers.ModuleList:init(modules)
     if modules ~= nil and (type(modules) ~= "table" or base.is_module(modules)) then
-        core.raise("type", "ModuleList", ("argument 'modules' is a %s; it takes a list of modules"):format(type(modules)))
+        core.raise("type", "ModuleList", ("argument 'modules' is %s; it takes a list of modules"):format(options.shown(modules)))
     end
     for _, module in ipairs(modules or {}) do self:append(module) end
     for key in pairs(modules or {}) do
         if math.type(key) ~= "integer" or key < 1 or key > #self then
-            core.raise("type", "ModuleList", ("there is no argument '%s'; it takes modules alone: nn.ModuleList{a, b}"):format(key))
+            core.raise("type", "ModuleList", ("there is no argument '%s'; give only modules: nn.ModuleList{a, b}"):format(key))
         end
     end
 end

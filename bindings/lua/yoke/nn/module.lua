@@ -378,8 +378,8 @@ function Module:close()
 end
 
 function Module:extra() return "" end
-
 Module.describe = require "yoke.nn.description"
+options.check_self(Module, "module", base.is_module)
 
 setmetatable(Module, {
     __call = function() core.raise("value", "Module", "nn.Module cannot be called; write nn.Module:extend(name)") end,
