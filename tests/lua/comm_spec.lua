@@ -23,6 +23,9 @@ describe("an argument that is none is told by its name, in", function()
             { "monitored_barrier", "timeout", 0 / 0 }, { "all_reduce", "op", x, 5 } } do
             fails("value", { case[1] .. ": ", "'" .. case[2] .. "'" }, group[case[1]], group, table.unpack(case, 3))
         end
+        fails("value", { "reduce", "'op' is not an option", "'max'" }, group.all_reduce, group, x, { op = "max" })
+        fails("value", { "reduce: ", "'async'", "async_op", "reduce_dtype" }, group.all_reduce, group, x, { async = true })
+        fails("value", { "all_reduce: ", "'reduce_dtype'", "'flaot32'", "float32" }, group.all_reduce, group, x, { reduce_dtype = "flaot32" })
         x:close()
     end)
 
