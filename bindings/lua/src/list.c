@@ -338,10 +338,9 @@ static int item(lua_State *L)
 
 static int tobytes(lua_State *L)
 {
-    Binding *b = yl_binding(L);
+    lua_settop(L, 1); /* a result must not become 'self' */
     int64_t bytes;
-    lua_settop(L, 1); /* a result of read_elements must not become 'self' */
-    const char *data = read_elements(L, b, "tobytes", YOKE_NONE, &bytes);
+    const char *data = read_elements(L, yl_binding(L), "tobytes", YOKE_NONE, &bytes);
     lua_pushlstring(L, data, (size_t)bytes);
     return 1;
 }
@@ -349,8 +348,8 @@ static int tobytes(lua_State *L)
 /* Returns a string of any bytes at `index`. */
 static const char *bytes_arg(lua_State *L, Binding *b, int index, const char *call, size_t *bytes)
 {
-    const Target target = {b, call, "bytes"};
-    if (lua_type(L, index) != LUA_TSTRING) yl_wrong_type(L, target, index, "a string");
+    if (lua_type(L, index) != LUA_TSTRING)
+        yl_wrong_type(L, (Target){b, call, "bytes"}, index, "a string");
     return lua_tolstring(L, index, bytes);
 }
 
@@ -359,9 +358,8 @@ static int copy_from_string(lua_State *L)
 {
     Binding *b = yl_binding(L);
     size_t bytes;
-    yl_tensor_arg(L, b, 1, "copy_from_string", "self"); /* a missing ':' is reported first */
-    const char *data = bytes_arg(L, b, 2, "copy_from_string", &bytes);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "copy_from_string", "self");
+    const char *data = bytes_arg(L, b, 2, "copy_from_string", &bytes);
     YL_CALL(L, b, tensor, yoke_tensor_copy_from_host(tensor, data, (int64_t)bytes));
     lua_settop(L, 1);
     return 1;
