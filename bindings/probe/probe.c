@@ -47,7 +47,7 @@ static int failed(const char *what)
 
 static int no_memory(void)
 {
-    printf("untried memory: the host has none for a copy\n");
+    printf("untried memory: the host has no memory for a copy\n");
     return kUntried;
 }
 
