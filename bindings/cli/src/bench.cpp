@@ -121,13 +121,14 @@ void add_bench(CLI::App &app, Action &action)
     auto options = std::make_shared<BenchOptions>();
     CLI::App *bench = app.add_subcommand("bench", "Measures")->require_subcommand(1);
     CLI::App *command = bench->add_subcommand(
-        "device", "Products, copies and launches of a device, beside its catalog and the CPU");
+        "device",
+        "Measure products, copies and launches of a device; compare with its catalog and the CPU");
     command->add_option("SPEC", options->spec, "The device (auto)");
     command->add_option("--seconds", options->seconds, "Seconds for each figure (0.01 to 60; 0.5)")
         ->check(seconds_between(0.01, 60.0));
-    command->add_option("--svg", options->svg, "Also write a picture to this file")
+    command->add_option("--svg", options->svg, "Also write a picture (SVG) to this file")
         ->check(not_empty());
-    command->add_flag("--json", options->json, "For programs, in base units");
+    command->add_flag("--json", options->json, "JSON output for programs, in base units");
     command->callback([options, &action] { action = [options] { return run(*options); }; });
     add_bench_collectives(*bench, action);
 }

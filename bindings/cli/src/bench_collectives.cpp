@@ -92,7 +92,7 @@ void run_op(yoke_group *group, const CollectiveOp &op, const CollectivesOptions 
             CollectivesReport &report)
 {
     if (op.kind == CollectiveOp::kSendRecv && yoke_group_size(group) == 1)
-        throw Misuse("bench collectives: sendrecv needs two ranks, and there is one");
+        throw Misuse("bench collectives: sendrecv needs two ranks, but there is one");
     report.begin(op);
     Rounds rounds(group, op, options.rounds, options.most);
     for (int64_t bytes = options.least; bytes <= options.most;
@@ -190,7 +190,7 @@ void settle_device(CollectivesOptions &options)
     if (rounds.device.empty()) rounds.device = is_nccl ? "auto:kind=cuda,fallback=error" : "cpu";
     if (is_nccl && rounds.device == "cpu")
         throw Misuse(
-            "bench collectives: --backend is nccl and --device cpu, but NCCL does not serve tensors of the cpu; leave out --device");
+            "bench collectives: --backend is nccl and --device cpu, but NCCL does not support tensors of the cpu; leave out --device");
     rounds.is_rounded = is_nccl && options.reduction == "avg";
 }
 
@@ -268,7 +268,7 @@ void add_one_alone(CLI::App *command, const std::string &name)
                          ", but each rank has one GPU and one thread here; give --ranks " +
                          std::to_string(count) + " instead");
     };
-    command->add_option_function<int32_t>(name, refuse_more, "1, as each rank has one");
+    command->add_option_function<int32_t>(name, refuse_more, "1, because each rank has one");
 }
 
 void add_options(CLI::App *command, CollectivesOptions &options)
@@ -304,11 +304,11 @@ void add_options(CLI::App *command, CollectivesOptions &options)
     add_one_alone(command, "-g,--ngpus");
     add_one_alone(command, "-t,--nthreads");
     command->add_flag("--group-empty", options.rounds.in_group_memory,
-                      "Put tensors in memory that peers reach without a copy");
+                      "Put tensors in memory that other ranks reach without a copy");
     command
         ->add_option(
             "--backend", options.backend,
-            "Engine: cpu, nccl or mpi; if not given, init chooses. With nccl the tensors are on cards")
+            "Engine: cpu, nccl or mpi; if it is not given, init chooses. With nccl the tensors are on cards")
         ->check(CLI::IsMember({"cpu", "gloo", "nccl", "mpi"}));
     command->add_option("--device", options.rounds.device,
                         "Device of the tensors (cpu; with --backend nccl the rank's card)");
@@ -317,7 +317,7 @@ void add_options(CLI::App *command, CollectivesOptions &options)
     command->add_option("--ranks", options.ranks, "Number of ranks to start on this machine")
         ->check(CLI::Range(1, YOKE_MAX_RANKS));
     command->add_option("--report-fd", options.report)->group("");  // from --ranks to its ranks
-    command->add_flag("--json", options.json, "For programs, in base units");
+    command->add_flag("--json", options.json, "JSON output for programs, in base units");
 }
 
 }  // namespace
@@ -326,7 +326,8 @@ void add_bench_collectives(CLI::App &bench, Action &action)
 {
     auto options = std::make_shared<CollectivesOptions>();
     CLI::App *command = bench.add_subcommand(
-        "collectives", "Collectives of a group by size, with nccl-tests' options and columns");
+        "collectives",
+        "Measure collectives of a group by size, with nccl-tests' options and columns");
     command->footer(
         "Under a launcher: yoke run -n 4 -- yoke bench collectives all_reduce -b 8 -e 1G -f 2 --check\n"
         "By itself: yoke bench collectives all --ranks 2 -e 64M\n"

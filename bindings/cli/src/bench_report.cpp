@@ -44,9 +44,9 @@ void print_ranks(const std::vector<BenchMember> &members, const CollectivesOptio
 
 void print_heading(const CollectiveOp &op)
 {
-    printf("#\n# %s: time of a call, iters of them one after the other; mean over ranks%s\n#\n",
+    printf("#\n# %s: time of a call, iters calls one after the other; mean over ranks%s\n#\n",
            op.name,
-           op.takes_one ? "; out of place is a copy to the output, and the call there" : "");
+           op.takes_one ? "; out of place is a copy to the output and the call on the output" : "");
     printf("# %53s%26s%33s\n", "", "out-of-place", "in-place");
     constexpr const char *kSide = "    time   algbw   busbw #wrong";
     printf("#%11s%14s%10s%8s%8s %s %s\n", "size", "count", "type", "redop", "root", kSide, kSide);

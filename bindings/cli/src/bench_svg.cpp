@@ -74,7 +74,7 @@ void write_svg(const Bench &bench, const std::string &path)
     if (!file || fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
         fflush(file.get()) != 0)
         throw std::runtime_error("bench: --svg '" + path +
-                                 "' cannot be written; name a file in a folder that exists");
+                                 "' cannot be written; give a file in a folder that exists");
 }
 
 }  // namespace yoke::cli

@@ -78,7 +78,7 @@ void add_comm(CLI::App &app, Action &action)
         "env", "Effects of the variables NCCL_*, GLOO_* and TORCH_NCCL_* that are set");
     command->footer(
         "Yoke's own settings, YOKE_*, take precedence. Exit code: 1, a variable cannot be read, and is an error at its first use.");
-    command->add_flag("--json", *json, "For programs");
+    command->add_flag("--json", *json, "JSON output for programs");
     command->callback([json, &action] { action = [json] { return run(*json); }; });
 }
 

@@ -13,7 +13,7 @@ CLI::Validator seconds_between(double least, double most)
         double value = 0;
         // Also refuses NaN, because each comparison with NaN is false.
         const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
-        return fits ? std::string() : "'" + text + "' is no number of seconds from " + allowed;
+        return fits ? std::string() : "'" + text + "' is not a number of seconds from " + allowed;
     };
     return CLI::Validator(problem, "in [" + allowed + "]");
 }
@@ -21,7 +21,7 @@ CLI::Validator seconds_between(double least, double most)
 CLI::Validator not_empty()
 {
     return CLI::Validator(
-        [](std::string &text) { return text.empty() ? "a name is wanted" : std::string(); }, "");
+        [](std::string &text) { return text.empty() ? "give a name" : std::string(); }, "");
 }
 
 }  // namespace yoke::cli

@@ -160,7 +160,7 @@ void print_processes(yoke_inventory *inventory, const std::vector<yoke_card_info
             fputs(wrapped("#" + std::to_string(card.index) + ": " +
                               std::to_string(std::max(0, card.hidden_processes)) +
                               " hidden processes, " + mebibytes(card.hidden_memory) +
-                              " in use that no visible process accounts for",
+                              " in use by no visible process",
                           width, 2)
                       .c_str(),
                   stdout);
@@ -270,9 +270,10 @@ void add_devices(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<DevicesOptions>();
     CLI::App *command = app.add_subcommand(
-        "devices", "Every GPU in the machine, its state, and why a GPU is not usable");
-    command->add_flag("--json", options->json,
-                      "For programs; sizes in bytes, rates in base units, null: not known");
+        "devices", "List every GPU in the machine, its state, and why a GPU is not usable");
+    command->add_flag(
+        "--json", options->json,
+        "JSON output for programs; sizes in bytes, rates in base units; null: not known");
     CLI::Option *watch_flag = command->add_flag("--watch", options->watch, "Repeat until Ctrl-C");
     command
         ->add_option("--every", options->every,
@@ -285,7 +286,7 @@ void add_devices(CLI::App &app, Action &action)
                       "Print a line for each card, with its whole UUID");
     command
         ->add_flag("--catalog", options->catalog,
-                   "Print the models that Yoke knows, with their makers' figures")
+                   "Print the models of Yoke's catalog, with their makers' figures")
         ->excludes(watch_flag)
         ->excludes(processes_flag);
     command->callback([options, &action] {

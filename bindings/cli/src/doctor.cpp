@@ -147,19 +147,19 @@ void add_doctor(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<DoctorOptions>();
     CLI::App *command =
-        app.add_subcommand("doctor", "Problems of this machine's GPUs, and their remedies");
+        app.add_subcommand("doctor", "List problems of this machine's GPUs, and their remedies");
     command->footer(
-        "Exit code: 0, nothing failed; 1, a check failed; 2, the doctor could not run.");
-    command->add_flag("--json", options->json, "For programs; always has all checks");
+        "Exit code: 0, no check failed; 1, a check failed; 2, the doctor could not run.");
+    command->add_flag("--json", options->json, "JSON output for programs; always has all checks");
     command->add_flag("--all", options->all, "Also show checks that pass or do not apply");
     command->add_flag("--redact", options->redact,
                       "Leave out host names, users, UUIDs and process names");
-    command->add_flag("--no-probe", options->no_probe, "Run nothing on a device");
+    command->add_flag("--no-probe", options->no_probe, "Do not run a probe on a device");
     command->add_option("--deadline", options->deadline, "Seconds that one probe may take (10)")
         ->check(seconds_between(0.1, 3600.0));
     command
         ->add_option("--record", options->record,
-                     "New folder for all facts of the report, to replay it elsewhere")
+                     "New folder for all facts of the report, to replay the report elsewhere")
         ->check(not_empty());
     CLI::Option *off = command->add_flag(
         "--verify-off", options->verify_off,

@@ -70,7 +70,7 @@ std::string blamed_text(const Json &group)
 
 void print_group(const Json &group)
 {
-    printf("group %s of %s ranks: all that were dumped have finished call %s\n",
+    printf("group %s of %s ranks: all dumped ranks have finished call %s\n",
            told(group["group"]).c_str(), group["size"].dump().c_str(),
            group["finished"].dump().c_str());
     print_ranks(group);
@@ -81,7 +81,7 @@ void print_group(const Json &group)
     if (group["hangs"] == false)
         printf("%s\n", coloured(Colour::kGood, "no hang").c_str());
     else if (blamed.empty())
-        printf("%s: of no rank\n", coloured(Colour::kBad, "hang").c_str());
+        printf("%s: no rank is to blame\n", coloured(Colour::kBad, "hang").c_str());
     else
         printf("%s: look at rank%s %s\n", coloured(Colour::kBad, "hang").c_str(),
                group["blamed"].size() == 1 ? "" : "s", blamed.c_str());
@@ -129,13 +129,13 @@ void add_hang(CLI::App &app, Action &action)
     CLI::App *command = app.add_subcommand(
         "hang", "Find the stuck ranks, with call and line, and the ranks that did not arrive");
     command->footer(
-        "Group.dump() writes dumps, and so does a failing group with YOKE_COMM_DUMP. Exit code: 0, nothing hangs; 1, a hang was found; 2, a file is no dump, or could not be read.");
+        "Group.dump() and a failing group with YOKE_COMM_DUMP write dumps. Exit code: 0, nothing hangs; 1, a hang was found; 2, a file is not a dump, or could not be read.");
     command
         ->add_option("DUMP", options->paths,
                      "Dumps of some or all ranks: files, or folders of files *.json")
         ->required()
         ->check(not_empty());
-    command->add_flag("--json", options->json, "For programs");
+    command->add_flag("--json", options->json, "JSON output for programs");
     command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

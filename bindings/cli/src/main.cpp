@@ -19,7 +19,7 @@ int run(int argc, char **argv)
     CLI::App app(
         "Yoke: GPUs for any script. Lists GPUs, explains their problems, and selects GPUs.",
         "yoke");
-    app.footer("Each command explains itself: yoke COMMAND --help. Manual: man yoke.");
+    app.footer("Help for a command: yoke COMMAND --help. Manual: man yoke.");
     app.require_subcommand(0, 1);  // a word that is no command is then named as such
     app.set_version_flag("--version", std::string("yoke ") + yoke_version());
     Action action;

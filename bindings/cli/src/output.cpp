@@ -24,8 +24,7 @@ void flush_output()
     if (fflush(stdout) == 0 && !ferror(stdout)) return;
     // An earlier failed write left its mark on the stream, but no errno.
     const std::string why = errno ? std::string(": ") + strerror(errno) : "";
-    throw std::runtime_error("stdout could not be written" + why +
-                             "; the printed text is not complete");
+    throw std::runtime_error("stdout could not be written" + why + "; the output is incomplete");
 }
 
 }  // namespace yoke::cli

@@ -91,7 +91,7 @@ std::string settle_master(const std::optional<std::string> &given)
         return *given;
     }
     if (host.empty() != port.empty())
-        misuse("run: %s is set, and %s is not; set both, or give --master",
+        misuse("run: %s is set, but %s is not; set both, or give --master",
                host.empty() ? kPort : kHost, host.empty() ? kHost : kPort);
     if (host.empty()) return "";
     const bool is_number = host.find(':') != host.npos;
@@ -121,11 +121,11 @@ yoke_run_options settled(const RunOptions &options, const std::string &master)
     const std::optional<int32_t> first = all.nodes == 1 ? std::optional(0) : std::nullopt;
     all.node = settle("--node-rank", options.node, "PET_NODE_RANK", first, 0, all.nodes - 1);
     if (all.node >= all.nodes)
-        misuse("run: --node-rank is %d, and --nnodes is %d; nodes count from 0", all.node,
+        misuse("run: --node-rank is %d, but --nnodes is %d; node ranks count from 0", all.node,
                all.nodes);
     if (all.nodes > 1 && master.empty())
         misuse(
-            "run: --nnodes is %d, and --master is missing; give HOST:PORT of the node with rank 0",
+            "run: --nnodes is %d, but --master is missing; give HOST:PORT of the node with rank 0",
             all.nodes);
     all.master = master.empty() ? nullptr : master.c_str();
     all.restarts = options.restarts;
@@ -178,14 +178,15 @@ void add_run(CLI::App &app, Action &action)
     add(command, "--master", options->master, "HOST:PORT of rank 0; on one machine a free port")
         ->check(not_empty());
     command
-        ->add_option("--restarts", options->restarts,
-                     "How often all ranks are started again when a rank fails (0)")
+        ->add_option(
+            "--restarts", options->restarts,
+            "Number of times that all ranks are started again after a failure of a rank (0)")
         ->check(CLI::Range(0, 1000000));
     command
         ->add_option("--grace", options->grace,
-                     "Seconds that ranks have to end before they are killed (10)")
+                     "Seconds for ranks to exit before they are killed (10)")
         ->check(seconds_between(kShortestGrace, kLongestGrace));
-    command->add_option("CMD", options->command, "The program and its arguments, behind --")
+    command->add_option("CMD", options->command, "The program and its arguments, after --")
         ->required();
     command->positionals_at_end();  // options behind the program's name are the program's
     command->callback([options, &action] { action = [options] { return run(*options); }; });

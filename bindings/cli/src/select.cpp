@@ -112,8 +112,8 @@ void add_select(CLI::App &app, Action &action)
     command->add_option("SPEC", options->spec,
                         "auto:n=2,min_free=8GiB,min_cc=8.0,max_util=20,same=nvlink,… (auto)");
     command->add_flag("--explain", options->explain,
-                      "Each device with its verdict and reason, on stderr");
-    command->add_flag("--json", options->json, "For programs, with all verdicts");
+                      "Print each device with its result and reason, on stderr");
+    command->add_flag("--json", options->json, "JSON output for programs, with all results");
     command->callback([options, &action] { action = [options] { return select(*options); }; });
 }
 

@@ -75,7 +75,7 @@ void print_verdict(const Json &state)
     else if (state["verified"] == true)
         printf("%s: headers, sizes and all bytes were read%s\n",
                coloured(Colour::kGood, "whole").c_str(),
-               state.contains("step") ? ", and have the hashes of its manifest" : "");
+               state.contains("step") ? ", and the hashes of its manifest match" : "");
 }
 
 // ---- A folder of checkpoints ------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ void print_checkpoints(const Json &folder)
         };
         const std::string state = is_damaged                 ? "damaged"
                                   : step["whole"].is_null()  ? "foreign"
-                                  : step["verified"] == true ? "whole, with its hashes"
+                                  : step["verified"] == true ? "whole, and its hashes match"
                                                              : "whole by its sizes";
         table.add({cell("step"), step["time"].is_null() ? "-" : text_of(step["time"]),
                    cell("tensors"), cell("bytes"), state},
@@ -133,15 +133,16 @@ void add_state(CLI::App &app, Action &action)
     CLI::App *command = app.add_subcommand(
         "state", "Show a saved state: a file, a set of files, a folder of checkpoints");
     command->footer(
-        "Exit code: 0, the state is complete; 1, it is damaged; 2, the path has no state, or could not be read.");
+        "Exit code: 0, the state is complete; 1, the state is damaged; 2, the path has no state, or could not be read.");
     command
-        ->add_option("path", options->path,
-                     "A safetensors file, a set's index, or a folder with one or with checkpoints")
+        ->add_option(
+            "path", options->path,
+            "A safetensors file, a set's index, a folder with a set, or a folder of checkpoints")
         ->required()
         ->check(not_empty());
     command->add_flag("--verify", options->verify,
-                      "Read everything: hashes of checkpoints, the tree, every byte");
-    command->add_flag("--json", options->json, "For programs");
+                      "Read and check everything: hashes of checkpoints, the tree, every byte");
+    command->add_flag("--json", options->json, "JSON output for programs");
     command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

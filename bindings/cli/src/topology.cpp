@@ -139,8 +139,9 @@ int print_topology(bool json)
 void add_topology(CLI::App &app, Action &action)
 {
     auto json = std::make_shared<bool>(false);
-    CLI::App *command = app.add_subcommand("topology", "How the cards are joined, as a matrix");
-    command->add_flag("--json", *json, "For programs");
+    CLI::App *command =
+        app.add_subcommand("topology", "Print the connections between the cards, as a matrix");
+    command->add_flag("--json", *json, "JSON output for programs");
     command->callback([json, &action] { action = [json] { return print_topology(*json); }; });
 }
 

@@ -40,7 +40,7 @@ std::ifstream opened(const char *path)
         throw std::runtime_error(
             std::string("doctor: --verify-off must read ") + path +
             " of this process, but cannot: " + (errno ? strerror(errno) : "the file is empty") +
-            "; mount /proc and run it again");
+            "; mount /proc and run the command again");
     return file;
 }
 
@@ -83,8 +83,7 @@ void work_on_cpu()
     double corner = 0;
     const Tensor sum = make<Tensor>(yoke_amax, y.get(), nullptr, 0, 0);
     check(yoke_tensor_item_f64(sum.get(), &corner));
-    if (corner != 64)
-        throw std::runtime_error("a product of ones gave another number than its length");
+    if (corner != 64) throw std::runtime_error("a product of ones has a wrong result");
 }
 
 Json state_json(const char *when, const State &state)

@@ -44,8 +44,8 @@ void add_version(CLI::App &app, Action &action)
 {
     auto json = std::make_shared<bool>(false);
     CLI::App *command = app.add_subcommand(
-        "version", "Version, compiler, engines, and why a kind of device is not used");
-    command->add_flag("--json", *json, "For programs");
+        "version", "Print version, compiler, engines, and why a kind of device is not used");
+    command->add_flag("--json", *json, "JSON output for programs");
     command->callback([json, &action] { action = [json] { return print_version(*json); }; });
 }
 
