@@ -73,12 +73,12 @@ Ref<Scope> open_budget(const yoke_checkpoint_options &options, const char *call)
     if (!options.budget)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'policy' is \"budget\", but 'budget' is NULL; give the budget that yoke_memory_budget_create made",
+            "%s: argument 'policy' is \"budget\", but 'budget' is NULL; give a budget that yoke_memory_budget_create returned",
             short_name(call));
     if (options.offload)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'offload' is %d, but 'policy' is \"budget\", which plans only memory of the device; leave out one of them",
+            "%s: argument 'offload' is %d, but 'policy' is \"budget\", which plans only memory of the device; give only one of the two",
             short_name(call), options.offload);
     return Scope::open(need_ref(options.budget, call, "options.budget"), short_name(call));
 }
@@ -109,7 +109,7 @@ Ref<Scope> open(const yoke_checkpoint_options *given, const char *call)
 
 Scope &need_scope(yoke_checkpoint *handle, const char *call)
 {
-    return need(handle, call, "scope", "give the scope that yoke_checkpoint_begin made");
+    return need(handle, call, "scope", "give a scope that yoke_checkpoint_begin returned");
 }
 
 }  // namespace
@@ -187,7 +187,7 @@ yoke_status yoke_memory_budget_report(yoke_memory_budget *budget,
     constexpr const char *call = "yoke_memory_budget_report";
     return guard(call, [&] {
         const BudgetReport report =
-            need(budget, call, "budget", "give the budget that yoke_memory_budget_create made")
+            need(budget, call, "budget", "give a budget that yoke_memory_budget_create returned")
                 .report();
         yoke_memory_budget_figures ours{};
         ours.cuts = static_cast<int32_t>(report.cuts);

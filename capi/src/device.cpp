@@ -36,7 +36,7 @@ std::string first_accelerator()
         if (kind != kHostKind) reasons += "; " + kind + ": " + Availability::of(kind).text();
     fail(
         YOKE_E_UNAVAILABLE,
-        "the index %d names no device, because there is no accelerator; \"cpu\" names the processor%s",
+        "index %d is not a device, because there is no accelerator; for the processor give \"cpu\"%s",
         index, reasons.c_str());
 }
 

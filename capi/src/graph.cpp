@@ -10,7 +10,7 @@ namespace {
 
 InTurn<Graph> need_graph(yoke_graph *handle, const char *call)
 {
-    return {need(handle, call, "graph", "give the graph that yoke_graph_create made"), call,
+    return {need(handle, call, "graph", "give a graph that yoke_graph_create returned"), call,
             "graph"};
 }
 

@@ -182,20 +182,21 @@ private:
             return {
                 YOKE_E_CLOSED,
                 format(
-                    "was %s until %s released its last reference, in thread %ld; keep a reference as long as the handle is used",
+                    "was %s until %s released its last reference, in thread %ld; keep a reference while you use the handle",
                     end.what.c_str(), end.call, end.thread)};
         }
         const auto found = known_.find(address_of(handle));
         const bool is_latest =
             found != known_.end() && generation_of(handle) == found->second.generation;
         if (is_latest && found->second.kind != kind)
-            return {YOKE_E_TYPE, format("is a handle of another kind, %s; give a %s",
+            return {YOKE_E_TYPE, format("is a handle of kind '%s'; it must be of kind '%s'",
                                         name_of(found->second.kind), name_of(kind))};
         if (is_latest && found->second.lent)
             return {YOKE_E_STATE, "belongs to its owner, so the caller must not release it"};
         if (found == known_.end() || generation_of(handle) == 0)
             return {YOKE_E_VALUE,
-                    format("is no %s; give one that a call of Yoke gave you", name_of(kind))};
+                    format("is not a valid %s handle; give a handle that a call of Yoke returned",
+                           name_of(kind))};
         return {
             YOKE_E_CLOSED,
             format(
@@ -219,7 +220,7 @@ void *find_device(void *handle, const char *call, const char *argument)
     for (Device *device : opened_devices())
         if (device == handle) return handle;
     fail_handle(YOKE_E_VALUE, call, argument, handle,
-                "is no device; give one that a call of Yoke gave you");
+                "is not a valid device handle; give a handle that a call of Yoke returned");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ std::string StoreOfFunctions::get(const std::string &key, Deadline deadline)
     if (bytes < 0 || bytes > capacity)
         fail_in(
             kInitCall, YOKE_E_COMM,
-            "the store's get('%s') returned a value of %lld bytes, which Yoke has not written; give the job its own store",
+            "the store's get('%s') returned a value of %lld bytes that Yoke did not write; give the job its own store",
             key.c_str(), static_cast<long long>(bytes));
     value.resize(static_cast<size_t>(bytes));
     return value;

@@ -36,9 +36,10 @@ yoke_status remove(const char *call, ReliefKind kind, int64_t id, const char *gi
 {
     return guard(call, [&] {
         if (!remove_relief(kind, id))
-            fail(YOKE_E_VALUE,
-                 "%s: argument 'id' is %lld; it must be a number that %s returned, and not removed",
-                 short_name(call), static_cast<long long>(id), giver);
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument 'id' is %lld; it must be a number that %s returned and that was not removed",
+                short_name(call), static_cast<long long>(id), giver);
     });
 }
 

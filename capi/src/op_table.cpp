@@ -181,7 +181,7 @@ yoke_status yoke_op_invoke_list(int32_t op, const yoke_arg *args, int32_t arg_co
         need(count, call, "count") = 0;
         const OpDef &def = need_op(op, call);
         if (def.returned_count >= 0)
-            fail(YOKE_E_VALUE, "%s: the results of the op are no list; call yoke_op_invoke",
+            fail(YOKE_E_VALUE, "%s: the results of the op are not a list; call yoke_op_invoke",
                  def.name);
         if (capacity > 0) need(outs, call, "outs");
         check_arg_count(def, args, arg_count);

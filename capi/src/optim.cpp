@@ -52,7 +52,7 @@ InTurn<Kind> need_kind(yoke_optimizer *optimizer, const char *call)
     yoke_optimizer &any = need(optimizer, call, "optimizer");
     auto *kind = dynamic_cast<Kind *>(&any);
     if (!kind)
-        fail(YOKE_E_TYPE, "%s: the optimizer is %s; call the functions of its own kind",
+        fail(YOKE_E_TYPE, "%s: the optimizer is %s; call the functions for this kind",
              short_name(call), any.kind());
     return {*kind, call, "optimizer"};
 }

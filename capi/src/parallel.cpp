@@ -117,7 +117,7 @@ Ref<State> given_state(yoke_state *mine, yoke_state **out, const char *call)
     if (!out)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'mine' is given, but 'out' is NULL; give a place for the other rank's state",
+            "%s: argument 'mine' is given, but 'out' is NULL; give an address for the other rank's state",
             short_name(call));
     return need_ref(mine, call, "mine");
 }

@@ -69,7 +69,7 @@ void drain(Device &device, std::chrono::steady_clock::time_point deadline, doubl
         if (std::chrono::steady_clock::now() >= deadline)
             fail(
                 YOKE_E_TIMEOUT,
-                "%s: timed out; work on %s is not done after %g s; wait longer, or check what hangs",
+                "%s: timed out; work on %s is not done after %g s; wait longer, or find out which call hangs",
                 call, device.name.c_str(), timeout_s);
         std::this_thread::sleep_for(pause);
     }
@@ -145,7 +145,7 @@ yoke_status yoke_log_remove_callback(int64_t id)
         if (!remove_log_callback(id))
             fail(
                 YOKE_E_VALUE,
-                "%s: argument 'id' is %lld; it must be a number that yoke_log_add_callback returned, and not removed",
+                "%s: argument 'id' is %lld; it must be a number that yoke_log_add_callback returned and that was not removed",
                 short_name(call), static_cast<long long>(id));
     });
 }
@@ -172,7 +172,8 @@ yoke_status yoke_shutdown(double timeout_s)
             std::chrono::steady_clock::now() +
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
         if (!end_saves(std::chrono::duration<double>(patience).count()))
-            fail(YOKE_E_TIMEOUT, "%s: timed out; a save is not done after %g s; wait longer",
+            fail(YOKE_E_TIMEOUT,
+                 "%s: timed out; a save is not done after %g s; give a longer timeout",
                  short_name(call), timeout_s);
         for (Device *device : opened_devices())
             drain(*device, deadline, timeout_s, short_name(call));

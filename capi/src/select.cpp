@@ -90,7 +90,7 @@ yoke_status yoke_select(const char *spec, int32_t n, yoke_device **devices, int3
         const char *text = spec ? spec : "auto";
         const int32_t wanted = std::max({n, parse_spec(text).count, 1});
         if (wanted > capacity)
-            fail(YOKE_E_VALUE, "%s: argument 'capacity' is %d, but %d devices are asked for",
+            fail(YOKE_E_VALUE, "%s: argument 'capacity' is %d, but %d devices are requested",
                  short_name(call), capacity, wanted);
         const std::vector<Device *> chosen = select_devices(text, n);
         for (size_t i = 0; i < chosen.size(); ++i) {
@@ -193,7 +193,7 @@ yoke_status yoke_device_lease(yoke_device *device)
         const int32_t holder = lease_holder(key);
         fail(
             YOKE_E_UNAVAILABLE,
-            "%s: %s (%s, %s) is leased by %s; ask for another device, or wait for it with auto:lease,wait=60s",
+            "%s: %s (%s, %s) is leased by %s; ask for another device, or wait for its release with auto:lease,wait=60s",
             short_name(call), asked.name.c_str(), asked.info.name, key.c_str(),
             holder > 0 ? format("process %d", holder).c_str() : "another process");
     });

@@ -18,7 +18,7 @@ static_assert(static_cast<int32_t>(StateKind::kNone) == YOKE_STATE_NONE &&
 
 namespace {
 
-constexpr const char *kGiveState = "give the state that yoke_state_create made";
+constexpr const char *kGiveState = "give a state that yoke_state_create returned";
 
 State &need_state(yoke_state *handle, const char *call, const char *argument = "state")
 {
@@ -152,7 +152,7 @@ yoke_status yoke_state_set_string(yoke_state *state, const char *path, const cha
         std::string text = text_of(value, length, call, "value");
         if (!is_utf8(text))
             fail(YOKE_E_VALUE,
-                 "%s: argument 'value' is no UTF-8; keep bytes in a tensor of dtype uint8",
+                 "%s: argument 'value' is not UTF-8; store bytes in a tensor of dtype uint8",
                  short_name(call));
         set_leaf(state, path, call, std::move(text));
     });

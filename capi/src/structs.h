@@ -30,7 +30,7 @@ T read_struct(const T *theirs, const char *call, const char *argument)
         if (bytes[i])
             fail(
                 YOKE_E_UNSUPPORTED,
-                "%s: argument '%s' has %u bytes and sets byte %zu, but this version knows only the first %zu; use a newer libyoke",
+                "%s: argument '%s' has %u bytes and sets byte %zu, but this version supports only the first %zu; use a newer libyoke",
                 short_name(call), argument, size, i, sizeof(T));
     T ours{};
     // If the size ends within a field (no version had such a size), no half pointer is copied.

@@ -15,13 +15,13 @@ namespace {
 // slices, they would be the seconds of the last slice.
 [[noreturn]] void fail_late(const Work &work, const char *call)
 {
-    if (work.of() == 0) fail(YOKE_E_TIMEOUT, "%s: timed out; the work goes on", said_name(call));
-    fail(YOKE_E_TIMEOUT, "%s: timed out; %llu of %llu bytes are done, and the work goes on",
+    if (work.of() == 0) fail(YOKE_E_TIMEOUT, "%s: timed out; the work continues", said_name(call));
+    fail(YOKE_E_TIMEOUT, "%s: timed out; %llu of %llu bytes are done, and the work continues",
          said_name(call), static_cast<unsigned long long>(work.bytes()),
          static_cast<unsigned long long>(work.of()));
 }
 
-constexpr const char *kGiveWork = "give the work that a call returned";
+constexpr const char *kGiveWork = "give a work that a call returned";
 
 yoke_status wait(yoke_work *work, double timeout, const char *call, bool (Work::*until)(double))
 {

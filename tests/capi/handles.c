@@ -76,12 +76,13 @@ static void other_kinds_and_foreign_addresses_are_none(void)
     yoke_event *event = NULL;
     int64_t foreign[64] = {0};
     OK(yoke_event_create(0, &event));
-    FAILS(yoke_neg((yoke_tensor *)event, &out), YOKE_E_TYPE, "another kind, event");
-    FAILS(yoke_event_synchronize((yoke_event *)x), YOKE_E_TYPE, "another kind, tensor");
-    FAILS(yoke_neg((yoke_tensor *)foreign, &out), YOKE_E_VALUE, "is no tensor");
-    FAILS(yoke_neg((yoke_tensor *)16, &out), YOKE_E_VALUE, "is no tensor");
-    FAILS(yoke_set_device((yoke_device *)foreign), YOKE_E_VALUE, "is no device");
-    FAILS(yoke_zeros(NULL, 0, YOKE_F32, (yoke_device *)x, &out), YOKE_E_VALUE, "is no device");
+    FAILS(yoke_neg((yoke_tensor *)event, &out), YOKE_E_TYPE, "kind 'event'");
+    FAILS(yoke_event_synchronize((yoke_event *)x), YOKE_E_TYPE, "kind 'tensor'");
+    FAILS(yoke_neg((yoke_tensor *)foreign, &out), YOKE_E_VALUE, "not a valid tensor handle");
+    FAILS(yoke_neg((yoke_tensor *)16, &out), YOKE_E_VALUE, "not a valid tensor handle");
+    FAILS(yoke_set_device((yoke_device *)foreign), YOKE_E_VALUE, "not a valid device handle");
+    FAILS(yoke_zeros(NULL, 0, YOKE_F32, (yoke_device *)x, &out), YOKE_E_VALUE,
+          "not a valid device handle");
     yoke_event_release(event);
     yoke_tensor_release(x);
 }

@@ -167,7 +167,7 @@ static void a_list_of_results_has_a_call_of_its_own(void)
     args[1].v.ints = &one;
     CHECK(yoke_op_info(split)->result_count == -1);
     FAILS(yoke_op_invoke(split, args, 2, &out, 1), YOKE_E_VALUE, "yoke_op_invoke_list");
-    FAILS(yoke_op_invoke_list(relu, args, 1, outs, 2, &count), YOKE_E_VALUE, "are no list");
+    FAILS(yoke_op_invoke_list(relu, args, 1, outs, 2, &count), YOKE_E_VALUE, "are not a list");
     FAILS(yoke_op_invoke_list(split, args, 2, outs, 1, &count), YOKE_E_VALUE, "2 results");
     CHECK(count == 2 && outs[0] == x && outs[1] == x);
     FAILS(yoke_op_invoke_list(split, args, 2, NULL, 2, &count), YOKE_E_VALUE, "'outs' is NULL");

@@ -74,7 +74,7 @@ static void a_function_may_allocate_and_take_itself_away(void)
     OK(yoke_device_open("cpu", &cpu));
     OK(yoke_on_out_of_memory(leave, &id, NULL, &id));
     request_too_much(cpu);
-    FAILS(yoke_remove_on_out_of_memory(id), YOKE_E_VALUE, "and not removed");
+    FAILS(yoke_remove_on_out_of_memory(id), YOKE_E_VALUE, "was not removed");
     yoke_device_release(cpu);
 }
 
@@ -140,7 +140,7 @@ static void wrong_arguments_are_refused_and_nothing_is_dropped(void)
     FAILS(yoke_remove_on_out_of_memory(id), YOKE_E_VALUE,
           "a number that yoke_on_out_of_memory returned");
     OK(yoke_remove_garbage_collector(id));
-    FAILS(yoke_remove_garbage_collector(id), YOKE_E_VALUE, "and not removed");
+    FAILS(yoke_remove_garbage_collector(id), YOKE_E_VALUE, "was not removed");
 }
 
 static void settings_are_changed_one_by_one_and_told(void)

@@ -48,7 +48,7 @@ static int state_of_value(lua_State *L)
             if (yoke_state_set_string(node, "", text, (int64_t)length))
                 return yl_raise(
                     L, b, YOKE_E_VALUE, luaL_checkstring(L, 2),
-                    "%s is a string that is no UTF-8; keep bytes in a tensor of dtype uint8",
+                    "%s is a string that is not UTF-8; store bytes in a tensor of dtype uint8",
                     luaL_checkstring(L, 3));
             return 1;
         }

@@ -61,7 +61,7 @@ typedef struct yoke_card_info {
     int32_t multiprocessors;
     int32_t numa_node;
     int64_t memory_total, memory_free, memory_used, memory_reserved; /* bytes */
-    int64_t hidden_memory;    /* bytes in use that no visible process accounts for */
+    int64_t hidden_memory;    /* bytes in use by no visible process */
     int32_t process_count;    /* processes reported by the driver */
     int32_t hidden_processes; /* processes outside this PID namespace */
 
