@@ -201,7 +201,7 @@ describe("buffers", function()
         local missing, unexpected = net:load_state_dict({ ["0.bias"] = yoke.ones { 3 }, extra = yoke.ones { 1 } },
             { strict = false })
         assert.same({ { "0.weight", "1.weight", "1.bias" }, { "extra" } }, { missing, unexpected })
-        fails("value", "0.bias is a table and not a tensor", net.load_state_dict, net, { ["0.bias"] = {} }, { strict = false })
+        fails("value", "0.bias is a table, not a tensor", net.load_state_dict, net, { ["0.bias"] = {} }, { strict = false })
     end)
 end)
 

@@ -175,12 +175,12 @@ describe("param_groups", function()
         fails("state", "add_param_group", table.insert, group.params, y)
         fails("state", "add_param_group", table.insert, optimizer.param_groups, { params = { y } })
         fails("state", "add_param_group", function() group.params = { y } end)
-        fails("value", "'lr' cannot be taken away", function() group.lr = nil end)
+        fails("value", "'lr' cannot be removed", function() group.lr = nil end)
         optimizer:add_param_group { params = { y } }
         assert.equal(2, #optimizer.param_groups)
         table.remove(optimizer.param_groups)
         for _, call in ipairs { "step", "zero_grad", "state_dict" } do
-            fails("state", "taken out of param_groups", optimizer[call], optimizer)
+            fails("state", "removed from param_groups", optimizer[call], optimizer)
         end
     end)
 end)

@@ -196,8 +196,8 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
-    it("tells all ranks of a parameter or buffer that was added, frozen, taken away or replaced on one", function()
-        local changes = { { "was frozen" }, { "was taken away" }, { "was added" }, { "is another tensor" }, { "is another tensor", true } }
+    it("tells all ranks of a parameter or buffer that was added, frozen, removed or replaced on one", function()
+        local changes = { { "was frozen" }, { "was removed" }, { "was added" }, { "is another tensor" }, { "is another tensor", true } }
         for _, change in ipairs(changes) do
             assert(yoke.spawn(function(change, is_within)
                 local yoke = require "yoke"
@@ -213,7 +213,7 @@ describe("DistributedDataParallel", function()
                     end)
                 elseif group.rank == 1 then
                     if change == "was frozen" then layer.bias:requires_grad_(false) end
-                    if change == "was taken away" then layer.bias = nil end
+                    if change == "was removed" then layer.bias = nil end
                     if change == "is another tensor" then layer.seen = yoke.ones { 1 } end
                     if change == "was added" then layer.extra = yoke.ones({ 2 }):requires_grad_() end
                 end

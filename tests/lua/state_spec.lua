@@ -195,7 +195,7 @@ describe("what no state has", function()
         refused({ ["\xff"] = 1 }, "value", { "state has a key that is not UTF-8" })
         refused({ a = setmetatable({}, {}) }, "type", { "state['a']" })
         refused({ a = io.stdout }, "type", { "state['a']" })
-        refused(yoke.list { a = 1 }, "value", { "a list with 'a' in it" })
+        refused(yoke.list { a = 1 }, "value", { "a list with the key 'a'" })
         refused({ __metadata__ = yoke.ones { 1 } }, "value", { "__metadata__" })
         local closed = yoke.ones { 1 }
         closed:close()

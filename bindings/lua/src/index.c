@@ -146,7 +146,7 @@ static void read_key(lua_State *L, Binding *b, int index, Access *access)
     }
     const lua_Unsigned count = lua_rawlen(L, index);
     need_room(L, b, count);
-    luaL_checkstack(L, 3, "no room for an index");
+    luaL_checkstack(L, 3, "no Lua stack for an index");
     for (lua_Unsigned i = 0; i < count; ++i, lua_pop(L, 1)) {
         lua_rawgeti(L, index, (lua_Integer)i + 1);
         access->items[i] = read_item(L, target, lua_gettop(L));

@@ -38,7 +38,7 @@ static int is_device(lua_State *L, int index)
 /* Raises if the first argument of `call`, at `index`, is a device, or has the option 'device'. */
 static void refuse_device(lua_State *L, Binding *b, int index, const char *call)
 {
-    luaL_checkstack(L, 1, "no room for an option");
+    luaL_checkstack(L, 1, "no Lua stack for an option");
     if (lua_istable(L, index)) {
         lua_pushliteral(L, "device");
         lua_rawget(L, index);

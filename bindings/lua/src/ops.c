@@ -59,7 +59,7 @@ static int op_call(lua_State *L)
 static yoke_tensor **push_list(lua_State *L, Binding *b, int given, int64_t count)
 {
     lua_settop(L, given);
-    luaL_checkstack(L, 4, "no room for a list of results");
+    luaL_checkstack(L, 4, "no Lua stack for a list of results");
     yoke_tensor **outs = lua_newuserdatauv(L, (size_t)count * sizeof *outs, 0);
     lua_createtable(L, count < INT32_MAX ? (int)count : 0, 0);
     for (int64_t i = 0; i < count; ++i) {
@@ -154,7 +154,7 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
         const ArgType type = yl_arg_type(op->args[i].type);
         if (type == kArgTypeCount)
             luaL_error(
-                L, "yoke: the op %s of this libyoke takes a %s, which this module does not know",
+                L, "yoke: the op %s of this libyoke takes a %s, which this module does not support",
                 op->name, op->args[i].type);
         binding->types[i] = (uint8_t)type;
         binding->takes_tensor |= (uint16_t)(yl_arg_types[type].takes_tensor << i);

@@ -59,7 +59,7 @@ static void warn_of(lua_State *L)
 {
     const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
     lua_warning(L, "yoke: error in a function of on_out_of_memory (", 1);
-    lua_warning(L, text ? text : "an error that is no text", 1);
+    lua_warning(L, text ? text : "an error that is not a text", 1);
     lua_warning(L, ")", 0);
 }
 

@@ -12,7 +12,7 @@ static void release_event(void *event)
 }
 
 static const YlClass kEvent = {"yoke.Event", "an event",
-                               "a closed event; nothing can be done with it after close()",
+                               "a closed event; an event cannot be used after close()",
                                release_event, 0};
 
 static yoke_stream *self_stream(lua_State *L, const char *call)
@@ -46,8 +46,7 @@ static int make_stream(lua_State *L)
     yoke_device *device = yl_need_device(L, target, 1);
     if (priority < INT_MIN || priority > INT_MAX)
         yl_raise(L, b, YOKE_E_VALUE, "Stream",
-                 "argument 'priority' is %I, beyond what a device can tell apart",
-                 (lua_Integer)priority);
+                 "argument 'priority' is %I; it must be a 32-bit integer", (lua_Integer)priority);
     yoke_stream **box = yl_push_handle(L, &yl_stream_class);
     const Modes outer = yl_enter(L, b);
     yl_leave_checked(L, b, outer, yoke_stream_create(device, (int32_t)priority, box));

@@ -99,7 +99,7 @@ static void push_transposed(lua_State *L, Binding *b, yoke_tensor *tensor)
     const int64_t ndim = yoke_tensor_ndim(tensor);
     if (ndim < 2)
         yl_raise(L, b, YOKE_E_VALUE, "mT",
-                 "the tensor has %I axes; a matrix, or a batch of them, has two or more",
+                 "the tensor has %I axes; a matrix, or a batch of matrices, has two or more",
                  (lua_Integer)ndim);
     YL_CALL(L, b, tensor, yoke_transpose(tensor, -2, -1, box));
 }
@@ -270,7 +270,7 @@ static int tensor_equal(lua_State *L)
     if (yl_test_tensor(L, b, 1) && yl_test_tensor(L, b, 2))
         return yl_raise(
             L, b, YOKE_E_TYPE, "tensor",
-            "== and ~= make one boolean in Lua and do not compare tensors; compare elements with yoke.eq(a, b) or yoke.ne(a, b), all of them with yoke.eq(a, b):all():item(), single values with a:item() == b:item(), objects with rawequal(a, b)");
+            "== and ~= give a single boolean in Lua and do not compare tensors; compare elements with yoke.eq(a, b) or yoke.ne(a, b), all elements with yoke.eq(a, b):all():item(), single values with a:item() == b:item(), objects with rawequal(a, b)");
     lua_pushboolean(L, 0);
     return 1;
 }
@@ -279,7 +279,7 @@ static int tensor_order(lua_State *L)
 {
     return yl_raise(
         L, yl_binding(L), YOKE_E_TYPE, "tensor",
-        "<, <=, > and >= make one boolean in Lua and do not compare tensors; compare elements with yoke.lt(a, b) and its like, single values with a:item() < b:item()");
+        "<, <=, > and >= give a single boolean in Lua and do not compare tensors; compare elements with yoke.lt, le, gt or ge (a, b), single values with a:item() < b:item()");
 }
 
 /* Implements tostring(x) by the formatter of yoke/format.lua, or, until the formatter is loaded, by the dtype alone.

@@ -22,7 +22,7 @@ local cudnn = setmetatable({}, {
 })
 
 local function refuse()
-    core.raise("value", "backends", "cudnn is no setting but has some; set cudnn.enabled, for one")
+    core.raise("value", "backends", "cudnn is a group of settings; set a field of it, such as cudnn.enabled")
 end
 
 local settings = {

@@ -42,7 +42,7 @@ end
 function carried.told(objects, told, call)
     local states = told and tree.value(told) or {}
     if #states ~= #objects then
-        core.raise("value", call, ("this rank gives %d objects, but the rank whose states are taken gives %d; give the same objects on all ranks"):format(
+        core.raise("value", call, ("this rank gives %d objects, but the rank whose states are loaded gives %d; give the same objects on all ranks"):format(
             #objects, #states))
     end
     return states

@@ -185,7 +185,7 @@ local function asked(store)
     for _, name in ipairs { "set", "get" } do
         local is_fine, method = pcall(function() return store[name] end)
         if not is_fine or method == nil then
-            core.raise("type", "init", ("option 'store' is %s, which has no method %s; give an object with set(self, key, value) and get(self, key, timeout)")
+            core.raise("type", "init", ("option 'store' is %s, which does not have the method %s; give an object with set(self, key, value) and get(self, key, timeout)")
                 :format(options.shown(store), name))
         end
     end
@@ -258,7 +258,7 @@ function comm.coalesce(fn)
     core._comm_coalesce("drop")
     coroutine.close(inner)
     if has_yielded then
-        core.raise("state", "coalesce", "argument 'fn' has yielded; it must return first, so yield before or after coalesce")
+        core.raise("state", "coalesce", "argument 'fn' yielded; it must not yield inside coalesce: yield before or after")
     end
     error(problem, 0)
 end

@@ -13,7 +13,7 @@ local Group = {}
 
 -- Raises for an addition to a list without effect. A group's list is a copy of the optimizer's list.
 local closed_list = { __newindex = function()
-    core.raise("state", "param_groups", "an addition to this list reaches no optimizer; use optimizer:add_param_group{params = …}")
+    core.raise("state", "param_groups", "an addition to this list has no effect on the optimizer; call optimizer:add_param_group{params = …}")
 end }
 
 function Group:__index(key)
@@ -29,10 +29,10 @@ end
 
 function Group:__newindex(key, value)
     if key == "params" then
-        core.raise("state", "param_groups", "a group keeps its parameters; others come with optimizer:add_param_group")
+        core.raise("state", "param_groups", "the parameters of a group cannot be changed; add parameters by optimizer:add_param_group")
     end
     if value == nil then
-        core.raise("value", "param_groups", "option '" .. tostring(key) .. "' cannot be taken away, only changed")
+        core.raise("value", "param_groups", "option '" .. tostring(key) .. "' cannot be removed; give it a value")
     end
     if self.optimizer:options(self.number)[key] == nil then
         core.raise("value", "param_groups", "a group has no option '" .. tostring(key) .. "'")
@@ -122,7 +122,7 @@ end
 local function check_groups(self)
     for i = 1, self.given do
         if not self.param_groups[i] then
-            core.raise("state", self.kind, "a group was taken out of param_groups; a new optimizer can do without it")
+            core.raise("state", self.kind, "a group was removed from param_groups; make a new optimizer without this group")
         end
     end
 end
@@ -186,7 +186,7 @@ function EMA:copy_to_params() self.handle:copy_to_params() end
 --- it.
 function EMA:swap()
     if self.depth > 0 then
-        core.raise("state", "EMA.swap", "applied() will put the parameters back; leave it first")
+        core.raise("state", "EMA.swap", "the scope of applied() is open and will restore the parameters; leave the scope first")
     end
     self.handle:swap()
     self.swapped = not self.swapped

@@ -49,7 +49,7 @@ function options.named(call, given, known)
         if default ~= options.none then all[name] = default end
     end
     if given ~= nil and type(given) ~= "table" then
-        core.raise("type", call, ("options are %s; they stand in a table, {name = value}"):format(shown(given)))
+        core.raise("type", call, ("options are %s; give a table, {name = value}"):format(shown(given)))
     end
     for name, value in pairs(given or {}) do
         if known[name] == nil then
@@ -111,8 +111,8 @@ function options.read(call, known, ...)
     for i, entry in ipairs(known) do places[entry[1]], names[i] = i, entry[1] end
     while count > 0 and given[count] == nil do count = count - 1 end
     if count > #known then
-        core.raise("type", call, ("%s is one argument too many; what may stand there is %s"):format(shown(given[#known + 1]),
-            #names > 0 and table.concat(names, ", ") or "nothing"))
+        core.raise("type", call, ("%s is one argument too many; the optional arguments are %s"):format(shown(given[#known + 1]),
+            #names > 0 and table.concat(names, ", ") or "none"))
     end
     for i = 1, count do values[i] = given[i] end
     for name, value in pairs(named or {}) do
@@ -139,7 +139,7 @@ function options.positive(call, ...)
         fine = fine and math.type(pair[2]) == "integer" and pair[2] >= 1
     end
     if not fine then
-        core.raise("value", call, table.concat(texts, " and ") .. "; whole numbers of 1 or more are needed")
+        core.raise("value", call, table.concat(texts, " and ") .. "; they must be whole numbers of 1 or more")
     end
 end
 

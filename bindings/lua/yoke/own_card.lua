@@ -23,7 +23,7 @@ local function only(call, given)
         refuse("type", call, "device_ids", given, ("; it must be a list of one device, {%s}, or left out"):format(text(given)))
     end
     if #given > 1 then
-        refuse("value", call, "device_ids", given, (", but a rank uses one card; start one rank for each card: yoke run -n %d"):format(#given))
+        refuse("value", call, "device_ids", given, (", but a rank uses one card; start a rank for each card: yoke run -n %d"):format(#given))
     end
     if given[1] == nil and next(given) ~= nil then
         refuse("type", call, "device_ids", given, "; it must be a list of one device, such as {'cuda:0'}, or left out")

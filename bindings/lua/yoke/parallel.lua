@@ -97,7 +97,7 @@ local function change_of_parameters(self)
         end
     end
     for i, each in ipairs(self.wrapped) do
-        if not is[each] then return ("the parameter '%s' was taken away"):format(self.names[i]) end
+        if not is[each] then return ("the parameter '%s' was removed"):format(self.names[i]) end
         if each.requires_grad ~= self.trained[i] then
             local what = self.trained[i] and "frozen" or "frozen, and requires a gradient now"
             return ("the parameter '%s' was %s"):format(self.names[i], what)
@@ -112,7 +112,7 @@ local function change_of_buffers(self)
     local now = {}
     for name, each in self.module:named_buffers() do now[name] = each end
     for name, each in pairs(self.broadcast) do
-        if not now[name] then return ("the buffer '%s' was taken away"):format(name) end
+        if not now[name] then return ("the buffer '%s' was removed"):format(name) end
         if not rawequal(now[name], each) then
             return ("the buffer '%s' is another tensor than when it was wrapped; write into it in place, buf:copy_(...)"):format(name)
         end

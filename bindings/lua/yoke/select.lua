@@ -24,7 +24,7 @@ local function constraint(key, value)
         text = tostring(value)
     end
     if text:find(",", 1, true) then
-        core.raise("value", "select", "argument '" .. key .. "' is '" .. text .. "'; a value must have no comma")
+        core.raise("value", "select", "argument '" .. key .. "' is '" .. text .. "'; a value must not contain a comma")
     end
     return key .. "=" .. text
 end
@@ -94,8 +94,8 @@ end
 local function select(n, constraints)
     if type(n) == "table" then n, constraints = nil, n end
     if type(n) == "string" then
-        core.raise("type", "select", ("argument 'n' is '%s'; it takes how many devices, and constraints in a table: " ..
-            'select(1, { min_free = "8GiB" }); what a spec names is opened by yoke.device("%s")'):format(n, n))
+        core.raise("type", "select", ("argument 'n' is '%s'; give a number of devices, and constraints in a table: " ..
+            'select(1, { min_free = "8GiB" }); to open the device of a spec, call yoke.device("%s")'):format(n, n))
     end
     local spec, count = spec_of(constraints or {})
     local function choose(text) return core._select(text, n or count) end

@@ -15,7 +15,7 @@ local function literal(value, where, above)
     local kind = type(value)
     if PLAIN[kind] then return ("%q"):format(value) end
     if kind ~= "table" then
-        core.raise("type", "spawn", ("argument '%s' is %s; other processes take nil, booleans, numbers, strings and tables of these")
+        core.raise("type", "spawn", ("argument '%s' is %s; only nil, booleans, numbers, strings and tables of these can be sent to other processes")
             :format(where, options.shown(value)))
     end
     if above[value] then core.raise("value", "spawn", ("argument '%s' is a table that contains itself; it must be a tree"):format(where)) end
@@ -37,7 +37,7 @@ local function check_function(fn)
     for i = 1, about.nups do
         local name = debug.getupvalue(fn, i)
         if name ~= "_ENV" then
-            core.raise("value", "spawn", ("argument 'fn' uses '%s' from outside, which other processes do not have; give it in args, or require it within")
+            core.raise("value", "spawn", ("argument 'fn' uses '%s' from outside, which other processes do not have; give it in args, or call require inside fn")
                 :format(name))
         end
     end
@@ -47,7 +47,7 @@ end
 local function interpreter()
     local program = core._program()
     if not program:match "^.*/lua[^/]*$" then
-        core.raise("unsupported", "spawn", ("this program, %s, is no Lua interpreter that could be started again"):format(program))
+        core.raise("unsupported", "spawn", ("this program, %s, is not a Lua interpreter that yoke can start again"):format(program))
     end
     return program
 end

@@ -86,7 +86,7 @@ local function read_table(value, walk, path)
         node = core.state_list(getmetatable(value) == Tuple)
         for i, key in ipairs(keys) do
             if key ~= i then
-                core.raise("value", walk.call, ("%s is a list with %s in it; a list has the keys 1 to n"):format(path,
+                core.raise("value", walk.call, ("%s is a list with the key %s; a list has only the keys 1 to n"):format(path,
                     options.shown(key)))
             end
             local child = read(value[key], walk, below(path, key))

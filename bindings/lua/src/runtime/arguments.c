@@ -24,7 +24,7 @@ static int raise_without_colon(lua_State *L, Target target, const char *is, cons
 int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted)
 {
     index = lua_absindex(L, index);
-    luaL_checkstack(L, 4, "no room for an error");
+    luaL_checkstack(L, 4, "no Lua stack for an error");
     const char *is = describe(L, index);
     if (index == 1 && !strcmp(target.name, "self"))
         return raise_without_colon(L, target, is, wanted);
@@ -41,7 +41,7 @@ const char *yl_show(lua_State *L, int index)
     size_t length = 0;
     luaL_Buffer shown;
     index = lua_absindex(L, index);
-    luaL_checkstack(L, 8, "no room for an error");
+    luaL_checkstack(L, 8, "no Lua stack for an error");
     if (lua_type(L, index) != LUA_TSTRING) return luaL_tolstring(L, index, NULL);
     const char *text = lua_tolstring(L, index, &length);
     if (!memchr(text, 0, length)) return text;
@@ -147,7 +147,7 @@ int yl_raise_place(lua_State *L, Binding *b, const char *call, const char *name,
 {
     return yl_raise(
         L, b, YOKE_E_TYPE, call,
-        "argument '%s' is given by its name alone, since PyTorch has another one in its place; write the name of the one that is meant, such as {%s = ...}: %s",
+        "argument '%s' must be given by name, because PyTorch has a different argument in this place; write the name, such as {%s = ...}: %s",
         name, name, signature);
 }
 

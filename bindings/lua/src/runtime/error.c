@@ -108,7 +108,7 @@ int yl_nil_error(lua_State *L, Binding *b)
 
 int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const char *format, ...)
 {
-    luaL_checkstack(L, 10, "no room for an error");
+    luaL_checkstack(L, 10, "no Lua stack for an error");
     va_list arguments;
     va_start(arguments, format);
     const char *text = lua_pushvfstring(L, format, arguments);
@@ -124,7 +124,7 @@ const char *yl_meant(lua_State *L, const char *key, const char *const *names, in
     const char *meant = yoke_meant_word(key, names, count);
     const int is_beginning = meant && !strncmp(meant, key, strlen(key));
     const char *advice = is_beginning ? NULL : yoke_word_advice(key);
-    luaL_checkstack(L, 4, "no room for an error");
+    luaL_checkstack(L, 4, "no Lua stack for an error");
     if (advice) return lua_pushfstring(L, "; %s", advice);
     return meant ? lua_pushfstring(L, "; did you mean '%s'?", meant) : "";
 }
@@ -171,7 +171,7 @@ static int meant(lua_State *L)
     const char *names[kMost], *text = luaL_checkstring(L, 1);
     int count = 0;
     luaL_checktype(L, 2, LUA_TTABLE);
-    luaL_checkstack(L, kMost + 2, "no room for names");
+    luaL_checkstack(L, kMost + 2, "no Lua stack for names");
     while (count < kMost && lua_rawgeti(L, 2, count + 1) == LUA_TSTRING)
         names[count++] = lua_tostring(L, -1); /* stays on the stack */
     lua_pushstring(L, yl_meant(L, text, names, count));

@@ -11,7 +11,7 @@ void yl_on_poll(Binding *b, YlDue run)
 lua_Integer yl_run_due(lua_State *L, Binding *b)
 {
     lua_Integer count = 0;
-    luaL_checkstack(L, LUA_MINSTACK, "no room for callbacks");
+    luaL_checkstack(L, LUA_MINSTACK, "no Lua stack for callbacks");
     for (int i = 0; i < b->due_count; ++i) count += b->due[i](L, b);
     return count;
 }

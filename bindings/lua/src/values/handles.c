@@ -19,7 +19,7 @@ static void release_optimizer(void *optimizer)
 
 const YlClass yl_device_class = {"yoke.Device", "a device", NULL, release_device, 0};
 const YlClass yl_stream_class = {"yoke.Stream", "a stream",
-                                 "a closed stream; nothing can be done with it after close()",
+                                 "a closed stream; a stream cannot be used after close()",
                                  release_stream, 0};
 const YlClass yl_optimizer_class = {"yoke.Optimizer", "an optimizer", "a closed optimizer",
                                     release_optimizer, sizeof(OptimizerBox)};

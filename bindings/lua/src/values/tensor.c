@@ -22,7 +22,7 @@ yoke_tensor *yl_need_tensor(lua_State *L, Target target, int index)
     if (!box) yl_wrong_type(L, target, index, "a tensor");
     if (!*box)
         yl_raise(L, target.binding, YOKE_E_CLOSED, target.call,
-                 "argument '%s' is a closed tensor; nothing can be read from it after close()",
+                 "argument '%s' is a closed tensor; a tensor cannot be used after close()",
                  target.name);
     return *box;
 }

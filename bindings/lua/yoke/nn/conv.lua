@@ -192,7 +192,7 @@ local function more_for(self, x, output_size)
         fits = fits and more[i] >= 0 and wanted[i] <= most[i]
     end
     if not fits then
-        core.raise("value", "ConvTranspose2d", ("output_size is %s; of x of shape [%s] it lies between %s and %s")
+        core.raise("value", "ConvTranspose2d", ("output_size is %s; of x of shape [%s] it must be between %s and %s")
             :format(shown(wanted), table.concat(shape, ", "), shown(least), shown(most)))
     end
     return more

@@ -26,7 +26,7 @@ local function key_of(name) return math.type(name) == "integer" and tostring(nam
 local function add_member(self, kind, name, value, call)
     local own = members[self]
     local taken = own.values[name] ~= nil and own.kinds[name] ~= kind and own.kinds[name]
-    if call and taken then core.raise("value", call, ("'%s' is a %s of this module; give it nil first"):format(name, taken)) end
+    if call and taken then core.raise("value", call, ("'%s' is a %s of this module; assign nil to it first"):format(name, taken)) end
     if not own.kinds[name] then own.order[#own.order + 1] = name end
     own.kinds[name], own.values[name], own.plain[name] = kind, value, nil
     if kind == "parameter" and value ~= nil then parameters[value] = true end
@@ -44,8 +44,8 @@ local function make_index(class)
     end
 end
 
-local wanted = { parameter = "nn.Parameter(tensor) makes one to be trained, module:register_parameter(name, tensor) takes any other leaf, and yoke.no_grad(function() %s:copy_(tensor) end) changes its values",
-    module = "a module or nil is expected; give nil first", buffer = "a tensor or nil is expected; give nil first" }
+local wanted = { parameter = "for a trained parameter assign nn.Parameter(tensor); for any other leaf call module:register_parameter(name, tensor); for new values call yoke.no_grad(function() %s:copy_(tensor) end)",
+    module = "it takes a module or nil; assign nil first", buffer = "it takes a tensor or nil; assign nil first" }
 
 -- Raises for a value that would take a parameter, buffer or module out of states and optimizers.
 local function refuse(self, kind, name, value)
@@ -334,9 +334,9 @@ local function shape_text(x) return "[" .. table.concat(x.shape, ", ") .. "]" en
 
 -- Returns why `given` cannot become the value of `own`, or nil.
 local function misfit(name, given, own)
-    if not core.is_tensor(given) then return ("%s is a %s and not a tensor"):format(name, type(given)) end
+    if not core.is_tensor(given) then return ("%s is a %s, not a tensor"):format(name, type(given)) end
     if shape_text(given) ~= shape_text(own) then
-        return ("%s is %s and not %s"):format(name, shape_text(given), shape_text(own))
+        return ("%s is %s, but must be %s"):format(name, shape_text(given), shape_text(own))
     end
 end
 

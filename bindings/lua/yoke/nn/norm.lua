@@ -8,7 +8,7 @@ local none = base.none
 
 local function lengths(call, shape)
     local list = type(shape) == "table" and shape or { shape }
-    if #list == 0 then core.raise("value", call, "normalized_shape names no axis; it takes a length, or a list of them") end
+    if #list == 0 then core.raise("value", call, "argument 'normalized_shape' is empty; it takes a length, or a list of lengths") end
     for _, length in ipairs(list) do base.positive(call, { "normalized_shape", length }) end
     return list
 end
@@ -103,7 +103,7 @@ end
 
 function BatchNorm:forward(x, residual)
     if residual ~= nil and not self.relu then
-        core.raise("value", self.class_name, "a residual is given, but relu is false; make the layer with relu = true, or add the residual to its result")
+        core.raise("value", self.class_name, "a residual is given, but relu is false; make the layer with relu = true, or add the residual to the layer's result")
     end
     if x.ndim ~= self.ndims[1] and x.ndim ~= self.ndims[2] then
         core.raise("value", self.class_name, ("x has shape [%s]; %s is expected"):format(table.concat(x.shape, ", "),
