@@ -111,7 +111,7 @@ int verify_off(bool json)
                     {"why_unavailable", missing},
                     {"states",
                      {state_json("before", before), state_json("disabled, CPU at work", off),
-                      state_json("enabled and asked for", on)}}});
+                      state_json("enabled and queried", on)}}});
         return clean ? 0 : 1;
     }
     Table table({{"WHEN"}, {"CUDA LIBRARIES", true}, {"RESIDENT", true}, {"THREADS", true}});
@@ -121,7 +121,7 @@ int verify_off(bool json)
     };
     add("before", before);
     add("disabled, CPU at work", off);
-    add("enabled and asked for", on);
+    add("enabled and queried", on);
     fputs(table.text(terminal_width()).c_str(), stdout);
     for (const std::string &library : off.libraries)
         printf("  mapped while disabled: %s\n", library.c_str());
