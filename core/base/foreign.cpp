@@ -127,7 +127,7 @@ void tell_setting(const Row &row, ForeignVariable &out)
         out.setting += "=" + *reading.value;
         if (decides == out.name) return;
         out.effect = ForeignVariable::kOverruled;
-        out.says = decides + " decides that: " + row.says;
+        out.says = decides + " has priority: " + row.says;
     }
 }
 
@@ -136,8 +136,9 @@ ForeignVariable translated(std::string_view name, std::string_view text)
     ForeignVariable out{std::string(name), std::string(text), ForeignVariable::kUnknown, "", ""};
     const Row *row = row_of(name);
     if (!row) {
-        out.says = name.starts_with("NCCL_") ? "unknown variable: NCCL may read it, Yoke ignores it"
-                                             : "unknown variable: it has no effect";
+        out.says = name.starts_with("NCCL_")
+                       ? "unknown variable: NCCL may read it, but Yoke does not"
+                       : "unknown variable: it has no effect";
         return out;
     }
     out.effect = row->effect;

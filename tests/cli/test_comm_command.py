@@ -27,7 +27,7 @@ def test_the_text_names_the_setting_or_why_it_does_nothing():
     assert done.returncode == 0 and done.stderr == "", done
     assert "NCCL_SHM_DISABLE=1: sets YOKE_COMM_SHM=0\n" in done.stdout
     assert "NCCL_IB_HCA=mlx5?: passed\n    NCCL reads it; " in done.stdout and "IPoIB" in done.stdout
-    assert "NCCL_PIANO=x: unknown\n    unknown variable: NCCL may read it, Yoke ignores it\n" in done.stdout
+    assert "NCCL_PIANO=x: unknown\n    unknown variable: NCCL may read it, but Yoke does not\n" in done.stdout
     assert "TORCH_NCCL_PIANO=x: unknown\n    unknown variable: it has no effect\n" in done.stdout
 
 
@@ -39,7 +39,7 @@ def test_nothing_that_is_set_is_said_so(variables):
 
 def test_what_decides_instead_is_named():
     done = env(NCCL_SOCKET_IFNAME="ib", YOKE_SOCKET_IFNAME="eth")
-    assert "overruled" in done.stdout and "YOKE_SOCKET_IFNAME decides that" in done.stdout, done
+    assert "overruled" in done.stdout and "YOKE_SOCKET_IFNAME has priority" in done.stdout, done
 
 
 @pytest.mark.parametrize("text, why", [("a,,b", "it must be like eth,ib"), ("nosuch0", "no network of this host")])
