@@ -152,7 +152,7 @@ def test_a_folder_that_no_manager_wrote_is_no_damage(run):
     assert code == 0 and info["whole"] is True and info["latest"] == 2
     assert [step["whole"] for step in info["steps"]] == [True, True, None]
     shown = yoke("state", run)
-    assert shown.returncode == 0 and "2 checkpoints, the newest is 2" in shown.stdout and "foreign" in shown.stdout and "step 9: it was not written by a CheckpointManager" in shown.stdout
+    assert shown.returncode == 0 and "2 checkpoints, the newest is 2" in shown.stdout and "foreign" in shown.stdout and "step 9: no CheckpointManager wrote this folder" in shown.stdout
 
 
 @pytest.mark.parametrize("options", [[], ["--verify"], ["--json"]])

@@ -135,7 +135,7 @@ Json checkpoint_json(yoke_checkpoint_manager *manager, const std::string &path, 
     Json one = step_json(folder, step);
     one.update({{"bytes", nullptr}, {"tensors", nullptr}});
     if (is_foreign(folder)) {
-        one.update(verdict(false, "it was not written by a CheckpointManager"));
+        one.update(verdict(false, "no CheckpointManager wrote this folder"));
         one["whole"] = nullptr;
         return one;
     }

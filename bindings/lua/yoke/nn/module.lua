@@ -45,7 +45,7 @@ local function make_index(class)
 end
 
 local wanted = { parameter = "for a trained parameter assign nn.Parameter(tensor); for any other leaf call module:register_parameter(name, tensor); for new values call yoke.no_grad(function() %s:copy_(tensor) end)",
-    module = "it takes a module or nil; assign nil first", buffer = "it takes a tensor or nil; assign nil first" }
+    module = "assign a module, or nil first", buffer = "assign a tensor, or nil first" }
 
 -- Raises for a value that would take a parameter, buffer or module out of states and optimizers.
 local function refuse(self, kind, name, value)
