@@ -303,7 +303,7 @@ def test_regions_may_end_in_any_order():
     assert product(x, x) == "float16"
     inner.__exit__(None, None, None)
     assert product(x, x) == "float32" and not yoke.is_autocast_enabled()
-    with pytest.raises(yoke.StateError, match="not open in this thread"):
+    with pytest.raises(yoke.StateError, match="this block is not open"):
         inner.__exit__(None, None, None)
 
 

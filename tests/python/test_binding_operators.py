@@ -231,7 +231,7 @@ def test_the_sequence_protocol_runs_over_the_first_axis():
     (slice("a", None), yoke.TypeError, "str"),
     ([0, 4], yoke.IndexError, "index.1. is 4"),
     (np.array([True]), yoke.IndexError, "mask"),
-    (["a"], yoke.TypeError, "is no number"),
+    (["a"], yoke.TypeError, "is not a number"),
     ((None,) * 40, yoke.IndexError, "40"),
 ], ids=repr)
 def test_a_wrong_index_is_refused_by_name(key, error, words):

@@ -342,7 +342,7 @@ def test_what_is_no_optimizer_is_refused():
     p, _, scaler = one()
     scaler.scale(p.sum()).backward()
     for call in (scaler.unscale_, scaler.step):
-        with pytest.raises(yoke.TypeError, match="'optimizer' must be one of yoke.optim, not Linear"):
+        with pytest.raises(yoke.TypeError, match="'optimizer' must be .*, not Linear"):
             call(nn.Linear(1, 1))
 
 

@@ -246,9 +246,9 @@ def test_what_is_no_index_is_a_type_error_that_says_what_is():
     x = yoke.zeros((3, 4))
     with pytest.raises(yoke.TypeError, match="item 0 is a tensor of float32; index with integers or a bool mask"):
         x[yoke.tensor([0.0])]
-    with pytest.raises(yoke.TypeError, match="masks and integer tensors, lists or arrays, not with a str"):
+    with pytest.raises(yoke.TypeError, match="__getitem__.*index.*not a str"):
         x["a"]
-    with pytest.raises(yoke.TypeError, match="not with a float"):
+    with pytest.raises(yoke.TypeError, match="not a float"):
         x[1.0]
     with pytest.raises(yoke.TypeError, match="item 0 is a tensor of float64"):
         x[np.array([0.5])]

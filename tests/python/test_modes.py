@@ -196,7 +196,7 @@ def test_one_object_serves_overlapping_tasks(block, ask, outside):
 
     asyncio.run(main())
     assert ask() is outside
-    with pytest.raises(yoke.StateError, match="not open in this thread"):
+    with pytest.raises(yoke.StateError, match="this block is not open"):
         shared.__exit__(None, None, None)
 
 
@@ -308,7 +308,7 @@ def test_devices_nest_and_end_in_any_order():
         device.__exit__(None, None, None)
         assert not grad()
     assert yoke.current_device() is before and grad()
-    with pytest.raises(yoke.StateError, match="not open in this thread"):
+    with pytest.raises(yoke.StateError, match="this block is not open"):
         device.__exit__(None, None, None)
 
 

@@ -63,7 +63,7 @@ def test_a_transpose_grows_to_the_size_that_is_asked_for():
     assert layer(x).shape[2:] == (7, 9)
     for size in ((7, 9), (8, 9), (8, 10)):
         assert layer(x, size).shape[2:] == size
-    with pytest.raises(yoke.ValueError, match=r"output_size is \(9, 9\); of x of shape \(1, 2, 4, 5\) it lies between \(7, 9\) and \(8, 10\)"):
+    with pytest.raises(yoke.ValueError, match=r"output_size is \(9, 9\); .* \(1, 2, 4, 5\) .* \(7, 9\) and \(8, 10\)"):
         layer(x, 9)
 
 

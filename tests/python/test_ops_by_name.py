@@ -69,7 +69,7 @@ def test_a_place_that_is_pytorchs_for_another_argument_is_refused_with_the_keywo
     arguments = BY_NAME.get(name, (X, TARGET))
     assert len(arguments) == op.places
     keyword = op.arg_names[op.places]
-    said = rf"{name}\(\): argument '{keyword}' is given by its name alone, since PyTorch has another one in its place; write the name of the one that is meant, such as {keyword}=\.\.\.: {name}\(.*\*, {keyword}="
+    said = rf"{name}\(\): argument '{keyword}' must be given by name, because .*, such as {keyword}=\.\.\.: {name}\(.*\*, {keyword}="
     with pytest.raises(yoke.TypeError, match=said):
         op.function(*arguments, None)
     with pytest.raises(yoke.TypeError, match=said):

@@ -71,7 +71,7 @@ def test_parameters_that_come_or_go_by_the_lists_are_told(change, call):
 def test_an_option_that_was_taken_away_is_named(call):
     optimizer = optim.SGD([parameter()], lr=0.5)
     del optimizer.param_groups[0]["lr"]
-    with pytest.raises(yoke.ValueError, match=r"param_groups\[0\] has lost its option 'lr'.* 0.5"):
+    with pytest.raises(yoke.ValueError, match=r"param_groups\[0\] .*option 'lr'.* 0.5"):
         call(optimizer)
     optimizer.param_groups[0]["lr"] = 0.25
     call(optimizer)

@@ -25,7 +25,7 @@ needs_cards = pytest.mark.skipif(not IS_BUILT, reason="no emulated CUDA module, 
     ({"device_ids": ("cuda:0", 1, 2, 3)}, yoke.ValueError, r"'device_ids' is \['cuda:0', 1, 2, 3\], .*: yoke run -n 4$"),
     ({"device_ids": 0}, yoke.TypeError, r"'device_ids' is 0; it must be a list of one device, \[0\], or None"),
     ({"device_ids": "cuda:0"}, yoke.TypeError, r"'device_ids' is 'cuda:0'; it must be a list of one device, \['cuda:0'\], or None"),
-    ({"group": [0]}, yoke.TypeError, r"argument 'group' is of type list; .*, or None; a list of devices is device_ids=$")])
+    ({"group": [0]}, yoke.TypeError, r"argument 'group' is of type list; .*, or None; give a list of devices as device_ids=$")])
 def test_of_a_module_on_the_host_no_device_is_taken(options, error, words):
     group, = yoke.comm.init_all(["cpu"], size=1)
     with pytest.raises(error, match=rf"DistributedDataParallel\(\): {words}" if words.startswith("argument") else words):

@@ -112,10 +112,10 @@ def take_buffer_away(net):
 
 
 @pytest.mark.parametrize("is_training", [True, False])
-@pytest.mark.parametrize("change, words", [(assign_buffer, "'2.running_mean' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"),
-                                           (add_buffer, "'seen' was added"), (take_buffer_away, "'2.running_var' was taken away"),
+@pytest.mark.parametrize("change, words", [(assign_buffer, "'2.running_mean' is not the tensor that was wrapped; change buffers in place, buf.copy_(...)"),
+                                           (add_buffer, "'seen' was added"), (take_buffer_away, "'2.running_var' was removed"),
                                            (freeze, "'0.weight' was frozen; "), (unfreeze, "'frozen' was frozen, and requires a gradient now"),
-                                           (replace_frozen, "'frozen' was moved, or another parameter"), (add, "'extra' was added"), (take_away, "'1.bias' was taken away"),
+                                           (replace_frozen, "'frozen' was moved, or another parameter"), (add, "'extra' was added"), (take_away, "'1.bias' was removed"),
                                            (move, "'1.weight' was moved")])
 def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_training):
     def run(group):
@@ -152,7 +152,7 @@ class Assigns(nn.Module):
         return x * self.weight
 
 
-@pytest.mark.parametrize("kind, words", [("mean", "'mean' is another tensor"), ("weight", "'weight' was moved, or another parameter"), ("gone", "'mean' was taken away")])
+@pytest.mark.parametrize("kind, words", [("mean", "'mean' is not the tensor"), ("weight", "'weight' was moved, or another parameter"), ("gone", "'mean' was removed")])
 def test_what_the_first_forward_assigns_is_told_before_its_backward(kind, words):
     def run(group):
         ddp = yoke.DistributedDataParallel(Assigns(kind if group.rank else None), group)

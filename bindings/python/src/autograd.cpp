@@ -21,9 +21,11 @@ public:
         if (value.is_none()) return;
         const py::object items = taken(PySequence_Tuple(value.ptr()));
         if (PyTuple_GET_SIZE(items.ptr()) != outputs)
-            require(raise_error(YOKE_E_VALUE, "grad", "there are %zd grad_outputs for %lld outputs",
-                                PyTuple_GET_SIZE(items.ptr()),
-                                static_cast<long long>(outputs)) != nullptr);
+            require(
+                raise_error(
+                    YOKE_E_VALUE, "grad",
+                    "argument 'grad_outputs' has %zd items for %lld outputs; give one for each output",
+                    PyTuple_GET_SIZE(items.ptr()), static_cast<long long>(outputs)) != nullptr);
         keep_ = items;
         for (const py::handle item : keep_)
             tensors_.push_back(item.is_none() ? nullptr
@@ -107,14 +109,14 @@ void bind_autograd(py::module_ &module)
             sync_modes();
             return yoke_is_grad_enabled() == 1;
         },
-        "Whether this thread records ops for gradients.");
+        "Returns whether this thread records ops for gradients.");
     module.def(
         "is_autocast_enabled",
         [] {
             sync_modes();
             return yoke_is_autocast_enabled() == 1;
         },
-        "Whether ops of this thread are cast to the dtype that suits them.");
+        "Returns whether this thread is in an autocast region, which casts the operands of ops.");
     module.def(
         "get_autocast_dtype",
         [](const py::object &device) {
@@ -123,7 +125,7 @@ void bind_autograd(py::module_ &module)
             return taken(dtype_object(yoke_autocast_dtype(where)));
         },
         py::arg("device") = py::none(),
-        "The half that ops on a device are cast to under autocast.");
+        "Returns the 16-bit dtype to which autocast casts on a device.");
     module.def("_saved_tensors", saved_tensors, py::arg("tensor"));
     module.def("_grad", grads_of, py::arg("outputs"), py::arg("inputs"), py::arg("grad_outputs"),
                py::arg("retain_graph"));

@@ -25,7 +25,7 @@ const char *obstacle(yoke_tensor *tensor)
     if (std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0)
         return "the tensor is not in host memory; call .cpu() first";
     if (!buffer_format(yoke_tensor_dtype(tensor)))
-        return "the buffer protocol has no such dtype; call .to(dtype=yoke.float32) first";
+        return "the buffer protocol does not support this dtype; call .to(dtype=yoke.float32) first";
     if (yoke_tensor_requires_grad(tensor)) return "the tensor requires grad; call .detach() first";
     return nullptr;
 }
@@ -44,7 +44,7 @@ bool is_dense_for(yoke_tensor *tensor, int flags)
 int refuse(Py_buffer *view, const char *reason)
 {
     view->obj = nullptr;
-    PyErr_Format(PyExc_BufferError, "the memory of this tensor cannot be shown: %s", reason);
+    PyErr_Format(PyExc_BufferError, "the memory of this tensor cannot be exported: %s", reason);
     return -1;
 }
 

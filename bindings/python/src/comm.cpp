@@ -19,7 +19,7 @@ int32_t need_rank(const py::object &value, const char *call, const char *argumen
 {
     const int64_t number = need_int(value, call, argument);
     if (number != static_cast<int32_t>(number))
-        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %lld; no rank has this number",
+        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %lld; it must fit in 32 bits",
                             argument, static_cast<long long>(number)) != nullptr);
     return static_cast<int32_t>(number);
 }
@@ -29,9 +29,8 @@ double need_seconds(const py::object &value, const char *call, const char *argum
 {
     const double seconds = need_float(value, call, argument);
     if (!(seconds > 0))
-        require(raise_error(YOKE_E_VALUE, call,
-                            "argument '%s' is %R; it takes seconds, more than 0", argument,
-                            value.ptr()) != nullptr);
+        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %R; it must be above 0 seconds",
+                            argument, value.ptr()) != nullptr);
     return seconds;
 }
 

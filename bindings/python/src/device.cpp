@@ -135,28 +135,28 @@ void bind_class(py::module_ &module)
 {
     py::class_<Device>(  // copies are the device itself
         module, "Device",
-        "Device, which yoke.device(spec) returns. `with device:` makes it the current device of this thread or task.")
+        "Device, as yoke.device(spec) returns it. `with device:` makes the device current in this thread or task.")
         .def_property_readonly(
             "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
             "\"cpu\" or \"cuda\".")
         .def_property_readonly(
             "index", [](const Device &d) { return yoke_device_index(handle(d)); },
-            "The index among the devices of its kind.")
+            "Index among the devices of the same kind.")
         .def_property_readonly(
             "name", [](const Device &d) { return text_of(yoke_device_name(handle(d))); },
-            "The maker's name of the device.")
+            "Name that the maker gave the device.")
         .def_property_readonly(
             "free_memory", [](const Device &d) { return memory_of(handle(d)).first; },
-            "Free bytes now, as the driver reports.")
+            "Bytes that are free now, as the driver reports.")
         .def_property_readonly(
             "total_memory", [](const Device &d) { return total_memory_of(handle(d)); },
-            "All bytes of the device.")
+            "Bytes of the whole memory of the device.")
         .def(
             "synchronize", [](const Device &d) { synchronize(handle(d)); },
             "Waits until all work given to the device has finished.")
         .def(
             "supports", supports, py::arg("dtype"), py::arg("feature") = "compute",
-            "Whether it has a feature for a dtype: \"compute\", its ops take it; \"tensor_cores\", it has units that multiply matrices of it faster than float32 (on a CPU: AVX512-BF16).")
+            "Returns whether the device has a feature for a dtype. \"compute\": ops accept the dtype. \"tensor_cores\": special units multiply matrices of the dtype faster than float32 (on a CPU: AVX512-BF16).")
         .def("__enter__", enter)
         .def("__exit__", leave)
         .def("__str__", [](const Device &d) { return yoke_device_spec(handle(d)); })
@@ -208,11 +208,12 @@ void bind_threads(py::module_ &module)
             const int64_t count = need_int(n, "set_num_threads", "n");
             if (count > INT32_MAX)
                 require(raise_error(YOKE_E_VALUE, "set_num_threads",
-                                    "argument 'n' is %R; no process can have so many threads",
+                                    "argument 'n' is %R; it must fit in 32 bits",
                                     n.ptr()) != nullptr);
             check(yoke_set_num_threads(static_cast<int32_t>(std::max<int64_t>(count, INT32_MIN))));
         },
-        py::arg("n"), "CPU threads that one op may use, in the whole process; 0 is the default.");
+        py::arg("n"),
+        "Sets the number of CPU threads that an op may use, for the whole process; 0 is the default.");
     module.def(
         "get_num_threads",
         [] {
@@ -220,7 +221,7 @@ void bind_threads(py::module_ &module)
             if (count < 0) require(raise_last_error() != nullptr);
             return count;
         },
-        "CPU threads that one op may use: YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the processors granted.");
+        "Returns the number of CPU threads that an op may use: set_num_threads, else YOKE_NUM_THREADS, else OMP_NUM_THREADS, else the processors of the process.");
 }
 
 }  // namespace
@@ -265,11 +266,12 @@ void bind_devices(py::module_ &module)
     const py::arg_v device_or_none("device", py::none());
     module.def("_open",
                [](const py::object &spec) { return object_for(need_device(spec, "device")); });
-    module.def("devices", devices, kind_or_none, "Usable devices, of one kind or all, in order.");
+    module.def("devices", devices, kind_or_none,
+               "Returns the usable devices in order, of a kind or of all kinds.");
     module.def(
         "device_count",
         [](const py::object &k) { return count_of(need_text(k, "device_count", "kind")); },
-        kind_or_none, "The number of usable devices, of one kind or all.");
+        kind_or_none, "Returns the number of usable devices, of a kind or of all kinds.");
     module.def(
         "is_available",
         [](const py::object &k) {
@@ -279,14 +281,14 @@ void bind_devices(py::module_ &module)
             return available;
         },
         kind_or_none,
-        "Whether a device of that kind can be used now; without one, whether any accelerator can. ValueError for a kind that there is not.");
+        "Returns whether a device of a kind can be used now; without a kind, whether any accelerator can be used. ValueError for an unknown kind.");
     module.def(
         "why_unavailable",
         [](const py::object &k) {
             return text_of(yoke_why_unavailable(need_kind(k, "why_unavailable")));
         },
         py::arg("kind"),
-        "Why no device of that kind can be used, with a remedy; \"\" when one can.");
+        "Returns why no device of a kind can be used, with a remedy; \"\" if a device can be used.");
     module.def(
         "set_device",
         [](const py::object &d) {
@@ -294,17 +296,17 @@ void bind_devices(py::module_ &module)
             if (!override_mode("device", object_for(device))) check(yoke_set_device(device));
         },
         py::arg("device"),
-        "Makes a device this thread's current one. A bare index never means the CPU: while that is the current device, it counts the first kind of accelerators that there is.");
+        "Sets the current device of this thread. An index without a kind never means the CPU: if the CPU is the current device, the index counts the first available kind of accelerators.");
     module.def(
         "current_device", [] { return object_for(need_device(py::none(), "current_device")); },
-        "This thread's current device.");
+        "Returns the current device of this thread.");
     module.def(
         "synchronize", [](const py::object &d) { synchronize(need_device(d, "synchronize")); },
         device_or_none, "Waits until all work given to the device has finished.");
     module.def(
         "mem_get_info",
         [](const py::object &d) { return memory_of(need_device(d, "mem_get_info")); },
-        device_or_none, "(free, total) bytes of the device, as the driver tells it.");
+        device_or_none, "Returns (free, total) bytes of the device, as the driver reports.");
 }
 
 }  // namespace yoke_python

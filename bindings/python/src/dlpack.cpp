@@ -102,7 +102,7 @@ bool read_stream(PyObject *value, yoke_tensor *tensor, Request *out)
     if (stream < -1 || stream == 0) {
         raise_error(
             YOKE_E_VALUE, "__dlpack__",
-            "argument 'stream' is %lld; pass 1 for the legacy default stream, 2 for the one of each thread, a handle, or -1 for no order",
+            "argument 'stream' is %lld; pass 1 for the legacy default stream, 2 for the default stream of each thread, a stream's handle, or -1 for no synchronization",
             static_cast<long long>(stream));
         return false;
     }
@@ -122,7 +122,7 @@ bool read_device(PyObject *value, yoke_tensor *tensor, bool may_copy, Request *o
     if (!out->to_cpu)
         PyErr_Format(
             PyExc_BufferError,
-            "__dlpack__(): the tensor is on DLPack device (%lld, %lld); it cannot be handed over on (%lld, %lld)%s",
+            "__dlpack__(): the tensor is on DLPack device (%lld, %lld); it cannot be exported to (%lld, %lld)%s",
             static_cast<long long>(own), static_cast<long long>(own_index),
             static_cast<long long>(type), static_cast<long long>(index),
             may_copy ? "" : " without a copy");
@@ -244,7 +244,7 @@ PyObject *consume(PyObject *capsule)
         if (PyCapsule_IsValid(capsule, names.used))
             return raise_error(
                 YOKE_E_STATE, "from_dlpack",
-                "this capsule was consumed already; ask its producer for another one");
+                "this capsule was already consumed; get a new capsule from the producer");
     return raise_type({"from_dlpack", "x"}, "an object with __dlpack__, or a DLPack capsule",
                       capsule);
 }
@@ -278,9 +278,9 @@ PyObject *tensor_dlpack_device(PyObject *self, PyObject *)
 const PyMethodDef dlpack_methods[] = {
     {"__dlpack__", keywords(tensor_dlpack), kKeywords,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule, without a copy unless one is asked for."},
+     "Returns a DLPack capsule; copies the memory only if copy=True or dl_device needs a copy."},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n(device type, index) in DLPack's numbers."},
+     "__dlpack_device__($self, /)\n--\n\nReturns (device type, index) in DLPack's numbers."},
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ bool cuda_device(PyObject *value, const Place &place, yoke_device **out)
     if (!to_device(value, place, out)) return false;
     if (std::strcmp(yoke_device_kind(*out), "cuda") == 0) return true;
     raise_error(YOKE_E_VALUE, place.call,
-                "argument 'device' is %s, which is no CUDA device; to(\"%s\") moves there",
+                "argument 'device' is %s, which is not a CUDA device; write to(\"%s\") instead",
                 yoke_device_spec(*out), yoke_device_spec(*out));
     return false;
 }
@@ -116,7 +116,7 @@ PyObject *transposed(PyObject *self, void *)
     if (ndim < 2)
         return raise_error(
             YOKE_E_VALUE, "mT",
-            "the tensor has %lld axes; a matrix, or a batch of them, has two or more",
+            "the tensor has %lld axes; it must have two or more, as a matrix or a batch of matrices",
             static_cast<long long>(ndim));
     PyObject *axes[2] = {PyLong_FromLong(-2), PyLong_FromLong(-1)};
     PyObject *result = axes[0] && axes[1] ? invoke(kOp_transpose, self, axes, 2, nullptr) : nullptr;
@@ -126,31 +126,29 @@ PyObject *transposed(PyObject *self, void *)
 }
 
 const PyMethodDef habit_methods[] = {
-    {"half", as_dtype<YOKE_F16>, METH_NOARGS,
-     "half($self, /)\n--\n\nThe same as to(yoke.float16)."},
+    {"half", as_dtype<YOKE_F16>, METH_NOARGS, "half($self, /)\n--\n\nReturns to(yoke.float16)."},
     {"bfloat16", as_dtype<YOKE_BF16>, METH_NOARGS,
-     "bfloat16($self, /)\n--\n\nThe same as to(yoke.bfloat16)."},
-    {"float", as_dtype<YOKE_F32>, METH_NOARGS,
-     "float($self, /)\n--\n\nThe same as to(yoke.float32)."},
+     "bfloat16($self, /)\n--\n\nReturns to(yoke.bfloat16)."},
+    {"float", as_dtype<YOKE_F32>, METH_NOARGS, "float($self, /)\n--\n\nReturns to(yoke.float32)."},
     {"double", as_dtype<YOKE_F64>, METH_NOARGS,
-     "double($self, /)\n--\n\nThe same as to(yoke.float64)."},
-    {"int", as_dtype<YOKE_I32>, METH_NOARGS, "int($self, /)\n--\n\nThe same as to(yoke.int32)."},
-    {"long", as_dtype<YOKE_I64>, METH_NOARGS, "long($self, /)\n--\n\nThe same as to(yoke.int64)."},
-    {"bool", as_dtype<YOKE_BOOL>, METH_NOARGS, "bool($self, /)\n--\n\nThe same as to(yoke.bool)."},
+     "double($self, /)\n--\n\nReturns to(yoke.float64)."},
+    {"int", as_dtype<YOKE_I32>, METH_NOARGS, "int($self, /)\n--\n\nReturns to(yoke.int32)."},
+    {"long", as_dtype<YOKE_I64>, METH_NOARGS, "long($self, /)\n--\n\nReturns to(yoke.int64)."},
+    {"bool", as_dtype<YOKE_BOOL>, METH_NOARGS, "bool($self, /)\n--\n\nReturns to(yoke.bool)."},
     {"cuda", keywords(cuda), kKeywords,
      "cuda($self, /, device=None, non_blocking=False)\n--\n\n"
-     "The tensor on a CUDA device: the current one, or the first, or the one of an index.\n"
-     "DeviceUnavailableError says why there is none."},
+     "Returns the tensor on a CUDA device: the current CUDA device, else the first, or the device of an index.\n"
+     "DeviceUnavailableError says why no CUDA device can be used."},
     {"size", keywords(size), kKeywords,
-     "size($self, /, axis=None)\n--\n\nThe shape, or the length of one axis."},
-    {"dim", dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of axes; the same as ndim."},
+     "size($self, /, axis=None)\n--\n\nReturns the shape, or the length of one axis."},
+    {"dim", dim, METH_NOARGS, "dim($self, /)\n--\n\nReturns the number of axes, as ndim."},
     {"zero_", zero, METH_NOARGS,
      "zero_($self, /)\n--\n\nSets every element to 0; returns the tensor."},
 };
 
 const PyGetSetDef habit_attributes[] = {
-    {"T", reversed, nullptr, "A view with the axes in reverse order.", nullptr},
-    {"mT", transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
+    {"T", reversed, nullptr, "View with the axes in reverse order.", nullptr},
+    {"mT", transposed, nullptr, "View with the last two axes exchanged.", nullptr},
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ bool read_bound(PyObject *value, int32_t flag, yoke_index *item, int64_t *to)
     }
     if (!PyIndex_Check(value)) {
         raise_error(YOKE_E_TYPE, "Tensor.__getitem__",
-                    "a slice is made of integers or None, not %.100s", Py_TYPE(value)->tp_name);
+                    "a slice must have integers or None, not %.100s", Py_TYPE(value)->tp_name);
         return false;
     }
     *to = PyNumber_AsSsize_t(value, nullptr);  // far out of range is the end, as for lists
@@ -75,7 +75,7 @@ bool Key::read_array(PyObject *self, PyObject *value, yoke_index *item)
     if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)) {
         raise_error(
             YOKE_E_TYPE, "Tensor.__getitem__",
-            "a tensor is indexed with ints, slices, None, ..., masks and integer tensors, lists or arrays, not with a %.100s",
+            "an index must be an int, a slice, None, ..., a mask, or a tensor, list or array of integers, not a %.100s",
             Py_TYPE(value)->tp_name);
         return false;
     }
@@ -120,8 +120,8 @@ bool Key::read(PyObject *self, PyObject *value)
     if (!tensor_argument(self, {"Tensor.__getitem__", "self"})) return false;
     if (size > kMaxItems) {
         raise_error(YOKE_E_INDEX, "Tensor.__getitem__",
-                    "%lld indices are more than the %zd that a tensor takes",
-                    static_cast<long long>(size), kMaxItems);
+                    "there are %lld indices; at most %zd are allowed", static_cast<long long>(size),
+                    kMaxItems);
         return false;
     }
     while (count < size) {
@@ -223,7 +223,7 @@ Py_ssize_t length_of(PyObject *self)
     yoke_tensor *tensor = tensor_argument(self, {"len", "self"});
     if (!tensor) return -1;
     if (yoke_tensor_ndim(tensor) > 0) return static_cast<Py_ssize_t>(yoke_tensor_shape(tensor)[0]);
-    raise_error(YOKE_E_TYPE, "len", "a tensor of no axes has no length");
+    raise_error(YOKE_E_TYPE, "len", "a tensor without axes has no length");
     return -1;
 }
 

@@ -86,21 +86,21 @@ py::object read_idx(const py::object &path)
 void bind_library(py::module_ &module)
 {
     module.attr("__version__") = yoke_version();
-    module.def("version", yoke_version, "The version of libyoke, \"0.1.0\".");
+    module.def("version", yoke_version, "Returns the version of libyoke, such as \"0.1.0\".");
     module.def(
         "build_info", yoke_build_info,
-        "Compiler, instruction set in use, engines and their versions; lines for people to read.");
+        "Returns lines for people: the compiler, the instruction set in use, and the engines with their versions.");
     module.def("config_get", config_get, py::arg("key"),
-               "The value in force of a variable such as \"YOKE_NUM_THREADS\", or None.");
+               "Returns the effective value of a variable such as \"YOKE_NUM_THREADS\", or None.");
     module.def(
         "config_set", config_set, py::arg("key"), py::arg("value"),
-        "Sets a variable in place of the environment; None takes it back. StateError after its first use, ValueError for an unknown key.");
+        "Sets a variable in place of the environment; None removes the value. StateError after the first use of the variable, ValueError for an unknown key.");
     module.def(
         "shutdown", shutdown, py::arg("timeout") = 10.0,
-        "Waits for all devices, at most `timeout` seconds, and gives cached memory back. Any later call starts the library again.");
+        "Waits for all devices, at most `timeout` seconds, and releases cached memory. Any later call starts the library again.");
     module.def(
         "manual_seed", manual_seed, py::arg("seed"),
-        "Starts the random numbers of this thread, on every device, again from a seed of 64 bits.");
+        "Restarts the random numbers of this thread, on every device, from a seed of 64 bits.");
     module.def("_get_rng_state", get_rng_state);
     module.def("_set_rng_state", set_rng_state, py::arg("seed"), py::arg("offset"));
     module.def("_read_idx", read_idx, py::arg("path"));

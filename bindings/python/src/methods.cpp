@@ -283,68 +283,69 @@ PyObject *reduce(PyObject *self, PyObject *)
 const PyMethodDef tensor_methods[] = {
     {"to", keywords(to), kKeywords,
      "to($self, /, device=None, dtype=None, non_blocking=False)\n--\n\n"
-     "The tensor on another device and with another dtype; itself where nothing changes. A dtype may\n"
-     "stand first. Gradients flow back. With non_blocking the caller does not wait for copies between\n"
-     "host and device; what then lies on the host is read after the stream was waited for."},
+     "Returns the tensor on another device and with another dtype; the tensor itself if nothing changes. A dtype may\n"
+     "be the first argument. Gradients flow back. With non_blocking the caller does not wait for copies between\n"
+     "host and device; wait for the stream before you read such a copy in host memory."},
     {"to_", keywords(to_in_place), kKeywords,
      "to_($self, /, device=None, dtype=None)\n--\n\n"
-     "Moves and casts this leaf and its gradient in place; returns it. All holders of the tensor, such as an\n"
-     "optimizer, have the new values. Earlier records cannot be walked back afterwards."},
+     "Moves and casts this leaf and its gradient in place; returns the leaf. All holders of the tensor, such as an\n"
+     "optimizer, have the new values. Backward through earlier records is an error afterwards."},
     {"cpu", cpu, METH_NOARGS,
-     "cpu($self, /)\n--\n\nThe tensor in host memory; itself if it is there."},
+     "cpu($self, /)\n--\n\nReturns the tensor in host memory; the tensor itself if it is there."},
     {"pin_memory", pin_memory, METH_NOARGS,
      "pin_memory($self, /)\n--\n\n"
-     "A copy in pinned host memory, which a device reads and writes directly; the tensor itself if it is pinned."},
+     "Returns a copy in pinned host memory, which a device reads and writes directly; the tensor itself if it is pinned."},
     {"is_pinned", is_pinned, METH_NOARGS,
-     "is_pinned($self, /)\n--\n\nWhether the tensor is in pinned memory."},
+     "is_pinned($self, /)\n--\n\nReturns whether the tensor is in pinned memory."},
     {"record_stream", record_stream, METH_O,
      "record_stream($self, stream, /)\n--\n\n"
-     "Tells that work which Yoke does not see uses the memory on a stream: it serves again after what\n"
-     "the stream was given until the tensor goes."},
+     "Reports that work unknown to Yoke uses the memory on a stream. After the tensor is freed, the memory is\n"
+     "reused only when the earlier work of the stream has finished."},
     {"record_use", record_use, METH_O,
      "record_use($self, event, /)\n--\n\n"
-     "Tells that work which Yoke does not see uses the memory, and ends before an event: it serves again\n"
-     "once the event is reached, or its next user's stream waits for the event."},
+     "Reports that work unknown to Yoke uses the memory, and ends before an event. The memory is reused\n"
+     "once the event is reached, or the stream of the next user waits for the event."},
     {"detach", detach, METH_NOARGS,
-     "detach($self, /)\n--\n\nThe same memory, cut off from the record of gradients."},
+     "detach($self, /)\n--\n\nReturns a tensor with the same memory that is not recorded for gradients."},
     {"requires_grad_", keywords(requires_grad), kKeywords,
      "requires_grad_($self, /, requires_grad=True)\n--\n\n"
-     "Asks for a gradient of this leaf, or no longer; returns the tensor. TypeError for integers."},
+     "Turns the gradient of this leaf on or off; returns the tensor. TypeError for integers."},
     {"backward", keywords(backward), kKeywords,
      "backward($self, /, gradient=None, retain_graph=False)\n--\n\n"
-     "Adds the gradients of this tensor to the leaves behind it. `gradient` has its shape and may be\n"
-     "left out for one element. ValueError if it is missing, StateError the second time."},
+     "Adds the gradients of this tensor to the leaves behind it. `gradient` has the shape of this\n"
+     "tensor; for a single element it may be missing, else that is a ValueError. A second call is a StateError\n"
+     "without retain_graph."},
     {"numpy", numpy, METH_NOARGS,
      "numpy($self, /)\n--\n\n"
-     "A NumPy array over the same memory. The tensor is on the CPU, has a dtype that NumPy has and\n"
-     "requires no grad, else UnsupportedError or StateError says what to call before."},
+     "Returns a NumPy array over the same memory. The tensor must be on the CPU, have a dtype of NumPy and\n"
+     "require no grad; else UnsupportedError or StateError names the call to make first."},
     {"__array__", keywords(array), kKeywords,
-     "__array__($self, /, dtype=None, copy=None)\n--\n\nNumPy's way to ask for numpy()."},
+     "__array__($self, /, dtype=None, copy=None)\n--\n\nReturns numpy() to NumPy, which calls this method."},
     {"__array_ufunc__", keywords(array_ufunc), METH_VARARGS | METH_KEYWORDS,
      "__array_ufunc__($self, ufunc, method, /, *inputs, **options)\n--\n\n"
-     "NumPy's way to leave `array + x` and its like to the tensor. TypeError for other functions of NumPy's."},
+     "Computes NumPy's operators with a tensor, such as `array + x`. TypeError for other functions of NumPy."},
     {"__format__", format, METH_O,
      "__format__($self, spec, /)\n--\n\n"
-     "f\"{x:.3f}\": the number of a 0-dim tensor in that format. TypeError for a tensor that has axes."},
+     "Formats the number of a tensor without axes, as in f\"{x:.3f}\". TypeError for a tensor with axes."},
     {"__deepcopy__", deep_copy, METH_O,
      "__deepcopy__($self, memo, /)\n--\n\n"
-     "copy.deepcopy's way to ask for a leaf of its own with the same values, strides and gradient. What\n"
-     "shares memory in one copied structure shares it again. StateError for what is no leaf."},
+     "Returns a separate leaf with the same values, strides and gradient, for copy.deepcopy. Tensors that share\n"
+     "memory in a copied structure share memory in the copy. StateError for a tensor that is not a leaf."},
     {"__reduce_ex__", reduce, METH_O,
      "__reduce_ex__($self, protocol, /)\n--\n\n"
-     "pickle's and copy.copy's way to ask for it: elements, layout, device and whether it requires grad,\n"
-     "without a gradient. What shares memory in one pickle shares it again."},
+     "Returns the parts for pickle and copy.copy: elements, layout, device and requires_grad, without a\n"
+     "gradient. Tensors that share memory in a pickle share memory again after loading."},
     {"data_ptr", address, METH_NOARGS,
-     "data_ptr($self, /)\n--\n\nThe address of the first element, 0 where there is none."},
+     "data_ptr($self, /)\n--\n\nReturns the address of the first element; 0 for a tensor without elements."},
     {"storage_id", storage_id, METH_NOARGS,
-     "storage_id($self, /)\n--\n\nA number that views of one storage share and no other live one has."},
+     "storage_id($self, /)\n--\n\nReturns a number that all views of a storage share; no other live storage has the same number."},
     {"storage_nbytes", storage_nbytes, METH_NOARGS,
-     "storage_nbytes($self, /)\n--\n\nBytes of the whole storage, of which this may be a part."},
+     "storage_nbytes($self, /)\n--\n\nReturns the bytes of the whole storage, which may be more than the bytes of this tensor."},
     {"is_contiguous", is_contiguous, METH_NOARGS,
-     "is_contiguous($self, /)\n--\n\nWhether the elements lie row-major without gaps."},
+     "is_contiguous($self, /)\n--\n\nReturns whether the elements lie row-major without gaps."},
     {"close", close, METH_NOARGS,
      "close($self, /)\n--\n\n"
-     "Gives the memory back now, unless a view or a record needs it. Any later use is a ClosedError."},
+     "Releases the memory now, unless a view or a record needs the memory. Any later use of the tensor is a ClosedError."},
 };
 
 }  // namespace

@@ -20,18 +20,18 @@ namespace {
 PyMethodDef functions[] = {
     {"tensor", keywords(tensor_function), kKeywords,
      "tensor(data, dtype=None, device=None, requires_grad=False)\n--\n\n"
-     "A new tensor with a copy of `data`: a number, nested sequences of numbers, a NumPy array or any\n"
+     "Returns a new tensor with a copy of `data`: a number, nested sequences of numbers, a NumPy array or any\n"
      "other buffer, or a tensor. Ints give int64, floats float32, bools bool; a buffer keeps its dtype.\n"
-     "ValueError for ragged lists and numbers that the dtype cannot hold, naming the place."},
+     "ValueError, with the place, for ragged lists and for numbers that the dtype cannot hold."},
     {"device", keywords(device_function), kKeywords,
      "device(spec)\n--\n\n"
-     "The device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", \"auto:min_free=8GiB,exclude=egpu\", see\n"
+     "Returns the device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", \"auto:min_free=8GiB,exclude=egpu\", see\n"
      "docs/devices.md) or an index of the current kind.\n"
-     "ValueError for a spec that is not understood, DeviceUnavailableError with the reason."},
+     "ValueError for an invalid spec; DeviceUnavailableError says why the device cannot be used."},
     {"from_dlpack", from_dlpack, METH_O,
      "from_dlpack(x, /)\n--\n\n"
-     "A tensor over the memory of `x`, without a copy: an object with __dlpack__, or a capsule.\n"
-     "UnsupportedError for a dtype, device or read-only memory that Yoke cannot honour."},
+     "Returns a tensor over the memory of `x`, an object with __dlpack__ or a capsule, without a copy.\n"
+     "UnsupportedError for a dtype or device that Yoke does not support, and for read-only memory."},
     {},
 };
 
@@ -41,7 +41,7 @@ void require_main_interpreter()
 {
     if (PyInterpreterState_Get() != PyInterpreterState_Main())
         throw py::import_error(
-            "yoke serves the main interpreter of a process alone, not a subinterpreter");
+            "yoke works only in the main interpreter of a process, not in a subinterpreter");
 }
 
 // pybind11's base of all classes throws through Python's C code, and so ends the process, if a script makes an

@@ -43,7 +43,7 @@ PyObject *positive(PyObject *x)
 bool refuse_modulus(PyObject *modulus)
 {
     if (modulus == Py_None) return false;
-    raise_error(YOKE_E_TYPE, "pow", "a tensor takes no modulus");
+    raise_error(YOKE_E_TYPE, "pow", "a tensor does not support a modulus");
     return true;
 }
 
@@ -73,7 +73,7 @@ bool need_bools(PyObject *value, const char *sign, const char *function)
     }
     raise_error(
         YOKE_E_TYPE, sign,
-        "an operand is %.100s; both must be bool tensors or bools, because Python works bit by bit: use yoke.%s, or compare first",
+        "an operand is %.100s; both must be bool tensors or bools, because tensors have no bitwise operators: use yoke.%s, or compare first",
         given, function);
     return false;
 }

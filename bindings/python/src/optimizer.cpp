@@ -234,8 +234,7 @@ private:
 void bind_optimizer(py::module_ &module)
 {
     const py::arg group("group"), options("options"), state("state"), optimizer("optimizer");
-    bound_class<Optimizer>(module, "_Optimizer",
-                           "An optimizer of the core; see yoke.optim.Optimizer.")
+    bound_class<Optimizer>(module, "_Optimizer", "Optimizer of the core; see yoke.optim.Optimizer.")
         .def(py::init<const std::string &, const py::dict &>(), py::arg("kind"), options)
         .def("add_group", &Optimizer::add_group, py::arg("params"), options)
         .def("set_options", &Optimizer::set_options, group, options)
@@ -244,7 +243,7 @@ void bind_optimizer(py::module_ &module)
         .def("note_schedule", &Optimizer::note_schedule)
         .def("state", &Optimizer::state)
         .def("load_state", &Optimizer::load_state, state);
-    bound_class<Scaler>(module, "_GradScaler", "The core's loss scaler; see yoke.GradScaler.")
+    bound_class<Scaler>(module, "_GradScaler", "Loss scaler of the core; see yoke.GradScaler.")
         .def(py::init<const py::tuple &>(), state)
         .def("scale", &Scaler::scale, py::arg("x"))
         .def("unscale", &Scaler::unscale, optimizer)

@@ -205,7 +205,7 @@ py::object make_reducer(const Group &group, const ReducerArguments &given)
         require(
             raise_error(
                 YOKE_E_VALUE, call,
-                "argument 'bucket_mb' is %R; it takes the MiB of a bucket, above 0 and up to 1e+06",
+                "argument 'bucket_mb' is %R; it must be a number of MiB, above 0 and at most 1e+06",
                 given.bucket_mb.ptr()) != nullptr);
     options.compression =
         given.compression.is_none() ? nullptr : need_text(given.compression, call, "compression");

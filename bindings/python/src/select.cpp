@@ -83,7 +83,7 @@ py::list select(const py::object &spec, const py::object &n)
     const int64_t wanted = n.is_none() ? 1 : need_int(n, "select", "n");
     if (wanted < 1 || wanted > 4096)
         require(raise_error(YOKE_E_VALUE, "select",
-                            "argument 'n' is %R; give how many devices, from 1",
+                            "argument 'n' is %R; it must be a number of devices, 1 or more",
                             n.ptr()) != nullptr);
     std::vector<yoke_device *> devices(static_cast<size_t>(wanted));
     const bool is_counted = !n.is_none();
@@ -180,19 +180,21 @@ void bind_card(const py::object &type)
     };
     attribute(
         "uuid", [](yoke_device *d) { return text_of(card_of(d).uuid); },
-        "The maker's number of the card, \"GPU-8932f937-…\"; \"\" without a number.");
+        "UUID of the card, such as \"GPU-8932f937-…\"; \"\" without a UUID.");
     attribute(
         "pci", [](yoke_device *d) { return text_of(card_of(d).pci); },
-        "The card's PCI address, \"0000:65:00.0\"; \"\" without an address.");
-    attribute("compute_capability", capability, "(9, 0); None if it has none.");
+        "PCI address of the card, such as \"0000:65:00.0\"; \"\" without an address.");
+    attribute("compute_capability", capability,
+              "Compute capability of a CUDA device, such as (9, 0); None for other devices.");
     attribute(
         "multiprocessors", [](yoke_device *d) { return count(card_of(d).multiprocessors); },
-        "How many it has; None where that is not said.");
+        "Number of multiprocessors; None if unknown.");
     attribute(
         "is_egpu", [](yoke_device *d) { return py::bool_(measured(d).is_egpu == 1); },
-        "Whether it is behind Thunderbolt, USB4 or in a removable slot.");
-    attribute("link", link,
-              "The best link of the card to the host, \"PCIe 5.0 x16\"; \"\" if not known.");
+        "True if the device is behind Thunderbolt or USB4, or in a removable slot.");
+    attribute(
+        "link", link,
+        "Best possible link of the card to the host, such as \"PCIe 5.0 x16\"; \"\" if unknown.");
 }
 
 // Binds functions that return objects of _devices.py's classes; _devices.py is read at their first use.
@@ -207,14 +209,16 @@ void bind_objects(const py::object &type)
         type.attr(name) =
             py::cpp_function(from_devices(function), py::name(name), py::is_method(type), text);
     };
-    method("take_lease", "_take_lease",
-           "Takes the device's lease: no other process that asks for one gets it.\n"
-           "DeviceUnavailableError names the holder.");
-    method("sample", "_sample", "The device, measured now.");
+    method(
+        "take_lease", "_take_lease",
+        "Takes the lease of the device: no other process can take the lease until it is released.\n"
+        "DeviceUnavailableError names the process that holds the lease.");
+    method("sample", "_sample",
+           "Returns the present figures of the device, such as free memory and temperature.");
     type.attr("lease") =
         py::module_::import("builtins")
             .attr("property")(py::cpp_function(from_devices("_lease_of")), py::none(), py::none(),
-                              "This process's lease of it, or None.");
+                              "Lease of the device that this process holds, or None.");
 }
 
 }  // namespace
@@ -238,14 +242,14 @@ void bind_select(py::module_ &module)
     module.def("_explain", explain);
     module.def(
         "lease_holder", lease_holder, py::arg("uuid"),
-        "The pid of the process that holds a card's lease: 0 for none, -1 for one that cannot be named.\nThe card is a Device, or a UUID or its beginning, a PCI address, \"cuda:0\"; ValueError for what names none.");
+        "Returns the pid of the process that holds the lease of a card: 0 without a holder, -1 for an unknown holder.\nThe card is a Device, or a text: a UUID or its beginning, a PCI address, or \"cuda:0\". ValueError for any other text.");
     module.def(
         "disable", disable, py::arg("kind"),
-        "From now on no device of this kind is used; if none was, nothing of it is ever loaded.\n"
-        "StateError, naming them, while tensors or streams live on one. Calls count.");
+        "Disables a kind of devices from now on; if the kind was not used yet, no part of it is ever loaded.\n"
+        "StateError, with names, while tensors, streams or groups of the kind exist. Calls are counted: see enable().");
     module.def(
         "enable", [](const py::object &kind) { check(yoke_enable(need_kind(kind, "enable"))); },
-        py::arg("kind"), "Takes one disable() back.");
+        py::arg("kind"), "Undoes one call of disable().");
 }
 
 }  // namespace yoke_python

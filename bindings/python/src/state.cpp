@@ -125,12 +125,12 @@ void bind_state(py::module_ &module)
 {
     require(init_interrupts());
     bound_class<Work>(module, "Work",
-                      "Work that goes on after its call has returned, such as a save.")
+                      "Work that continues after its call has returned, such as a save.")
         .def(
             "wait", &Work::wait, py::arg("timeout") = py::none(),
-            "Waits for the end, at most `timeout` seconds: TimeoutError if it goes on. Raises what it failed with. Of a collective on a GPU without a time: the host waits for its own part, the current stream for the rest.")
-        .def("done", &Work::done, "Whether it has ended, well or not.")
-        .def("progress", &Work::progress, "(bytes that are done, bytes in all)");
+            "Waits for the end of the work, at most `timeout` seconds, then TimeoutError. Raises the error of failed work. For a collective on a GPU, without a timeout, the host waits only for the host's part, and the current stream for the rest.")
+        .def("done", &Work::done, "Returns whether the work has ended, with or without an error.")
+        .def("progress", &Work::progress, "Returns (finished bytes, all bytes).");
     module.def("_save", save, py::arg("path"), py::arg("state"), py::arg("metadata"),
                py::arg("blocking"), py::arg("max_shard"));
     module.def("_load", load, py::arg("path"), py::arg("device"), py::arg("mmap"), py::arg("dtype"),

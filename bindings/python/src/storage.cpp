@@ -15,8 +15,9 @@ py::object view_storage(const py::object &x, const py::object &dtype, const py::
             to_ints(shape.ptr(), {call, "shape"}, &sizes) &&
             (strides.is_none() || to_ints(strides.ptr(), {call, "strides"}, &steps)));
     if (!strides.is_none() && steps.size() != sizes.size())
-        require(raise_error(YOKE_E_VALUE, call, "%zu strides are given for %zu axes", steps.size(),
-                            sizes.size()) != nullptr);
+        require(raise_error(YOKE_E_VALUE, call,
+                            "there are %zu strides for %zu axes; give one for each axis",
+                            steps.size(), sizes.size()) != nullptr);
     const int64_t first = need_int(offset, call, "offset");
     yoke_tensor *out = nullptr;
     check(yoke_tensor_view_storage(need_tensor(x, call, "x"), kind, sizes.data(),

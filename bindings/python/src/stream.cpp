@@ -17,7 +17,7 @@ auto live(const T &object, const char *call)
 {
     if (!object.handle)
         require(raise_error(YOKE_E_CLOSED, call,
-                            "the %s is closed; nothing can be done with it after close()",
+                            "the %s is closed; create a new object, or call close() later",
                             std::is_same_v<T, Stream> ? "stream" : "event") != nullptr);
     return object.handle;
 }
@@ -66,7 +66,7 @@ Stream make_stream(const py::object &device, const py::object &priority)
     yoke_stream *made = nullptr;
     if (wanted < INT32_MIN || wanted > INT32_MAX)
         require(raise_error(YOKE_E_VALUE, "Stream",
-                            "argument 'priority' is %lld, beyond what a device can tell apart",
+                            "argument 'priority' is %lld; it must fit in 32 bits",
                             static_cast<long long>(wanted)) != nullptr);
     check(yoke_stream_create(need_device(device, "Stream"), static_cast<int32_t>(wanted), &made));
     return Stream(made);
@@ -159,7 +159,7 @@ void bind_stream_class(py::module_ &module)
 {
     bound_class<Stream>(
         module, "Stream",
-        "An order of work on one device. `with yoke.stream(s):` gives a thread's work to it. Greater priorities run first.")
+        "Queue of work on a device, which runs in order. `with yoke.stream(s):` puts the work of a thread into the stream. Streams of greater priority run first.")
         .def(py::init([](const py::args &args, const py::kwargs &keywords) {
             const py::int_ normal(0);
             PyObject *device = Py_None, *priority = normal.ptr();
@@ -167,15 +167,16 @@ void bind_stream_class(py::module_ &module)
             return make_stream(py::reinterpret_borrow<py::object>(device),
                                py::reinterpret_borrow<py::object>(priority));
         }))
-        .def_property_readonly("handle", native_of,
-                               "The device's own handle, an int; 0 for the default stream.")
-        .def_property_readonly("device", device_of, "The device whose work it orders.")
+        .def_property_readonly(
+            "handle", native_of,
+            "Handle of the stream in the device's API, an int; 0 for the default stream.")
+        .def_property_readonly("device", device_of, "Device of the stream.")
         .def(
             "synchronize", [](const Stream &s) { wait(s, yoke_stream_synchronize); },
-            "Waits until all work given to it has finished.")
+            "Waits until all work of the stream has finished.")
         .def(
             "query", [](const Stream &s) { return ask(s, yoke_stream_query); },
-            "Whether all work given to it has finished.")
+            "Returns whether all work of the stream has finished.")
         .def(
             "wait_event",
             [](const Stream &s, const py::object &event) {
@@ -187,8 +188,9 @@ void bind_stream_class(py::module_ &module)
              "Makes later work of this stream start after the earlier work of `stream`.")
         .def(
             "record_event", record_event, py::arg("event") = py::none(),
-            "Records an event after the earlier work of this stream; returns the event, which is new if none is given.")
-        .def("close", &Stream::close, "Releases it now; any later use is a ClosedError.")
+            "Records an event after the earlier work of this stream, and returns the event. Without an argument a new event is created.")
+        .def("close", &Stream::close,
+             "Releases the stream now; any later use of this object is a ClosedError.")
         .def("__eq__", equal)
         .def("__hash__",
              [](const Stream &s) {
@@ -205,7 +207,7 @@ void bind_event_class(py::module_ &module)
 {
     bound_class<Event>(
         module, "Event",
-        "A point in the work of a stream. It belongs to the device on which it is first recorded, and counts as reached until then.")
+        "Point in the work of a stream. An event belongs to the device of its first record, and counts as reached before its first record.")
         .def(py::init([](const py::args &args, const py::kwargs &keywords) {
             PyObject *timing = Py_False;
             read_call("Event", {"timing"}, args, keywords, {&timing});
@@ -217,13 +219,15 @@ void bind_event_class(py::module_ &module)
              "Makes later work of a stream (default: the current stream) start after this event.")
         .def(
             "query", [](const Event &e) { return ask(e, yoke_event_query); },
-            "Whether the event was reached.")
+            "Returns whether the event was reached.")
         .def(
             "synchronize", [](const Event &e) { wait(e, yoke_event_synchronize); },
             "Waits until the event is reached.")
-        .def("elapsed_time", elapsed_time, py::arg("end"),
-             "Milliseconds from this event to `end`, both with timing and reached.")
-        .def("close", &Event::close, "Releases it now; any later use is a ClosedError.");
+        .def(
+            "elapsed_time", elapsed_time, py::arg("end"),
+            "Returns the milliseconds from this event to `end`. Both events must have timing=True and must be reached.")
+        .def("close", &Event::close,
+             "Releases the event now; any later use of this object is a ClosedError.");
 }
 
 }  // namespace
@@ -236,7 +240,7 @@ void bind_streams(py::module_ &module)
         return Stream(yoke_stream_retain(need_stream(s, "stream", "stream")));
     });
     module.def("current_stream", current_stream, py::arg("device") = py::none(),
-               "This thread's current stream of a device.");
+               "Returns the current stream of this thread on a device.");
     module.def(
         "set_stream",
         [](const py::object &s) {
@@ -245,10 +249,10 @@ void bind_streams(py::module_ &module)
             if (!override_mode("stream", held, yoke_stream_device(stream)))
                 check(yoke_set_stream(stream));
         },
-        py::arg("stream"), "Makes a stream this thread's current one of its device.");
+        py::arg("stream"), "Sets the current stream of this thread on the device of the stream.");
     module.def(
         "wrap_stream", wrap_stream, py::arg("native"), py::arg("device") = py::none(),
-        "A stream that another library made (its handle, an int; 0 for the default one, on CUDA 1 too; 2, the default one of each thread, is refused). It must outlive the object, and stays that library's to destroy.");
+        "Returns a Stream for another library's stream, given as its handle, an int: 0 is the default stream, on CUDA 1 too; 2, the default stream of each thread, is an error. The other library keeps the stream alive while this object exists, and destroys it.");
 }
 
 }  // namespace yoke_python

@@ -60,7 +60,7 @@ py::object clip_grad_norm(const py::object &params, const py::object &max_norm,
 void bind_training(py::module_ &module)
 {
     const py::arg step("step"), base("base"), end("end");
-    bound_class<Ema>(module, "_Ema", "The core's average of parameters; see yoke.optim.EMA.")
+    bound_class<Ema>(module, "_Ema", "Average of parameters in the core; see yoke.optim.EMA.")
         .def(py::init<const py::object &, const py::object &>(), py::arg("params"),
              py::arg("decay"))
         .def("update", &Ema::update)

@@ -11,7 +11,7 @@ from yoke._named import Named, refuse_device
 F = TypeVar("F", bound=Callable[..., Any])
 
 class autocast(Named):
-    """Ops run in a suitable dtype: `with yoke.autocast():`, or `@yoke.autocast()` above a function.
+    """Region whose ops run in a suitable dtype: `with yoke.autocast():`, or `@yoke.autocast()` above a function.
 
     Matrix products run in `dtype` (float16 or bfloat16; None: float16 on cuda, bfloat16 on cpu). Ops with a need for range or
     precision run in float32; docs/ops.md has the list. float64 and integers are never cast. Casts of float32 weights are kept
@@ -35,6 +35,6 @@ class autocast(Named):
         _modes.leave(self)
 
     def __call__(self, function: F) -> F:
-        """Decorates a function: the region is in force while it runs, in whichever thread."""
+        """Decorates a function: the region is in force while the function runs, in any thread."""
         options = self._options
         return wrap_in_scope(function, "autocast", lambda: Scope("autocast", _yoke._AutocastRegion(*options)))

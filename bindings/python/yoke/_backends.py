@@ -35,27 +35,27 @@ class _Cudnn:
 
     __slots__ = ()
 
-    enabled = _Setting(0, bool, """Whether ops may go through cuDNN, where it is found. True at first.
+    enabled = _Setting(0, bool, """True if ops may use cuDNN, where cuDNN is found; the default.
 
-        False from the start: it is not even looked for. Without it Yoke's own kernels compute the same.
+        If False from the start, the process does not look for cuDNN. Without cuDNN Yoke's own kernels compute the same ops.
         """)
-    benchmark = _Setting(1, bool, "Whether the first call of each shape times cuDNN's plans and keeps the quickest. False at first: its first.")
-    benchmark_limit = _Setting(2, int, "How many plans `benchmark` times, 0: all. 10 at first.")
-    deterministic = _Setting(3, bool, "Whether the same call always gives the same bits. True at first; False lets cuDNN add in any order.")
-    workspace_limit = _Setting(4, int, "Bytes of memory that a call's plan may want beside its tensors. 256 MiB at first.")
+    benchmark = _Setting(1, bool, "True if the first call of each shape measures cuDNN's plans and keeps the fastest. False, the default, takes cuDNN's first plan.")
+    benchmark_limit = _Setting(2, int, "Number of plans that `benchmark` measures; 0: all. 10 by default.")
+    deterministic = _Setting(3, bool, "True if the same call always gives the same bits; the default. False lets cuDNN add in any order.")
+    workspace_limit = _Setting(4, int, "Bytes of memory that the plan of a call may use beside its tensors. 256 MiB by default.")
 
     def version(self) -> int | None:
-        """Version, 91900 for 9.19.0; None if cuDNN cannot serve. Looks for cuDNN, unless it is not enabled."""
+        """Returns the version, 91900 for 9.19.0; None if cuDNN cannot be used. Looks for cuDNN, if `enabled` is True."""
         return _yoke._cudnn_version() or None
 
     def why_unavailable(self) -> str | None:
-        """Returns why cuDNN cannot serve, with a remedy; None if cuDNN can serve. Looks for cuDNN, unless it is not enabled."""
+        """Returns why cuDNN cannot be used, with a remedy; None if cuDNN can be used. Looks for cuDNN, if `enabled` is True."""
         return _yoke._cudnn_why_unavailable() or None
 
     @contextlib.contextmanager
     def flags(self, *, enabled: bool | None = None, benchmark: bool | None = None, benchmark_limit: int | None = None,
               deterministic: bool | None = None, workspace_limit: int | None = None) -> Iterator[None]:
-        """Settings for the length of a with block, in all threads: with yoke.backends.cudnn.flags(benchmark=True): ..."""
+        """Changes settings for the length of a `with` block, in all threads: with yoke.backends.cudnn.flags(benchmark=True): ..."""
         wanted = zip(_CUDNN, (enabled, benchmark, benchmark_limit, deterministic, workspace_limit))
         before = {name: getattr(self, name) for name in _CUDNN}
         try:
@@ -82,10 +82,10 @@ class _Backends:
 
     @property
     def allow_tf32(self) -> bool:
-        """Returns whether GPUs may round the factors of products of float32 matrices to TF32 (10 bits of mantissa).
+        """Returns whether GPUs may round the operands of float32 matrix products to TF32 (10 bits of mantissa).
 
-        Several times as fast on tensor cores from Ampere on; sums stay float32. False at first, unless YOKE_ALLOW_TF32
-        is 1. A graph keeps what was allowed at its capture. The CPU never rounds.
+        Products are then several times as fast on tensor cores from Ampere on; sums stay float32. False by default, unless
+        YOKE_ALLOW_TF32 is 1. A graph keeps the setting of its capture. The CPU never rounds.
         """
         return _yoke._get_allow_tf32()
 

@@ -1,4 +1,4 @@
-"""Objects whose states ranks hand each other: optimizers, scalers, schedules, averages, samplers."""
+"""Objects whose states ranks send each other: optimizers, scalers, schedules, averages, samplers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def _wrong(call: str, name: str, value: object, wanted: str) -> str:
 
 
 def whole(call: str, name: str, value: Any, least: int | None = None) -> int:
-    """A whole number that fits in 64 bits, of at least `least`."""
+    """Returns a whole number that fits in 64 bits, of at least `least`."""
     found: int | None
     try:
         found = index(value)
@@ -75,21 +75,21 @@ def listed(call: str, name: str, value: Any, of: str) -> list[Any]:
 
 
 def text(call: str, name: str, value: Any) -> str:
-    """A string."""
+    """Returns a string."""
     if isinstance(value, str):
         return value
     raise _yoke.TypeError(_wrong(call, name, value, "a string is needed"))
 
 
 def tensor(call: str, name: str, value: Any) -> _yoke.Tensor:
-    """A tensor."""
+    """Returns a tensor."""
     if isinstance(value, _yoke.Tensor):
         return value
     raise _yoke.TypeError(_wrong(call, name, value, "a tensor is needed"))
 
 
 def entries(call: str, name: str, value: Any, wanted: Iterable[str], hint: str = "") -> list[Any]:
-    """The values of a saved state under the wanted keys; `hint` says what else may be the matter."""
+    """Returns the values of a saved state under the wanted keys; `hint` names another possible cause."""
     wanted = list(wanted)
     if not isinstance(value, Mapping):
         raise _yoke.TypeError(_wrong(call, name, value, "a dict is needed, as in the result of state_dict()"))

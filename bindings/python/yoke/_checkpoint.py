@@ -1,4 +1,4 @@
-"""Checkpoint scopes: activations that are dropped, and made again for backward."""
+"""Checkpoint scopes: activations that are dropped, and recomputed for backward."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class MemoryBudget(Named):
         self._budget = _yoke._MemoryBudget(f"{amount:.25f}" if isinstance(amount, float) and "e" in plain else plain)
 
     def report(self) -> BudgetReport:
-        """Never raises; figures are 0 until measured."""
+        """Returns the figures of the last step; figures are 0 until measured. Never raises."""
         return BudgetReport(*self._budget.figures())
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ def read_policy(call: str, policy: Policy, offload: bool) -> _Read:
     if not isinstance(offload, bool):
         raise _yoke.TypeError(f"{call}(): argument 'offload' is {shown(offload)}; True or False is needed")
     if isinstance(policy, str) and policy in ("ops", "function", "budget"):
-        raise _yoke.ValueError(f"{call}(): argument 'policy' is '{policy}'; give the list of ops itself, such as [\"gelu\"], the function, or a MemoryBudget")
+        raise _yoke.ValueError(f"{call}(): argument 'policy' is '{policy}'; give a list of ops such as [\"gelu\"], a function, or a MemoryBudget")
     if isinstance(policy, MemoryBudget):
         if offload:
             raise _yoke.ValueError(f"{call}(): argument 'offload' is True, but 'policy' is a MemoryBudget, which plans only memory of the device; leave out one of them")
@@ -159,12 +159,12 @@ class checkpoint_scope(Named):
                 self._blocks.remove(block)
 
     def _innermost(self) -> _Block:
-        """The block that was opened last in this context, or in any."""
+        """Returns the block that was opened last in this context, or else in any context."""
         for entry in reversed(_yoke._modes_entries()):
             if isinstance(entry.owner, _Block) and entry.owner in self._blocks:
                 return entry.owner
         if not self._blocks:
-            raise _yoke.StateError("checkpoint_scope: this scope is not open: it is already closed, or was never entered")
+            raise _yoke.StateError("checkpoint_scope: this scope is not open: it was already closed, or was never entered; use a new scope in a with block")
         return self._blocks[-1]
 
     def __del__(self) -> None:
@@ -173,7 +173,7 @@ class checkpoint_scope(Named):
 
 
 def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, offload: bool = False, **kwargs: Any) -> Any:
-    """fn(*args, **kwargs) in a scope of its own: see checkpoint_scope. fn is called once."""
+    """Returns fn(*args, **kwargs), called in a separate scope: see checkpoint_scope. fn is called once."""
     if not callable(fn):
         raise _yoke.TypeError(f"checkpoint(): argument 'fn' is {shown(fn)}; a function is needed")
     need_plain_function(fn, "checkpoint_scope")
@@ -185,14 +185,15 @@ def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, off
 
 @named
 def checkpoint_sequential(fns: Any, segments: int, x: Any, policy: Policy = None, offload: bool = False) -> Any:
-    """x through all functions, one after another, as `segments` parts of near the same length, each in a scope but the
-    last, whose results backward wants at once. `fns` is an nn.Sequential, or a sequence of functions or modules."""
+    """Returns x after all functions in order, in `segments` parts of nearly the same length. Each part but the last is in
+    a scope; backward needs the results of the last at once. `fns` is an nn.Sequential, or a sequence of functions or modules.
+    """
     fns = listed("checkpoint_sequential", "fns", fns, "functions")
     segments = whole("checkpoint_sequential", "segments", segments, 1)
     if not fns:
-        raise _yoke.ValueError("checkpoint_sequential(): argument 'fns' is empty; it takes at least one function, such as the layers of a network")
+        raise _yoke.ValueError("checkpoint_sequential(): argument 'fns' is empty; it must have at least one function, such as the layers of a network")
     if segments > len(fns):
-        raise _yoke.ValueError(f"checkpoint_sequential(): argument 'segments' is {segments}, for {len(fns)} functions; at most one for each can be made")
+        raise _yoke.ValueError(f"checkpoint_sequential(): argument 'segments' is {segments}, for {len(fns)} functions; there can be at most one segment for each function")
     last = len(fns) // segments * (segments - 1)
     for begin in range(0, last, len(fns) // segments):
         with checkpoint_scope(policy, offload):

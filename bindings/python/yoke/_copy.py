@@ -84,7 +84,7 @@ def _read_storage(spec: str, data: bytes) -> Tensor:
     try:
         return _yoke.tensor(data, dtype=_yoke.uint8, device=spec)
     except _yoke.DeviceUnavailableError as error:
-        told = _yoke.DeviceUnavailableError(f"a tensor of {spec} was pickled, and it comes back to {spec} alone: {error}; pickle x.cpu(), or what state_dict() gives with every tensor on the CPU")
+        told = _yoke.DeviceUnavailableError(f"the tensor was pickled on {spec} and can only be loaded on {spec}: {error}; pickle x.cpu(), or a state_dict() with every tensor on the CPU")
         told.call = error.call
         raise told from None
 

@@ -18,7 +18,7 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Sample(NamedTuple):
-    """A device, measured now; None for what is not known. Bytes, watts, degrees Celsius, hertz, 0 to 1."""
+    """Present figures of a device; None for unknown figures. Units: bytes, watts, degrees Celsius, hertz; shares from 0 to 1."""
 
     utilization: float | None
     memory_used: int | None
@@ -32,13 +32,13 @@ class Sample(NamedTuple):
 
 
 class Lease:
-    """A device held for this process; ends with it. Also a context manager."""
+    """Claim of this process to a device; ends with the process. Also a context manager."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
 
     def release(self) -> None:
-        """Gives the device up. A second time does nothing."""
+        """Releases the device. A second call does nothing."""
         _yoke._release_lease(self.device)
 
     def __enter__(self) -> Lease:
@@ -52,7 +52,7 @@ class Lease:
 
 
 class Verdict(NamedTuple):
-    """explain()'s result for a device."""
+    """Result of explain() for a device."""
 
     device: str
     accepted: builtins.bool
@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
 
 
 class Explanation(list[Verdict]):
-    """Every device with its verdict, the chosen first."""
+    """Every device with its result, chosen devices first."""
 
     problem: str
     visible: str
@@ -81,7 +81,7 @@ def _value(key: str, value: Any) -> str:
     else:
         text = str(value)
     if "," in text:
-        raise _yoke.ValueError(f"select(): argument '{key}' is {value!r}; a value must have no comma")
+        raise _yoke.ValueError(f"select(): argument '{key}' is {value!r}; a value must not contain a comma")
     return f"{key}={text}"
 
 
@@ -105,10 +105,10 @@ def select(n: int | None = None, **constraints: Any) -> list[Device]:
 
     Without n, chooses a single device: for a rank among several on a machine its own, as "auto" does. The keys are those of a
     spec (docs/devices.md); numbers are bytes and seconds if a spec has a unit. DeviceUnavailableError names each rejected device
-    with its reason; TimeoutError comes after wait.
+    with its reason; TimeoutError if no device is suitable within `wait`.
     """
     if isinstance(n, str):
-        raise _yoke.TypeError(f"select(): argument 'n' is {n!r}; it takes how many devices, and constraints by name: "
+        raise _yoke.TypeError(f"select(): argument 'n' is {n!r}; it must be the number of devices; give constraints by name: "
                               f"select(1, min_free=\"8GiB\"); yoke.device({n!r}) opens the device of a spec")
     wait = _seconds(constraints.get("wait"))
     if wait is None:
@@ -135,7 +135,7 @@ def _waiting(wait: float, spec: str, choose: Callable[[str], _T]) -> _T:
     except _yoke.DeviceUnavailableError as error:
         if in_time:
             raise
-        late = _yoke.TimeoutError(f"no device fitted within {wait:g} s: {error}")
+        late = _yoke.TimeoutError(f"no device was suitable within {wait:g} s: {error}")
         late.call = error.call
         raise late from None
 
@@ -149,14 +149,14 @@ def _changed(spec: str, **changes: str | None) -> str:
 
 
 def _device(spec: str) -> Device:
-    """yoke.device() of a spec that says wait=."""
+    """Returns yoke.device() of a spec that has wait=."""
     found = re.search(r"[:,]\s*wait\s*=([^,]*)", spec)
     wait = _seconds(found[1].strip()) if found and spec.startswith("auto:") else None
     return _waiting(wait, spec, _open) if wait is not None else _open(spec)
 
 
 def explain(spec: str = "auto") -> Explanation:
-    """Explains select's result without a selection: (device, accepted, reason) for every device, the chosen first.
+    """Explains select's result without a selection: (device, accepted, reason) for every device, chosen devices first.
 
     .problem says why no device fits, .visible is a value for CUDA_VISIBLE_DEVICES. No device is opened.
     """
@@ -168,7 +168,7 @@ def explain(spec: str = "auto") -> Explanation:
 
 @contextlib.contextmanager
 def disabled(kind: str) -> Iterator[None]:
-    """`with yoke.disabled("cuda"):` uses no device of that kind inside."""
+    """Disables a kind of devices inside a block: `with yoke.disabled("cuda"):`."""
     _yoke.disable(kind)
     try:
         yield

@@ -53,5 +53,5 @@ def doctor(probe=False, redact=False, deadline=0.):
 
 
 def doctor_record(folder, probe=False, redact=False):
-    """Writes what a report rests on, and the report, into a folder: scenario.json, root/, environment, report.json."""
+    """Writes the report and the facts behind the report into a folder: scenario.json, root/, environment, report.json."""
     _yoke._doctor_record(folder, probe, redact)

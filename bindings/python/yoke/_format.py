@@ -16,7 +16,7 @@ WIDTH = 100
 
 
 def _cut(tensor: Tensor) -> list[Any]:
-    """The elements as nested lists, with None where a long axis is cut."""
+    """Returns the elements as nested lists, with None where a long axis is cut."""
     length = tensor.shape[0]
     long = length > 2 * EDGE
     if tensor.ndim == 1:
@@ -60,7 +60,7 @@ def _depth(nest: Any) -> int:
 
 
 def _row(texts: list[str], indent: int) -> str:
-    """Numbers of the last axis, broken where a line is full."""
+    """Returns the numbers of the last axis as text, broken where a line is full."""
     lines = [""]
     for i, text in enumerate(texts):
         text += "," if i + 1 < len(texts) else ""
@@ -103,9 +103,9 @@ def tensor_repr(tensor: Tensor) -> str:
 
 
 def formatted(tensor: Tensor, spec: str) -> str:
-    """format(tensor, spec), as in f"{loss:.3f}"."""
+    """Returns format(tensor, spec), as in f"{loss:.3f}"."""
     if not spec:
         return str(tensor)
     if tensor.ndim:
-        raise _yoke.TypeError(f"format(): the format {spec!r} is one of numbers, and the tensor has shape {tensor.shape}; write x.item() for one of one element, x.tolist() for more")
+        raise _yoke.TypeError(f"format(): the format {spec!r} is for numbers, but the tensor has shape {tensor.shape}; write x.item() for a tensor of one element, x.tolist() for more elements")
     return format(tensor.item(), spec)

@@ -33,13 +33,13 @@ class _GradMode:
         _modes.leave(self)
 
     def __call__(self, function: F) -> F:
-        """Decorates a function: the mode holds while it runs, in whichever thread."""
+        """Decorates a function: the mode holds while the function runs, in any thread."""
         enabled = self._enabled
         return wrap_in_scope(function, type(self).__name__, lambda: Scope("grad", enabled))
 
 
 class Scope:
-    """A block that is open until exit()."""
+    """Opens a block that is open until exit()."""
 
     def __init__(self, kind: str, value: Any) -> None:
         _modes.enter(self, kind, value)
@@ -56,7 +56,7 @@ def need_plain_function(function: Callable[..., Any], name: str) -> None:
 
 
 def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
-    """`function`, run in the scope that `enter` opens anew for each call."""
+    """Returns `function` wrapped: each call runs in a new scope, opened by `enter`."""
     need_plain_function(function, name)
 
     @functools.wraps(function)
@@ -71,7 +71,7 @@ def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
 
 
 class no_grad(_GradMode):
-    """Ops are not recorded: `with yoke.no_grad():`, or `@yoke.no_grad()` above a function."""
+    """Mode in which ops are not recorded: `with yoke.no_grad():`, or `@yoke.no_grad()` above a function."""
 
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)  # @yoke.no_grad, without brackets
@@ -81,7 +81,7 @@ class no_grad(_GradMode):
 
 
 class enable_grad(_GradMode):
-    """Ops are recorded again, inside a no_grad block."""
+    """Mode in which ops are recorded again, inside a no_grad block."""
 
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
@@ -91,8 +91,8 @@ class enable_grad(_GradMode):
 
 
 class set_grad_enabled(_GradMode):
-    """Turns recording on or off at once, for this thread, or until the end of the enclosing grad mode block; as a `with` block it
-    restores the mode at its end.
+    """Mode that turns recording on or off at once: for this thread, or until the end of the enclosing grad mode block. A `with`
+    block restores the former mode at its end.
     """
 
     def __init__(self, enabled: bool) -> None:

@@ -33,7 +33,7 @@ class Graph(Named):
 
     @contextlib.contextmanager
     def capture(self) -> Iterator[Graph]:
-        """`with graph.capture():` takes down what the block does."""
+        """Captures the calls of a block: `with graph.capture():`."""
         self._graph.begin()
         try:
             yield self

@@ -19,7 +19,7 @@ class HostStore:
     def __init__(self, store: Any) -> None:
         for name in ("set", "get"):
             if not callable(getattr(store, name, None)):
-                raise _yoke.TypeError(f"init(): argument 'store' is {shown(store)}, which has no method {name}(); give an object with set(key, value) and get(key), such as a store of torch.distributed")
+                raise _yoke.TypeError(f"init(): argument 'store' is {shown(store)}, which does not have a method {name}(); give an object with set(key, value) and get(key), such as a store of torch.distributed")
         self._store = store
         self.failure: Exception | None = None
 
@@ -42,7 +42,7 @@ class HostStore:
         if isinstance(value, str):
             return self._OK, value
         wrong = TypeError(f"get() returned {noun(value)}; it must return bytes or a str")
-        return self._failed(wrong, self._FAILED) if value is not None else (self._LATE, "no rank set the key in time")
+        return self._failed(wrong, self._FAILED) if value is not None else (self._LATE, "no rank has set the key within the timeout")
 
     def _awaited(self, key: str, until: float) -> object:
         """Returns the value once it is there. If a store's get() does not wait, it returns None until then."""

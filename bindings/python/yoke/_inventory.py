@@ -8,7 +8,7 @@ from yoke import _yoke
 
 
 class Record:
-    """Named values; None stands for what is not known."""
+    """Named values; None stands for an unknown value."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
@@ -34,15 +34,15 @@ class Process(Record):
 
 
 class Link(Record):
-    """The way from one card to another: `label` "NV18", "PIX", "SYS"; `path`, NVML's level; `nvlinks`; `peer`."""
+    """Connection of one card with another: `label` "NV18", "PIX", "SYS"; `path`, NVML's level; `nvlinks`; `peer`."""
 
 
 class Network(Record):
-    """An InfiniBand or RoCE port."""
+    """InfiniBand or RoCE port."""
 
 
 class Topology:
-    """How the cards are joined: `links[a][b]`; printed, the matrix of `nvidia-smi topo -m`."""
+    """Connections of the cards: `links[a][b]`; printed, the matrix of `nvidia-smi topo -m`."""
 
     def __init__(self, cards: list[Card], links: list[list[Link]], text: str) -> None:
         self.cards, self.links, self._text = cards, links, text
@@ -55,7 +55,7 @@ class Topology:
 
 
 class Inventory:
-    """A snapshot: `cards` in the order of their PCI addresses, `networks`, `facts` (driver, nvml, cuda_driver, …), `topology`."""
+    """Snapshot of the machine: `cards` in the order of their PCI addresses, `networks`, `facts` (driver, nvml, cuda_driver, …), `topology`."""
 
     def __init__(self) -> None:
         taken = _yoke._inventory()
@@ -80,7 +80,7 @@ def inventory() -> Inventory:
 
 
 def topology() -> Topology:
-    """Returns how the cards are joined now."""
+    """Returns the present connections of the cards."""
     return Inventory().topology
 
 
@@ -90,6 +90,6 @@ def catalog() -> list[Record]:
 
 
 def catalog_find(name, memory=0) -> Record | None:
-    """The model that a driver's name, as "NVIDIA H200", and total memory in bytes (0: not known) belong to, or None."""
+    """Returns the model for a driver's name, such as "NVIDIA H200", and total memory in bytes (0: unknown); None without a match."""
     found = _yoke._catalog_find(name, memory)
     return None if found is None else Record(found)

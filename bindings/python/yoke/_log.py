@@ -1,4 +1,4 @@
-"""Where the library's log goes in Python: warnings for what matters; the rest to standard error, or to logging once the script has set that up."""
+"""Output of the library's log in Python: important lines are warnings; other lines go to standard error, or to `logging` if the script has set it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of a script that are asked when a device has no memory left."""
+"""Functions of a script that are called when a device is out of memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class OutOfMemoryHandle:
         self._id = _yoke._add_on_out_of_memory(fn)
 
     def remove(self) -> None:
-        """The function is no longer asked. A second call does nothing."""
+        """Removes the function: it is no longer called. A second call does nothing."""
         number, self._id = self._id, 0
         if number:
             _yoke._remove_on_out_of_memory(number)
 
     def __enter__(self) -> OutOfMemoryHandle:
         if not self._id:
-            raise _yoke.StateError("on_out_of_memory(): this handle was removed; make a new one")
+            raise _yoke.StateError("on_out_of_memory(): this handle was removed; create a new handle")
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -45,7 +45,7 @@ def _open(owner: object) -> list[_Entry]:
 
 
 def _put(entries: tuple[_Entry, ...]) -> Any:
-    """Makes them the blocks of this context."""
+    """Sets the blocks of this context."""
     grad = region = checkpoint = device = None
     streams: dict[Any, Any] = {}
     for entry in entries:
@@ -89,7 +89,7 @@ def leave(owner: object) -> None:
     opened = _open(owner)
     if entry is None:
         if not opened:
-            raise _yoke.StateError(f"{type(owner).__name__}: this block is not open in this thread or task, nor in another")
+            raise _yoke.StateError(f"{type(owner).__name__}: this block is not open in any thread or task; enter it first")
         entry = opened[-1]
     if entry in opened:
         opened.remove(entry)
@@ -116,7 +116,7 @@ def override(kind: str, value: Any) -> None:
 
 
 def prune() -> None:
-    """Takes blocks out that ended in another context."""
+    """Removes blocks that ended in another context."""
     state = _variable.get()
     gone = {id(each) for each in state.entries if each.ended}
     _put(tuple(each for each in state.entries if id(each) not in gone and id(each.below) not in gone))

@@ -57,7 +57,7 @@ def refuse_device(call: str, args: tuple[Any, ...], keywords: dict[str, Any]) ->
     """Raises TypeError where the first argument is a device, which a class like autocast does not take."""
     first = keywords.get("device", args[0] if args else None)
     if isinstance(first, _yoke.Device) or isinstance(first, str) and first.partition(":")[0] in _DEVICES:
-        raise _yoke.TypeError(f"{call}(): the first argument is the device {str(first)!r}; leave it out, as {call} serves every device: {call}()")
+        raise _yoke.TypeError(f"{call}(): the first argument is the device {str(first)!r}; leave it out, because {call} holds for every device: {call}()")
 
 
 def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: dict[str, Any], is_ours: bool) -> None:
@@ -74,13 +74,13 @@ def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: 
             if not flags & _TAKES_ANY:
                 raise _yoke.TypeError(f"{call}(): {_yoke._unknown_keyword(name, names, is_ours)}: {_signature(call, names, places)}")
         elif name in names[:min(given, places)]:
-            raise _yoke.TypeError(f"{call}(): argument '{name}' is given twice, by its place and by its name: {_signature(call, names, places)}")
+            raise _yoke.TypeError(f"{call}(): argument '{name}' is given twice, by position and by name; give it once: {_signature(call, names, places)}")
 
 
 def _refuse_place(call: str, names: tuple[str, ...], places: int, given: int, is_ours: bool) -> None:
     if len(names) > places:
-        why, which = (", since PyTorch has another one in its place", "the name of the one that is meant, such as ") if is_ours else ("", "")
-        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' is given by its name alone{why}; write {which}{names[places]}=…: {_signature(call, names, places)}")
+        why, which = (", because PyTorch has another argument in its place", "the name of your argument, such as ") if is_ours else ("", "")
+        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' must be given by name{why}; write {which}{names[places]}=…: {_signature(call, names, places)}")
     raise _yoke.TypeError(f"{call}(): takes at most {places} arguments but {given} were given: {_signature(call, names, places)}")
 
 

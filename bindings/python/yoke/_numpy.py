@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
-    """An array over the tensor's memory; a copy only where `dtype` or `copy` ask for one."""
+    """Returns an array over the tensor's memory; a copy only if `dtype` or `copy` need a copy."""
     if tensor.device.kind != "cpu":
-        raise _yoke.UnsupportedError(f"numpy(): the tensor is on {tensor.device}, NumPy works in host memory; call .cpu() first")
+        raise _yoke.UnsupportedError(f"numpy(): the tensor is on {tensor.device}, but NumPy works in host memory; call .cpu() first")
     if tensor.dtype.name not in IN_NUMPY:
         raise _yoke.UnsupportedError(
-            f"numpy(): NumPy has no {tensor.dtype.name}; call .to(dtype=yoke.float32) first")
+            f"numpy(): NumPy does not support {tensor.dtype.name}; call .to(dtype=yoke.float32) first")
     if tensor.requires_grad:
-        raise _yoke.StateError("numpy(): the tensor requires grad, and changes through NumPy would not be seen; call .detach() first")
+        raise _yoke.StateError("numpy(): the tensor requires grad, and changes through NumPy would not be recorded; call .detach() first")
     import numpy
 
     shared = numpy.asarray(memoryview(tensor))
@@ -35,7 +35,7 @@ def array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> numpy.
 def masked_data(tensor: Tensor) -> Any:
     """Raises TypeError for numpy.ma, whose operators ask the other side for `_data`, and AttributeError for any other caller."""
     if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.ma"):
-        raise _yoke.TypeError("numpy.ma: a masked array computes by rules of its own; write yoke.tensor(numpy.asarray(x)), which makes a tensor of its elements")
+        raise _yoke.TypeError("numpy.ma: a masked array has its own operators; write yoke.tensor(numpy.asarray(x)) for a tensor of the elements")
     raise AttributeError(f"'{type(tensor).__name__}' object has no attribute '_data'")
 
 
@@ -56,20 +56,20 @@ def plain(name: str, value: Any) -> Any:
 
 
 def operand(call: str, value: Any, other: Tensor) -> Tensor:
-    """`value`, a NumPy array, as the tensor that an operator computes with beside `other`; TypeError for any other array."""
+    """Returns `value`, a NumPy array, as a tensor for an operator with `other`; TypeError for any other array."""
     numpy = sys.modules.get("numpy")  # if an array exists, the module is there
     place = f"{call}()" if call[0].isalpha() else call
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if numpy is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
         remedy = "yoke.from_dlpack(x)" if hasattr(value, "__dlpack__") else "yoke.tensor(numpy.asarray(x))"
-        raise _yoke.TypeError(f"{place}: a {kind} is no operand beside a tensor; write {remedy}, which makes a tensor of it")
+        raise _yoke.TypeError(f"{place}: a {kind} is not an operand beside a tensor; write {remedy} for a tensor")
     if isinstance(value, numpy.ndarray) and value.__array_priority__ > 0:
-        raise _yoke.TypeError(f"{place}: a {kind} computes by rules of its own; write yoke.tensor(numpy.asarray(x)), which makes a tensor of its elements")
+        raise _yoke.TypeError(f"{place}: a {kind} has its own operators; write yoke.tensor(numpy.asarray(x)) for a tensor of the elements")
     if value.dtype.name not in IN_NUMPY or not value.dtype.isnative:
         remedy = f'x.astype("{value.dtype.name}")' if value.dtype.name in IN_NUMPY else _INSTEAD.get(value.dtype.kind, 'x.astype("float32")')
-        raise _yoke.TypeError(f"{place}: a NumPy array x of dtype {value.dtype.str!r} ({value.dtype.name}) has no counterpart among tensors; write {remedy}")
+        raise _yoke.TypeError(f"{place}: a NumPy array x of dtype {value.dtype.str!r} ({value.dtype.name}) has a dtype that tensors do not support; write {remedy}")
     if other.device.kind != "cpu":
-        raise _yoke.TypeError(f'{place}: the tensor is on {other.device}, the array x in host memory; write yoke.tensor(x, device="{other.device}"), or move the tensor by .cpu()')
+        raise _yoke.TypeError(f'{place}: the tensor is on {other.device}, but the array x is in host memory; write yoke.tensor(x, device="{other.device}"), or move the tensor by .cpu()')
     return _yoke.tensor(value, device="cpu")
 
 
@@ -90,21 +90,21 @@ def ufunc(function: Any, method: str, *inputs: Any, out: Any = (), **options: An
     name = function.__name__
     if name not in _OPERATORS or method != "__call__" or options or not any(isinstance(x, Tensor) for x in inputs):
         ours = f"yoke.{name}, or " if hasattr(_yoke, name) else ""
-        raise _yoke.TypeError(f"numpy.{name}(): NumPy's functions do not take tensors; write {ours}numpy.{name} of x.numpy()")
+        raise _yoke.TypeError(f"numpy.{name}(): NumPy's functions do not accept tensors; write {ours}numpy.{name} of x.numpy()")
     x, y = (plain(name, each) for each in inputs)
     forward, reflected = _OPERATORS[name]
     result = getattr(Tensor, forward)(x, y) if isinstance(x, Tensor) else getattr(Tensor, reflected)(y, x)
     if result is NotImplemented:
-        raise _yoke.TypeError(f"numpy.{name}(): a {type(x).__name__} and a {type(y).__name__} have no such operator; write yoke.tensor(x) of what is no tensor")
+        raise _yoke.TypeError(f"numpy.{name}(): a {type(x).__name__} and a {type(y).__name__} do not have this operator; write yoke.tensor(x) for the operand that is not a tensor")
     return _write(name, result, out[0]) if out else result
 
 
 def _write(name: str, result: Tensor, target: Any) -> Any:
-    """Writes what came of array += tensor into the array."""
+    """Writes the result of array += tensor into the array."""
     import numpy
 
     if not isinstance(target, numpy.ndarray):
-        raise _yoke.TypeError(f"numpy.{name}(): 'out' is a {type(target).__name__}; write the operator, which makes a tensor of its own")
+        raise _yoke.TypeError(f"numpy.{name}(): 'out' is a {type(target).__name__}; write the operator without 'out', which creates a new tensor")
     if result.requires_grad:
         raise _yoke.TypeError(f"numpy.{name}(): an array cannot take values of a tensor that requires grad; write x.detach() for the tensor x")
     values = result if result.dtype.name in IN_NUMPY else result.to(dtype=_yoke.float32)

@@ -1,4 +1,4 @@
-"""Tensors in what a module gives: in tuples, lists, dicts and dataclasses, however deep."""
+"""Tensors in the result of a module: in tuples, lists, dicts and dataclasses, however deep."""
 
 from __future__ import annotations
 

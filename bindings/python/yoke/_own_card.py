@@ -1,4 +1,4 @@
-"""Words of PyTorch's for the card of a rank, device_ids=[d] and output_device=d, and inputs that go there."""
+"""PyTorch's arguments for the card of a rank, device_ids=[d] and output_device=d, and the move of inputs to this card."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["Bucket", "DistributedDataParallel"]
 _NAME = "DistributedDataParallel"
 _PREFIX = "module."
 _REMEDIES = {  # for arguments of other libraries' scripts
-    "find_unused_parameters": "leave it out, as parameters that a rank does not use are always found", "process_group": "the argument is called 'group' here", "bucket_cap_mb": "the argument is called 'bucket_mb' here"}
+    "find_unused_parameters": "leave it out, because parameters that a rank does not use are always found", "process_group": "the name of this argument is 'group'", "bucket_cap_mb": "the name of this argument is 'bucket_mb'"}
 
 
 class Bucket(NamedTuple):
@@ -92,11 +92,11 @@ class DistributedDataParallel(Module):
                  device_ids: Sequence[Device | str | int] | None = None, output_device: Device | str | int | None = None,
                  reduce_dtype: dtype | None = None, **unknown: NoReturn) -> None:
         for name in unknown:
-            raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'there are module, group, bucket_mb, compression, device_ids, output_device and reduce_dtype')}")
+            raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'the arguments are module, group, bucket_mb, compression, device_ids, output_device and reduce_dtype')}")
         if not isinstance(module, Module):
             raise _yoke.TypeError(f"{_NAME}(): argument 'module' is {shown(module)}; it must be a yoke.nn.Module")
         if group is not None and not isinstance(group, Group):
-            raise _yoke.TypeError(f"{_NAME}(): argument 'group' is {shown(group)}; it must be a yoke.comm.Group, or None{'; a list of devices is device_ids=' if isinstance(group, (list, tuple)) else ''}")
+            raise _yoke.TypeError(f"{_NAME}(): argument 'group' is {shown(group)}; it must be a yoke.comm.Group, or None{'; give a list of devices as device_ids=' if isinstance(group, (list, tuple)) else ''}")
         if not (compression is None or isinstance(compression, str) or callable(compression)):
             raise _yoke.TypeError(f"{_NAME}(): argument 'compression' is {shown(compression)}; it must be a text, a function, or None")
         self.module = module
@@ -166,10 +166,10 @@ class DistributedDataParallel(Module):
         was, now = {id(each): trains for each, trains in self._wrapped.values()}, {id(each): each.requires_grad for _, each in every}
         for name, each in every:
             if id(each) not in was:
-                return f"the parameter '{name}' " + ("was moved, or another parameter has its name" if name in self._wrapped else "was added")
+                return f"the parameter '{name}' " + ("was moved, or another parameter has this name" if name in self._wrapped else "was added")
         for name, (each, trained) in self._wrapped.items():
             if id(each) not in now:
-                return f"the parameter '{name}' was taken away"
+                return f"the parameter '{name}' was removed"
             if now[id(each)] != trained:
                 return f"the parameter '{name}' was " + ("frozen" if trained else "frozen, and requires a gradient now")
             if (each.dtype, each.device) != self._places[name]:
@@ -180,14 +180,14 @@ class DistributedDataParallel(Module):
         now = dict(self.module.named_buffers())
         for name, each in self._broadcast.items():
             if name not in now:
-                return f"the buffer '{name}' was taken away"
+                return f"the buffer '{name}' was removed"
             if now[name] is not each:
-                return f"the buffer '{name}' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"
+                return f"the buffer '{name}' is not the tensor that was wrapped; change buffers in place, buf.copy_(...)"
         return next((f"the buffer '{name}' was added" for name in now if name not in self._broadcast), None)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Inside, backward adds up on this rank alone; the next one outside reduces the sum."""
+        """Turns reduction off in a block: backward adds up on this rank only; the next backward outside reduces the sum."""
         before = self._reducer.sync
         self._reducer.sync = False
         try:
@@ -233,7 +233,7 @@ class DistributedDataParallel(Module):
         return state
 
     def load_comm_state(self, state: dict[str, Any]) -> None:
-        """ValueError for the state of another model or compression, StateError while a backward runs."""
+        """Loads a state. ValueError for the state of another model or compression, StateError while a backward runs."""
         asked(self.group._core, "load_comm_state", lambda: self._reducer.load_state(state))
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -241,7 +241,7 @@ class DistributedDataParallel(Module):
         return self.module.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
-        """Names may have "module." in front, as PyTorch writes them, if names without the prefix fit better."""
+        """Loads a state into `module`. Names may have the prefix "module.", as in PyTorch."""
         if isinstance(state_dict, dict) and state_dict and all(isinstance(name, str) and name.startswith(_PREFIX) for name in state_dict):
             plain = {name[len(_PREFIX):]: each for name, each in state_dict.items()}
             own = self.module.state_dict().keys()

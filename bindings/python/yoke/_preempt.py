@@ -49,7 +49,7 @@ class Preemption:
                 self._is_passed_over = False
 
     def remove(self) -> None:
-        """The function no longer runs. Where no other is left, the former handlers come back.
+        """Removes the function: it no longer runs. If no other function is left, the former handlers are restored.
 
         Any thread may call it. Away from the main thread the handler stays and passes signals straight on.
         """
@@ -191,14 +191,14 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 def _need_main_thread(call: str) -> None:
     thread = threading.current_thread()
     if thread is not threading.main_thread():
-        raise _yoke.StateError(f"{call}(): called in thread '{thread.name}', while signals come to Python's main thread; call it there")
+        raise _yoke.StateError(f"{call}(): called in thread '{thread.name}', but signals arrive in Python's main thread; call it there")
 
 
 def _number(name: Any) -> int:
     if isinstance(name, signal.Signals):
         name = name.name
     if not isinstance(name, str):
-        raise _yoke.TypeError(f"on_preempt(): argument 'signals' has an item that is {shown(name)}; it takes names such as 'TERM', and signal.Signals")
+        raise _yoke.TypeError(f"on_preempt(): argument 'signals' has an item that is {shown(name)}; it must have names such as 'TERM', or signal.Signals")
     return _yoke._signal_number(name)
 
 

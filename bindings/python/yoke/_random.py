@@ -22,7 +22,7 @@ def get_rng_state():
 
 
 def set_rng_state(state):
-    """Puts this thread's random numbers where get_rng_state found them: the same numbers follow again."""
+    """Sets the state of this thread's random numbers to a result of get_rng_state: the same numbers follow again."""
     _yoke._set_rng_state(*_unpack(state, "set_rng_state"))
 
 
@@ -33,8 +33,8 @@ class Generator(Named):
         with g:
             x = yoke.randn(3)
 
-    Inside the block all random numbers of this thread come from g, on every device; afterwards the thread's own stream goes on
-    where it was. A generator may be entered again, but not during its use. The first numbers are the numbers after
+    Inside the block all random numbers of this thread come from g, on every device; afterwards the thread's own stream
+    continues. A generator may be entered again, but not during its use. The first numbers are the numbers after
     manual_seed(seed).
     """
 
@@ -49,11 +49,11 @@ class Generator(Named):
         return self._put((self._checked(seed), 0))
 
     def get_state(self):
-        """Returns the place in the stream, as get_rng_state does."""
+        """Returns the state of the stream, as get_rng_state does."""
         return _pack(self._place if self._outer is None else _yoke._get_rng_state())
 
     def set_state(self, state):
-        """Puts the stream where get_state found it; returns the generator."""
+        """Sets the state of the stream to a result of get_state; returns the generator."""
         return self._put(_unpack(state, "set_state"))
 
     def state_dict(self):
@@ -61,7 +61,7 @@ class Generator(Named):
         return self.get_state()
 
     def load_state_dict(self, state):
-        """As set_state."""
+        """Sets the state, as set_state."""
         return self._put(_unpack(state, "load_state_dict"))
 
     @staticmethod
@@ -69,7 +69,7 @@ class Generator(Named):
         try:
             number = seed.__index__()
         except AttributeError:
-            raise _yoke.TypeError(f"Generator: argument 'seed' is {seed!r}; it takes an integer") from None
+            raise _yoke.TypeError(f"Generator: argument 'seed' is {seed!r}; it must be an integer") from None
         if not -(2**63) <= number < 2**64:
             raise _yoke.ValueError(f"Generator: argument 'seed' is {seed!r}, which does not fit in 64 bits")
         return number % 2**64

@@ -28,7 +28,7 @@ def made(core: Any, call: str, make: Callable[[], Any]) -> Any:
 
 
 def asked(core: Any, call: str, ask: Callable[[], Any]) -> Any:
-    """Does so for a call that may fail without a defect: only TypeError and ValueError are reported."""
+    """Returns the result of a call that may fail without a defect: only TypeError and ValueError are reported."""
     try:
         return ask()
     except (_yoke.TypeError, _yoke.ValueError) as error:

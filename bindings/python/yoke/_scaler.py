@@ -13,12 +13,13 @@ from yoke.optim.optimizer import Optimizer, need_optimizer
 
 
 class GradScaler(Named):
-    """Keeps float16's small gradients from vanishing: the loss is multiplied by a scale, gradients are divided by it.
+    """Loss scaling against the loss of small gradients in float16: the loss is multiplied by a scale, gradients are divided by the
+    scale.
 
         with yoke.autocast(yoke.float16):
             loss = loss_fn(net(x), y)
         scaler.scale(loss).backward()
-        scaler.step(optimizer)  # skipped where a gradient is infinite or NaN
+        scaler.step(optimizer)  # skipped if a gradient is infinite or NaN
         scaler.update()         # smaller then; larger after growth_interval good iterations
 
     The rules are those of PyTorch's GradScaler. To clip, call unscale_(optimizer) before. To gather gradients over n
@@ -83,7 +84,7 @@ class GradScaler(Named):
         self._core.update_to(new_scale)
 
     def get_scale(self) -> float:
-        """The scale now, 1 if disabled. It waits for the device."""
+        """Returns the present scale, 1 if disabled. Waits for the device."""
         return self._core.get_state()[0] if self._enabled else 1.0
 
     def is_enabled(self) -> bool:

@@ -1,4 +1,4 @@
-"""A function in several processes of this machine, the ranks of one job, from within a script."""
+"""Start of a function in several processes of this machine, the ranks of one job, from a script."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def _check_function(fn: object) -> None:
     """Raises if a fresh process would not find the function by its name."""
     name, module = getattr(fn, "__qualname__", None), getattr(fn, "__module__", None)
     if not callable(fn) or name is None or module is None:
-        raise _yoke.TypeError(f"spawn(): argument 'fn' is {shown(fn)}; it takes a function of a module or a script")
+        raise _yoke.TypeError(f"spawn(): argument 'fn' is {shown(fn)}; it must be a function of a module or a script")
     if "<" in name:
-        raise _yoke.ValueError(f"spawn(): argument 'fn' is '{name}', which other processes cannot import; define it at the top of a module or script, and give what it needs as args")
+        raise _yoke.ValueError(f"spawn(): argument 'fn' is '{name}', which other processes cannot import; define it at the top level of a module or script, and pass its inputs in 'args'")
     if module == "__main__" and getattr(sys.modules["__main__"], "__spec__", None) is None \
             and not os.path.isfile(getattr(sys.modules["__main__"], "__file__", None) or ""):
-        raise _yoke.ValueError(f"spawn(): argument 'fn' is '{name}' of an interactive session, which other processes cannot import; put it into a file")
+        raise _yoke.ValueError(f"spawn(): argument 'fn' is '{name}' of an interactive session, which other processes cannot import; write the function in a file")
     found: object = sys.modules[module] if module in sys.modules else importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not fn and getattr(found, "__func__", found) is not getattr(fn, "__func__", fn):
-        raise _yoke.ValueError(f"spawn(): argument 'fn' is not what {module}.{name} is, so other processes would import something else")
+        raise _yoke.ValueError(f"spawn(): argument 'fn' is not {module}.{name}, so other processes would import another object; give each function its own name")
 
 
 def _be_rank() -> None:

@@ -63,7 +63,7 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     guarantee.
     """
     if isinstance(state, (str, os.PathLike)) and not isinstance(path, (str, bytes, os.PathLike)):
-        raise _yoke.TypeError(f"save(): argument 'path' is a {type(path).__name__} and 'state' a path; the path comes first: save(path, state)")
+        raise _yoke.TypeError(f"save(): argument 'path' is a {type(path).__name__} and 'state' is a path; exchange the arguments: save(path, state)")
     return kept_to_exit(_yoke._save(path, state, metadata, blocking, max_shard))
 
 
@@ -91,7 +91,7 @@ def load(path: str | os.PathLike[str], device: Device | str | int | None = None,
 def load_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Describes a safetensors file or a set of files, without the data.
 
-    A dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes", "header_bytes", "files" (the bytes of each by
+    Returns a dict of "path" (of the file or the index), "kind" ("file" or "set"), "bytes", "header_bytes", "files" (the bytes of each by
     its name), "has_tree" (whether save() kept a tree in it), "metadata" (strings) and "tensors". "tensors" has for each name a
     dict of "dtype" (a name, the format's own if Yoke has none), "shape", "bytes", "offset" in the file, and for a set "file".
     `path` and errors are those of load().

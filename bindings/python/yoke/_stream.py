@@ -7,7 +7,7 @@ from yoke._yoke import Stream
 
 
 class stream:
-    """Gives this thread's work to a stream, and makes its device current: `with yoke.stream(s):`. A block belongs to the context
+    """Puts this thread's work into a stream, and makes the device of the stream current: `with yoke.stream(s):`. A block belongs to the context
     (contextvars), as no_grad's does.
 
     The block only sets the current stream, as PyTorch's does: memory read by the stream must have been written on the stream, or

@@ -1,4 +1,4 @@
-"""How long a function takes: Timer(fn).run()."""
+"""Time of a function: Timer(fn).run()."""
 import time
 from typing import NamedTuple
 
@@ -31,9 +31,9 @@ class Timer(Named):
 
     def __init__(self, fn, device=None, seconds=0.5, warmup=3):
         if not callable(fn):
-            raise _yoke.TypeError(f"Timer: argument 'fn' is {fn!r}; it takes a function without arguments")
+            raise _yoke.TypeError(f"Timer: argument 'fn' is {fn!r}; it must be a function without arguments")
         if not number("Timer", "seconds", seconds) >= 0:
-            raise _yoke.ValueError(f"Timer(): argument 'seconds' is {seconds}; it may not be negative")
+            raise _yoke.ValueError(f"Timer(): argument 'seconds' is {seconds}; it must not be negative")
         self._fn = fn
         self._device = device
         self._seconds = seconds

@@ -107,32 +107,32 @@ class Group:
 
     @property
     def rank(self) -> int:
-        """This one's number, from 0 on."""
+        """Returns the number of this rank, from 0."""
         return self._core.rank()
 
     @property
     def size(self) -> int:
-        """Returns how many ranks the group has."""
+        """Returns the number of ranks in the group."""
         return self._core.size()
 
     @property
     def local_rank(self) -> int:
-        """Number among the ranks on its machine."""
+        """Returns the number among the ranks on the same machine."""
         return self._core.local_rank()
 
     def all_reduce(self, t: Tensor, op: str = "sum", async_op: bool = False, reduce_dtype: dtype_ | None = None) -> Work | None:
-        """`t` of all ranks, reduced, is in `t` of each.
+        """Reduces `t` over all ranks; the result is in `t` of every rank.
 
-        reduce_dtype=yoke.float32 has NCCL too add up 16-bit floats in float32; None leaves it to the engine.
+        With reduce_dtype=yoke.float32 NCCL too adds up 16-bit floats in float32; None means the dtype of the engine.
         """
         return _run(self._core, "all_reduce", async_op, t, op=op, reduce_dtype=reduce_dtype)
 
     def reduce(self, t: Tensor, root: int, op: str = "sum", async_op: bool = False) -> Work | None:
-        """`t` of all ranks, reduced, is in `t` of rank `root`."""
+        """Reduces `t` over all ranks; the result is in `t` of rank `root`."""
         return _run(self._core, "reduce", async_op, t, peer=root, op=op)
 
     def broadcast(self, t: Tensor, root: int, async_op: bool = False) -> Work | None:
-        """`t` of rank `root` is in `t` of each."""
+        """Copies `t` of rank `root` to `t` of every rank."""
         return _run(self._core, "broadcast", async_op, t, peer=root)
 
     def all_gather(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
@@ -144,15 +144,15 @@ class Group:
         return _run(self._core, "gather", async_op, t, out, root)
 
     def scatter(self, out: Tensor, t: Tensor | None, root: int, async_op: bool = False) -> Work | None:
-        """`out` is this rank's part of `t` of rank `root`; `t` is None on the others."""
+        """Fills `out` with this rank's part of `t` of rank `root`; `t` is None on the other ranks."""
         return _run(self._core, "scatter", async_op, t, out, root)
 
     def reduce_scatter(self, out: Tensor, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
-        """`out` is this rank's part of `t` of all ranks, reduced."""
+        """Reduces `t` over all ranks, and fills `out` with this rank's part of the result."""
         return _run(self._core, "reduce_scatter", async_op, t, out, op=op)
 
     def all_to_all(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
-        """Part i of `out` is this rank's part of rank i's `t`."""
+        """Fills part i of `out` with this rank's part of rank i's `t`."""
         return _run(self._core, "all_to_all", async_op, t, out)
 
     def send(self, t: Tensor, dst: int, async_op: bool = False) -> Work | None:
@@ -160,11 +160,11 @@ class Group:
         return _run(self._core, "send", async_op, t, peer=dst)
 
     def recv(self, t: Tensor, src: int, async_op: bool = False) -> Work | None:
-        """Receives into `t` what rank `src` sends."""
+        """Receives a tensor of rank `src` into `t`."""
         return _run(self._core, "recv", async_op, t, peer=src)
 
     def barrier(self, async_op: bool = False) -> Work | None:
-        """No rank goes on before all have called it."""
+        """Waits until all ranks have called barrier."""
         return _run(self._core, "barrier", async_op)
 
     def monitored_barrier(self, timeout: float) -> None:
@@ -312,7 +312,7 @@ class coalesce:
 def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
     """Finds the ranks that block groups, from dumps of some or all ranks: files, or folders of files "*.json".
 
-    A dict of "hangs"; "groups", each with "group" (its number), "size", "hangs", "blamed" (ranks), "finished" (calls finished by
+    Returns a dict of "hangs"; "groups", each with "group" (its number), "size", "hangs", "blamed" (ranks), "finished" (calls finished by
     all), "findings" (each of "kind", "ranks" and "text"), "ranks" and "older" (dumps replaced by newer dumps); "problems", of
     "path" and "text". IOError if no file is a dump.
     """
@@ -331,7 +331,7 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
     if not callable(step_fn):
         raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it must be a function without arguments")
     if _scopes.depth:
-        raise _yoke.StateError("measure_shares(): this call needs the other ranks at once, but this thread is in a coalesce, which issues its calls at its end; call it before or after the coalesce")
+        raise _yoke.StateError("measure_shares(): this call needs the other ranks at once, but this thread is in a coalesce scope, which issues its calls at the end; call measure_shares before or after the scope")
     held = Group(_yoke._comm_group()) if group is None else group
     with held:  # the other ranks wait in this group
         step_fn()
@@ -380,5 +380,5 @@ def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: 
     if list(map(str, given)) == ["cpu"]:
         return [Group(core) for core in _yoke._comm_init_threads(1 if size is None else size, timeout)]
     if size is not None and size != len(given):
-        raise _yoke.ValueError(f"init_all(): argument 'size' is {shown(size)} and 'devices' has {len(given)}; each device is a rank, so leave out 'size'")
+        raise _yoke.ValueError(f"init_all(): argument 'size' is {shown(size)} but 'devices' has {len(given)} devices; each device is a rank, so leave out 'size'")
     return [Group(core) for core in _yoke._comm_init_devices(given, timeout)]

@@ -1,4 +1,4 @@
-"""Readers of data files, and which examples each rank takes."""
+"""Readers of data files, and the choice of examples for each rank."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["DistributedSampler", "read_idx"]
 
 
 def read_idx(path: str | os.PathLike[str], device: Device | str | int | None = "cpu") -> Tensor:
-    """A tensor of the shape and dtype of an IDX file (the format of MNIST), plain or gzip-compressed.
+    """Returns a tensor with the shape and dtype of an IDX file (the format of MNIST), plain or gzip-compressed.
 
     IOError for a file that is missing, truncated or damaged; UnsupportedError for an element type that Yoke
-    has not. Both name the path.
+    does not support. Both name the path.
     """
     tensor = _yoke._read_idx(path)
     return tensor if device == "cpu" else tensor.to(device)
@@ -58,7 +58,7 @@ class DistributedSampler(Named):
         self._core = _yoke._Sampler(n, rank, world_size, bool(shuffle), seed, bool(drop_last), bool(pad), shares)
 
     def __len__(self) -> int:
-        """Returns how many examples a pass has that begins now."""
+        """Returns the number of examples of a pass that begins now."""
         return self._core.length()
 
     def __iter__(self) -> Iterator[int]:
@@ -69,23 +69,23 @@ class DistributedSampler(Named):
         while index >= 0:
             yield index
             if self._pass is not own:
-                raise _yoke.StateError("DistributedSampler: another pass, state or epoch began before this pass ended; use one pass at a time, and another sampler to look at the order")
+                raise _yoke.StateError("DistributedSampler: another pass, state or epoch began before this pass ended; use one pass at a time, and another sampler to inspect the order")
             index = self._core.next()
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass is one of this epoch."""
+        """Sets the epoch of the next pass."""
         before = self._core.state()[0]
         self._core.set_epoch(whole("set_epoch", "epoch", epoch, 0))
         if epoch != before:
             self._pass = None
 
     def state_dict(self) -> dict[str, int]:
-        """{"epoch", "consumed"}: how far all ranks together have come, when each has taken as many steps as this one."""
+        """Returns {"epoch", "consumed"}: the progress of all ranks together, if each rank has made as many steps as this rank."""
         epoch, consumed = self._core.state()
         return {"epoch": epoch, "consumed": consumed}
 
     def load_state_dict(self, state_dict: dict[str, int]) -> None:
-        """The next pass goes on from there, on any number of ranks, without loss or repeat."""
+        """Sets the progress from which the next pass continues, on any number of ranks, without loss or repeat."""
         try:
             epoch, consumed = state_dict["epoch"], state_dict["consumed"]
         except (KeyError, TypeError):
@@ -94,7 +94,7 @@ class DistributedSampler(Named):
         self._pass = None
 
     def regroup(self, group: Group) -> None:
-        """Deals the rest of the furthest rank's epoch among the ranks of `group`, from the next pass on; all its ranks call it."""
+        """Distributes the rest of the furthest rank's epoch among the ranks of `group`, from the next pass on; all its ranks call it."""
         if not isinstance(group, Group):
             raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it must be a yoke.comm.Group")
         group._core.regroup_sampler(self._core)

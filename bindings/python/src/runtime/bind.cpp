@@ -7,7 +7,7 @@ namespace yoke_python {
 void refuse_unmade(PyObject *object)
 {
     raise_error(YOKE_E_TYPE, "__init__",
-                "this %.100s was made without a call of __init__; call the class instead",
+                "this %.100s was created without __init__; call the class to create an object",
                 Py_TYPE(object)->tp_name);
     throw py::error_already_set();
 }
@@ -17,7 +17,7 @@ void refuse_copies(py::object &type)
     const auto refuse = [](const py::object &self, const py::object &) {
         raise_error(
             YOKE_E_TYPE, "__reduce_ex__",
-            "a %.100s can neither be copied nor pickled, because it belongs to this process; make a new object",
+            "a %.100s can neither be copied nor pickled, because it belongs to this process; create a new object",
             Py_TYPE(self.ptr())->tp_name);
         throw py::error_already_set();
     };

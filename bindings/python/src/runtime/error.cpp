@@ -25,12 +25,12 @@ const ErrorClass kClasses[] = {
     {"IndexError", &PyExc_IndexError, "An index or axis is out of range."},
     {"ClosedError", nullptr, "A tensor was used after close()."},
     {"StateError", &PyExc_RuntimeError, "Calls came in the wrong order."},
-    {"UnsupportedError", nullptr, "This backend or build cannot do it."},
+    {"UnsupportedError", nullptr, "The backend or the build does not support the call."},
     {"OutOfMemoryError", &PyExc_MemoryError, "No memory on the device or the host."},
     {"DeviceUnavailableError", nullptr, "The device cannot be used; the message says why."},
     {"DeviceLostError", nullptr, "The device stopped answering."},
     {"TimeoutError", &PyExc_TimeoutError, "A deadline passed."},
-    {"CancelledError", nullptr, "The caller cancelled it."},
+    {"CancelledError", nullptr, "The caller cancelled the operation."},
     {"CollectiveError", nullptr, "A collective failed."},
     {"CheckpointError", nullptr, "Recomputation disagreed with the first run."},
     {"IOError", &PyExc_OSError, "A file or socket could not be read or written."},
@@ -162,10 +162,9 @@ bool has(PyObject *object, const char *name)
 // Returns how an array of another library becomes a tensor, for the end of a message; "" for other objects.
 const char *way_to_tensor(PyObject *given)
 {
-    if (std::strcmp(Py_TYPE(given)->tp_name, "numpy.ndarray") == 0)
-        return "; yoke.tensor(x) makes a tensor of one";
-    if (has(given, "__dlpack__")) return "; yoke.from_dlpack(x) makes a tensor of one";
-    return has(given, "__array__") ? "; yoke.tensor(numpy.asarray(x)) makes a tensor of one" : "";
+    if (std::strcmp(Py_TYPE(given)->tp_name, "numpy.ndarray") == 0) return "; write yoke.tensor(x)";
+    if (has(given, "__dlpack__")) return "; write yoke.from_dlpack(x)";
+    return has(given, "__array__") ? "; write yoke.tensor(numpy.asarray(x))" : "";
 }
 
 PyObject *set_error(PyObject *exception)

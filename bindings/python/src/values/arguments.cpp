@@ -24,7 +24,7 @@ bool raise_count(const OpSpec &spec, Py_ssize_t given)
         return raise_call(
             spec,
             PyUnicode_FromFormat(
-                "argument '%s' is given by its name alone, since PyTorch has another one in its place; write the name of the one that is meant, such as %s=...",
+                "argument '%s' must be given by name, because PyTorch has another argument in its place; write the name of your argument, such as %s=...",
                 name, name));
     }
     return raise_call(

@@ -89,7 +89,7 @@ void CheckpointScope::end()
     if (!is_of_this_thread()) {
         raise_error(
             YOKE_E_STATE, "checkpoint_scope",
-            "this scope was opened in thread %lu, and thread %lu cannot close it; close it where it was opened",
+            "this scope was opened in thread %lu, and thread %lu cannot close it; close it in the thread that opened it",
             static_cast<unsigned long>(thread_), static_cast<unsigned long>(pthread_self()));
         throw py::error_already_set();
     }

@@ -125,7 +125,8 @@ bool to_text(PyObject *value, const Place &place, const char **out)
     if (*out && static_cast<size_t>(length) == std::strlen(*out)) return true;
     if (!*out && !PyErr_ExceptionMatches(PyExc_UnicodeError)) return false;
     PyErr_Clear();
-    raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R, which is no text without NUL",
+    raise_error(YOKE_E_VALUE, place.call,
+                "argument '%s' is %R, which is not valid text; it must be UTF-8 without NUL",
                 place.argument, value);
     return false;
 }

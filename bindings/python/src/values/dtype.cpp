@@ -53,25 +53,25 @@ PyObject *is_floating_point(PyObject *self, void *)
 }
 
 PyMemberDef dtype_members[] = {
-    {"name", T_STRING, offsetof(DtypeObject, name), READONLY, "The name, \"float32\"."},
-    {"number", T_INT, offsetof(DtypeObject, number), READONLY, "The number in the C API."},
+    {"name", T_STRING, offsetof(DtypeObject, name), READONLY, "Name, such as \"float32\"."},
+    {"number", T_INT, offsetof(DtypeObject, number), READONLY, "Number in the C API."},
     {"itemsize", T_PYSSIZET, offsetof(DtypeObject, itemsize), READONLY, "Bytes of one element."},
     {},
 };
 
 PyGetSetDef attributes[] = {
-    {"is_floating_point", is_floating_point, nullptr, "Whether it has fractions, and gradients.",
-     nullptr},
+    {"is_floating_point", is_floating_point, nullptr,
+     "True for a dtype with fractions, which can have gradients.", nullptr},
     {},
 };
 
 PyMethodDef dtype_methods[] = {
-    {"__reduce__", reduce_dtype, METH_NOARGS, "Pickles by name."},
+    {"__reduce__", reduce_dtype, METH_NOARGS, "Returns the name for pickle."},
     {},
 };
 
 const char kDtypeDoc[] =
-    "dtype(name)\n--\n\nAn element type, such as yoke.float32: one object for each.";
+    "dtype(name)\n--\n\nElement type, such as yoke.float32. Each dtype is a single object.";
 
 PyObject *make(yoke_dtype number)
 {
@@ -117,7 +117,8 @@ PyObject *dtype_object(yoke_dtype dtype)
     if (dtype > 0 && dtype < YOKE_DTYPE_COUNT) return new_reference(dtypes[dtype]);
     return raise_error(
         YOKE_E_UNSUPPORTED, "dtype",
-        "the library has a dtype, number %d, that this package does not know; update it", dtype);
+        "the library has a dtype, number %d, that this package does not support; update the package",
+        dtype);
 }
 
 bool dtype_number(PyObject *object, yoke_dtype *out)

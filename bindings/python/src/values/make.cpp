@@ -75,7 +75,7 @@ yoke_tensor *from_buffer(PyObject *data, const MakeOptions &options, yoke_device
     if (dtype == YOKE_NONE)
         raise_error(
             YOKE_E_UNSUPPORTED, options.call,
-            "argument 'data' is a %.100s with elements of format \"%s\", which is no dtype of Yoke; convert the data first, for instance with %s",
+            "argument 'data' is a %.100s with elements of format \"%s\", which is not a dtype of Yoke; convert the data first, for instance with %s",
             Py_TYPE(data)->tp_name, view.format ? view.format : "B",
             conversion_of(view.format ? view.format : "B"));
     else

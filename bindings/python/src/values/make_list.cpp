@@ -65,12 +65,13 @@ PyObject *number_at(PyObject *value, const Path &path)
         yoke_tensor *tensor = tensor_argument(value, {path.call, "data"});
         if (!tensor) return nullptr;
         if (yoke_tensor_numel(tensor) == 1) return tensor_item(value);
-        complain(YOKE_E_TYPE, path, "is a %R of several elements; join tensors with yoke.cat",
+        complain(YOKE_E_TYPE, path,
+                 "is a %R of several elements; join tensors with yoke.cat or yoke.stack",
                  reinterpret_cast<PyObject *>(Py_TYPE(value)));
         return nullptr;
     }
     if (is_number(value)) return new_reference(value);
-    complain(YOKE_E_TYPE, path, "is no number: %R", value);
+    complain(YOKE_E_TYPE, path, "is not a number: %R", value);
     return nullptr;
 }
 
@@ -117,11 +118,11 @@ bool ListReader::check_length(int64_t length, bool first)
     bool same = false;
     if (place && depth >= shape.size())
         raise_error(YOKE_E_VALUE, path_.call,
-                    "the lists are ragged: %U has %lld items where others are numbers", place,
-                    static_cast<long long>(length));
+                    "the lists are ragged: %U has %lld items, but items before it are numbers",
+                    place, static_cast<long long>(length));
     else if (place && !(same = length == shape[depth]))
         raise_error(YOKE_E_VALUE, path_.call,
-                    "the lists are ragged: %U has %lld items where others have %lld", place,
+                    "the lists are ragged: %U has %lld items, but lists before it have %lld", place,
                     static_cast<long long>(length), static_cast<long long>(shape[depth]));
     Py_XDECREF(place);
     return same;
@@ -131,7 +132,8 @@ bool ListReader::measure_number(PyObject *data)
 {
     if (static_cast<size_t>(path_.depth) < shape.size())
         return complain(YOKE_E_VALUE, path_,
-                        "is a number where others are lists: the lists are ragged (%R)", data);
+                        "is a number, but items before it are lists: the lists are ragged (%R)",
+                        data);
     PyObject *number = number_at(data, path_);
     yoke_arg scalar{};
     const bool ok = number && to_scalar(number, {path_.call, "data"}, &scalar);

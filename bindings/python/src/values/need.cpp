@@ -15,7 +15,7 @@ py::bytes need_path(py::handle value, const char *call, const char *argument)
     Py_ssize_t length = 0;
     require(PyBytes_AsStringAndSize(bytes.ptr(), &text, &length) == 0);
     if (std::strlen(text) != static_cast<size_t>(length))
-        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %R; a path holds no NUL",
+        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %R; a path must not contain NUL",
                             argument, value.ptr()) != nullptr);
     return py::reinterpret_borrow<py::bytes>(bytes);
 }

@@ -40,8 +40,9 @@ bool read_one(PyObject *self, const char *call, yoke_dtype *dtype, char (&bytes)
     if (yoke_tensor_numel(tensor) != 1) {
         PyObject *shape = int_tuple(yoke_tensor_shape(tensor), yoke_tensor_ndim(tensor));
         if (shape)
-            raise_error(YOKE_E_VALUE, call, "a tensor of shape %R has %lld elements, not one",
-                        shape, static_cast<long long>(yoke_tensor_numel(tensor)));
+            raise_error(YOKE_E_VALUE, call,
+                        "a tensor of shape %R has %lld elements; it must have one element", shape,
+                        static_cast<long long>(yoke_tensor_numel(tensor)));
         Py_XDECREF(shape);
         return false;
     }
@@ -132,7 +133,7 @@ PyObject *as_index(PyObject *self)
     if (yoke_tensor_ndim(tensor) != 0 || is_floating(dtype) || dtype == YOKE_BOOL)
         return raise_error(
             YOKE_E_TYPE, "index",
-            "only an integer tensor of no axes is an index, not one of %lld axes and dtype %s",
+            "the tensor has %lld axes and dtype %s; an index must be an integer tensor without axes",
             static_cast<long long>(yoke_tensor_ndim(tensor)), yoke_dtype_name(dtype));
     return int_of(self);
 }
@@ -144,9 +145,9 @@ PyObject *item(PyObject *self, PyObject *)
 
 const PyMethodDef number_methods[] = {
     {"tolist", to_list, METH_NOARGS,
-     "tolist($self, /)\n--\n\nThe elements as nested lists; a number for a tensor of no axes."},
+     "tolist($self, /)\n--\n\nReturns the elements as nested lists; a number for a tensor without axes."},
     {"item", item, METH_NOARGS,
-     "item($self, /)\n--\n\nThe one element as a Python number. ValueError for another count."},
+     "item($self, /)\n--\n\nReturns the only element as a Python number. ValueError for a tensor of more or fewer elements."},
 };
 
 const PyType_Slot number_slots[] = {

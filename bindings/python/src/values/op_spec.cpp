@@ -48,9 +48,10 @@ bool read_arg(const yoke_op_arg &from, ArgSpec *to)
 {
     const TypeName *type = find_type(from.type);
     if (!type) {
-        PyErr_Format(PyExc_ImportError,
-                     "libyoke has an argument type \"%s\" that this package does not know",
-                     from.type);
+        PyErr_Format(
+            PyExc_ImportError,
+            "libyoke has an argument type \"%s\" that this package does not support; install a package and a library of the same version",
+            from.type);
         return false;
     }
     to->name = PyUnicode_InternFromString(from.name);
@@ -114,7 +115,7 @@ bool read_op(const char *name, OpSpec *spec)
     if (yoke_op_find(name, &spec->id)) {
         PyErr_Format(
             PyExc_ImportError,
-            "libyoke %s has no op \"%s\"; the package and the library are of different versions",
+            "libyoke %s has no op \"%s\"; install a package and a library of the same version",
             yoke_version(), name);
         return false;
     }
@@ -122,7 +123,7 @@ bool read_op(const char *name, OpSpec *spec)
     if (op.arg_count > kMaxOpArgs || list_count(op) > kMaxOpLists) {
         PyErr_Format(
             PyExc_ImportError,
-            "op \"%s\" takes %d arguments, %d of them lists; this package knows at most %d and %d",
+            "op \"%s\" takes %d arguments, %d of them lists; this package supports at most %d and %d; install a package and a library of the same version",
             name, op.arg_count, list_count(op), kMaxOpArgs, kMaxOpLists);
         return false;
     }

@@ -15,7 +15,7 @@ static auto handle_argument(PyObject *object, const Place &place, const char *ki
     }
     if (!found->handle)
         raise_error(YOKE_E_CLOSED, place.call,
-                    "argument '%s' is %s that is closed; it must be open", place.argument, kind);
+                    "argument '%s' is %s, which is closed; it must be open", place.argument, kind);
     return found->handle;
 }
 

@@ -58,7 +58,7 @@ PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
         !is_tensor(source = PyTuple_GET_ITEM(args, 0)))
         return raise_error(
             YOKE_E_TYPE, "Tensor",
-            "takes one tensor, for another handle of it; yoke.tensor(data) makes a tensor from numbers");
+            "takes one tensor and returns another handle of the tensor; write yoke.tensor(data) for a tensor of numbers");
     yoke_tensor *handle = tensor_argument(source, {"Tensor", "x"});
     if (!handle) return nullptr;
     yoke_tensor_retain(handle);
@@ -91,8 +91,8 @@ PyMemberDef members[] = {
 };
 
 const char kDoc[] =
-    "A strided view of memory on one device. Made by yoke.tensor, yoke.zeros and the other creation\n"
-    "functions. Every op whose first argument is a tensor is a method. Views share memory.";
+    "Strided view of memory on one device. yoke.tensor, yoke.zeros and the other creation functions return\n"
+    "tensors. Every op whose first argument is a tensor is a method. Views share memory.";
 
 }  // namespace
 
@@ -142,7 +142,7 @@ PyObject *raise_closed(const Place &place)
 {
     return raise_error(
         YOKE_E_CLOSED, place.call,
-        "argument '%s' is a tensor that was closed; make a new one, or close it later",
+        "argument '%s' is a closed tensor; create a new tensor, or close this tensor later",
         place.argument);
 }
 

@@ -12,7 +12,7 @@ void Work::wait(const py::object &timeout)
     const double seconds = timeout.is_none() ? -1 : need_float(timeout, "wait", "timeout");
     if (!timeout.is_none() && !(seconds >= 0))
         require(raise_error(YOKE_E_VALUE, "wait",
-                            "argument 'timeout' is %R; it takes seconds, of at least 0, or None",
+                            "argument 'timeout' is %R; it must be 0 seconds or more, or None",
                             timeout.ptr()) != nullptr);
     const auto wait = seconds < 0 ? yoke_work_follow : yoke_work_wait;
     wait_in([&] { return wait(handle_, seconds); });

@@ -17,7 +17,7 @@ Pair = tuple[Tensor, Tensor]  # two summands
 
 def _check_places(x: Tensor, width: int, call: str, name: str) -> None:
     if x.ndim != 3 or x.shape[2] != width:
-        raise _yoke.ValueError(f"{call}: x has shape {list(x.shape)}; it takes [N, length, {name}] with {name} {width}; unsqueeze(0) makes a batch of one sequence")
+        raise _yoke.ValueError(f"{call}: x has shape {list(x.shape)}; it takes [N, length, {name}] with {name} {width}; write x.unsqueeze(0) for a batch of one sequence")
 
 
 class MultiheadAttention(Module):
@@ -45,7 +45,9 @@ class MultiheadAttention(Module):
         self.out = Linear(embed_dim, embed_dim, bias, device, dtype)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`mask` [length, length], or with axes for N and heads before: bool keeps what is true, floating is added."""
+        """Computes attention. `mask` is [length, length], or has axes for N and heads before: a bool mask keeps true places, a floating
+        mask is added.
+        """
         _check_places(x, self.embed_dim, "MultiheadAttention", "embed_dim")
         n, length, _ = x.shape
         q, kv = self.num_heads, self.num_kv_heads

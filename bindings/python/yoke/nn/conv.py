@@ -69,7 +69,7 @@ class _Conv(Module):
 
 
 class _Forward(_Conv):
-    """A convolution whose padding may be "same" or "valid", and of other things than zeros."""
+    """Convolution whose padding may be "same" or "valid", and may have values other than zeros."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Size, stride: Size = 1, padding: Size | str = 0,
                  dilation: Size = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
@@ -85,7 +85,7 @@ class _Forward(_Conv):
         self._draw((out_channels, in_channels // groups), bias, device, dtype)
 
     def _ends_of(self, call: str, padding: Size | str) -> list[tuple[int, int]]:
-        """Returns how many elements are added before and behind each axis."""
+        """Returns the padding before and behind each axis."""
         if not isinstance(padding, str):
             return [(each, each) for each in sizes(call, "padding", padding, 0, self._axes)]
         if padding not in ("same", "valid"):
@@ -96,7 +96,7 @@ class _Forward(_Conv):
         return [(span // 2, span - span // 2) for span in spans]
 
     def _padded(self, x: Tensor) -> tuple[Tensor, list[int]]:
-        """x, and the padding that is left to the convolution."""
+        """Returns x, and the padding that is left to the convolution."""
         if self.padding_mode == "zeros" and all(before == behind for before, behind in self._ends):
             return x, [before for before, _ in self._ends]
         ends = [each for pair in reversed(self._ends) for each in pair]
@@ -147,7 +147,7 @@ class ConvTranspose2d(_Conv):
         self._draw((in_channels, out_channels // groups), bias, device, dtype)
 
     def forward(self, x: Tensor, output_size: Size | None = None) -> Tensor:
-        """output_size, a height and width, takes the place of output_padding."""
+        """Computes the result. output_size, a height and width, replaces output_padding."""
         more = self.output_padding if output_size is None else self._more(x, output_size)
         return yoke.conv_transpose2d(x, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 
@@ -158,5 +158,5 @@ class ConvTranspose2d(_Conv):
         more = tuple([size - low for size, low in zip(wanted, least)])
         if any(not 0 <= each < step for each, step in zip(more, self.stride)):
             most = [low + step - 1 for low, step in zip(least, self.stride)]
-            raise _yoke.ValueError(f"ConvTranspose2d: output_size is {wanted}; of x of shape {x.shape} it lies between {tuple(least)} and {tuple(most)}")
+            raise _yoke.ValueError(f"ConvTranspose2d: output_size is {wanted}; for x of shape {x.shape} it must be between {tuple(least)} and {tuple(most)}")
         return more

@@ -27,7 +27,7 @@ def _fill(tensor: T, values: Tensor) -> T:
 
 
 def constant_(tensor: T, value: float) -> T:
-    """`value` everywhere."""
+    """Fills the tensor with `value`."""
     need_tensor("constant_", "tensor", tensor)
     with yoke.no_grad():
         tensor.fill_(value)
@@ -35,28 +35,28 @@ def constant_(tensor: T, value: float) -> T:
 
 
 def zeros_(tensor: T) -> T:
-    """0 everywhere."""
+    """Fills the tensor with 0."""
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: T) -> T:
-    """1 everywhere."""
+    """Fills the tensor with 1."""
     return constant_(tensor, 1.0)
 
 
 def uniform_(tensor: T, a: float = 0.0, b: float = 1.0) -> T:
-    """Uniform in [a, b)."""
+    """Draws uniform numbers in [a, b)."""
     need_tensor("uniform_", "tensor", tensor)
     a, b = number("uniform_", "a", a), number("uniform_", "b", b)
     return _fill(tensor, yoke.rand_like(tensor) * (b - a) + a)
 
 
 def normal_(tensor: T, mean: float = 0.0, std: float = 1.0) -> T:
-    """Normal with a mean and a standard deviation."""
+    """Draws normal numbers with a mean and a standard deviation."""
     need_tensor("normal_", "tensor", tensor)
     mean, std = number("normal_", "mean", mean), number("normal_", "std", std)
     if std < 0:
-        raise _yoke.ValueError(f"normal_(): std is {std}; it cannot be negative")
+        raise _yoke.ValueError(f"normal_(): std is {std}; it must not be negative")
     return _fill(tensor, yoke.randn_like(tensor) * std + mean)
 
 
@@ -94,13 +94,13 @@ def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.
 
 def _fans(tensor: Tensor, call: str) -> tuple[int, int]:
     if need_tensor(call, "tensor", tensor).ndim < 2:
-        raise _yoke.ValueError(f"{call}(): the tensor has shape {tensor.shape}; inputs and outputs are counted on two axes or more")
+        raise _yoke.ValueError(f"{call}(): the tensor has shape {tensor.shape}; it must have two axes or more, because inputs and outputs are counted on axes")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance through an activation; `param` is leaky_relu's slope."""
+    """Returns the factor that keeps the variance through an activation; `param` is leaky_relu's slope."""
     slope = 0.01 if param is None else number("calculate_gain", "param", param)
     gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": 2.0**0.5, "selu": 0.75,
              "leaky_relu": (2.0 / (1.0 + slope * slope)) ** 0.5}
@@ -110,7 +110,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def xavier_uniform_(tensor: T, gain: float = 1.0) -> T:
-    """Uniform in ±gain · √(6 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
+    """Draws uniform numbers in ±gain · √(6 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
     fan_in, fan_out = _fans(tensor, "xavier_uniform_")
     gain = number("xavier_uniform_", "gain", gain)
     bound = gain * (6.0 / max(fan_in + fan_out, 1)) ** 0.5
@@ -118,7 +118,7 @@ def xavier_uniform_(tensor: T, gain: float = 1.0) -> T:
 
 
 def xavier_normal_(tensor: T, gain: float = 1.0) -> T:
-    """Normal with standard deviation gain · √(2 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
+    """Draws normal numbers with standard deviation gain · √(2 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
     fan_in, fan_out = _fans(tensor, "xavier_normal_")
     gain = number("xavier_normal_", "gain", gain)
     return normal_(tensor, 0.0, gain * (2.0 / max(fan_in + fan_out, 1)) ** 0.5)
@@ -132,18 +132,18 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, call: s
 
 
 def kaiming_uniform_(tensor: T, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> T:
-    """Uniform in ±gain · √(3 / fan) (K. He et al., "Delving Deep into Rectifiers")."""
+    """Draws uniform numbers in ±gain · √(3 / fan) (K. He et al., "Delving Deep into Rectifiers")."""
     bound = 3.0**0.5 * _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_uniform_")
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(tensor: T, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> T:
-    """Normal with standard deviation gain / √fan (K. He et al., "Delving Deep into Rectifiers")."""
+    """Draws normal numbers with standard deviation gain / √fan (K. He et al., "Delving Deep into Rectifiers")."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_"))
 
 
 def orthogonal_(tensor: T, gain: float = 1.0) -> T:
-    """Orthonormal rows, or columns if there are fewer columns, times gain (A. Saxe et al.); axes from 1 on are joined.
+    """Fills with orthonormal rows, or columns if there are fewer columns, times gain (A. Saxe et al.); axes from 1 on are joined.
 
     Rows of normal draws, each orthogonalized against earlier rows, twice (Gram and Schmidt), in float64.
     """

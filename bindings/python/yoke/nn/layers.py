@@ -52,7 +52,7 @@ class Embedding(Module):
         if padding_idx is not None:
             padding_idx = whole("Embedding", "padding_idx", padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise _yoke.IndexError(f"Embedding(): padding_idx is {padding_idx}, but there are {num_embeddings} rows")
+                raise _yoke.IndexError(f"Embedding(): padding_idx is {padding_idx}; it must be a row of {num_embeddings} rows")
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         weight = yoke.randn((num_embeddings, embedding_dim), dtype=dtype, device=device)
@@ -72,7 +72,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         if not 0 <= number("Dropout", "p", p) <= 1:
-            raise _yoke.ValueError(f"Dropout(): p is {p}; a probability lies between 0 and 1")
+            raise _yoke.ValueError(f"Dropout(): p is {p}; it must be a probability between 0 and 1")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

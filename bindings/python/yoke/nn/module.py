@@ -20,12 +20,12 @@ class Parameter(Tensor):
     """Tensor that a Module lists among its parameters. It shares the memory of `data` and is a leaf."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
-        """`data` is a tensor; a floating one where requires_grad is True."""
+        """Makes a parameter of `data`, a tensor; its dtype must be floating if requires_grad is True."""
         return super().__new__(cls, need_tensor("Parameter", "data", data).detach()).requires_grad_(requires_grad)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "data":  # scripts for PyTorch assign to `data`; a plain attribute would change no weight
-            raise AttributeError("a Parameter has no 'data' to assign to; with yoke.no_grad(): parameter.copy_(tensor) changes its values")
+            raise AttributeError("a Parameter has no attribute 'data' to assign; write `with yoke.no_grad(): parameter.copy_(tensor)` to change its values")
         super().__setattr__(name, value)
 
 
@@ -140,7 +140,7 @@ class Module(Named):
     # ---- Members below ---------------------------------------------------------------------------------------
 
     def named_modules(self, *, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, each once, with dotted names."""
+        """Yields this module and all modules below, each once, with dotted names."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [(prefix, self)]
         while stack:
@@ -167,11 +167,11 @@ class Module(Named):
             stack += [(_joined(name, child), below, id(below)) for child, below in reversed(module._modules.items())]
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once."""
+        """Yields this module and all modules below, each once."""
         return (module for _, module in self.named_modules())
 
     def children(self) -> Iterator[Module]:
-        """The modules directly below."""
+        """Yields the modules directly below."""
         return iter(self._modules.values())
 
     def _named(self, table: str) -> Iterator[tuple[str, Any]]:
@@ -183,19 +183,19 @@ class Module(Named):
                     yield _joined(prefix, name), value
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """All parameters below, each once, with dotted names, in the order of their assignment."""
+        """Yields all parameters below, each once, with dotted names, in the order of their assignment."""
         return self._named("_parameters")
 
     def parameters(self) -> Iterator[Parameter]:
-        """All parameters below, each once."""
+        """Yields all parameters below, each once."""
         return (parameter for _, parameter in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """All buffers below, each once, with dotted names."""
+        """Yields all buffers below, each once, with dotted names."""
         return self._named("_buffers")
 
     def buffers(self) -> Iterator[Tensor]:
-        """All buffers below, each once."""
+        """Yields all buffers below, each once."""
         return (buffer for _, buffer in self.named_buffers())
 
     # ---- Changing all of it ----------------------------------------------------------------------------------
@@ -224,24 +224,24 @@ class Module(Named):
         return self
 
     def eval(self: M) -> M:
-        """The opposite of train()."""
+        """Sets the evaluation mode: train(False); returns the module."""
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Asks for gradients of all parameters below, or no longer; returns the module."""
+        """Turns the gradients of all parameters below on or off; returns the module."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def checkpoint_(self: M, policy: Policy | bool = None, offload: bool = False) -> M:
-        """From now on each call of this module is a yoke.checkpoint_scope(policy, offload); returns the module. False: no
-        longer."""
+        """Makes each later call of this module a yoke.checkpoint_scope(policy, offload); returns the module. False turns the scopes
+        off."""
         scope = None if policy is False else checkpoint_scope(None if policy is True else policy, offload)
         object.__setattr__(self, "_checkpoint_scope", scope)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients of all parameters below, or fills them with zeros."""
+        """Removes the gradients of all parameters below, or fills them with zeros."""
         for parameter in self.parameters():
             gradient = parameter.grad
             if set_to_none:
@@ -253,8 +253,8 @@ class Module(Named):
     def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None, non_blocking: bool = False) -> M:
         """Moves all parameters and buffers below and casts the floating ones; returns the module.
 
-        Parameters stay the same objects, with their gradients, so an existing optimizer goes on with them; a changed buffer
-        becomes a new tensor. Earlier records cannot be walked back afterwards. non_blocking is for buffers: the move of a
+        Parameters stay the same objects, with their gradients, so an existing optimizer continues; a changed buffer
+        becomes a new tensor. Backward through earlier records is an error afterwards. non_blocking is for buffers: the move of a
         parameter waits.
         """
         if dtype is None and (isinstance(device, DType) or isinstance(getattr(_yoke, str(device), None), DType)):
@@ -302,28 +302,28 @@ class Module(Named):
         return own
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by dotted name, as detached tensors over the same memory: clone()
-        what must stay. What has two names stands under both."""
+        """Returns parameters and persistent buffers by dotted name, as detached tensors over the same memory: clone() tensors whose
+        values must stay. A tensor with two names is under both names."""
         return {name: value.detach() for name, value in self._state("state_dict").items()}
 
     def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
         """Copies values into parameters and buffers. If any value does not fit, nothing is changed.
 
         ValueError for missing or extra names (if strict is False they are returned instead) and for different shapes; TypeError
-        for a value that is no tensor, or an argument that is no dict.
+        for a value that is not a tensor, or an argument that is not a dict.
         """
         entries("load_state_dict", "state_dict", state_dict, ())
         own = self._state("load_state_dict")
         missing, unexpected = [n for n in own if n not in state_dict], [n for n in state_dict if n not in own]
         wrong = []
         if strict and (missing or unexpected):
-            wrong.append(f"missing {missing or 'nothing'}, unexpected {unexpected or 'nothing'}; strict=False takes what fits")
+            wrong.append(f"missing {missing or 'nothing'}, unexpected {unexpected or 'nothing'}; strict=False loads the names that fit")
         shared = [name for name in own if name in state_dict]
         for name in shared:
             if not isinstance(state_dict[name], Tensor):
                 raise _yoke.TypeError(f"load_state_dict(): '{name}' must be a tensor, not {type(state_dict[name]).__name__}")
             if state_dict[name].shape != own[name].shape:
-                wrong.append(f"'{name}' has shape {state_dict[name].shape}, the module's has {own[name].shape}")
+                wrong.append(f"'{name}' has shape {state_dict[name].shape}, but the module has shape {own[name].shape}")
         if wrong:
             raise _yoke.ValueError("load_state_dict(): " + "\n  ".join(wrong))
         with yoke.no_grad():
@@ -334,7 +334,7 @@ class Module(Named):
     # ---- Text ------------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """Text between the parentheses of repr()."""
+        """Returns the text between the parentheses of repr()."""
         return ""
 
     @recursive_repr("(holds itself)")

@@ -16,7 +16,7 @@ def _lengths(shape: int | Sequence[int], call: str) -> tuple[int, ...]:
     listed = shape if isinstance(shape, Iterable) and not isinstance(shape, str) else [shape]
     lengths = tuple([whole(call, "normalized_shape", length, 1) for length in listed])
     if not lengths:
-        raise _yoke.ValueError(f"{call}(): argument 'normalized_shape' is empty; it names one axis or more")
+        raise _yoke.ValueError(f"{call}(): argument 'normalized_shape' is empty; it must have one axis or more")
     return lengths
 
 
@@ -53,8 +53,8 @@ class LayerNorm(_Affine):
     def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]: ...
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
-        """With a residual: x + residual, and the norm of the sum, in one pass over memory (yoke.add_layer_norm); under autocast the
-        norm has the 16-bit float of products.
+        """Returns the norm of x. With a residual: x + residual, and the norm of the sum, in one pass over memory (yoke.add_layer_norm);
+        under autocast the norm has the 16-bit float of products.
         """
         if residual is None:
             return yoke.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -138,9 +138,9 @@ class _BatchNorm(_Affine):
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         if residual is not None and not self.relu:
-            raise _yoke.ValueError(f"{type(self).__name__}: a residual is given, but relu is {self.relu}; make the layer with relu=True, or add the residual to its result")
+            raise _yoke.ValueError(f"{type(self).__name__}: a residual is given, but relu is {self.relu}; create the layer with relu=True, or add the residual to its result")
         if x.ndim not in self._ndims:
-            raise _yoke.ValueError(f"{type(self).__name__}: x has shape {x.shape}; {self._layout} is expected")
+            raise _yoke.ValueError(f"{type(self).__name__}: x has shape {x.shape}; it must be {self._layout}")
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked += 1

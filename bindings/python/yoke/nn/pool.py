@@ -27,7 +27,7 @@ class _Pool(Module):
 
 
 class MaxPool2d(_Pool):
-    """The maximum of each window of x [N, C, H, W], or without N; see yoke.max_pool2d. stride None is kernel_size."""
+    """Maximum of each window of x [N, C, H, W], or without N; see yoke.max_pool2d. stride None is kernel_size."""
 
     def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1, *,
                  ceil_mode: bool = False) -> None:
@@ -42,7 +42,7 @@ class MaxPool2d(_Pool):
 
 
 class AvgPool2d(_Pool):
-    """The mean of each window of x [N, C, H, W], or without N; see yoke.avg_pool2d. stride None is kernel_size."""
+    """Mean of each window of x [N, C, H, W], or without N; see yoke.avg_pool2d. stride None is kernel_size."""
 
     def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> None:
@@ -61,7 +61,7 @@ class AvgPool2d(_Pool):
 
 
 class AdaptiveAvgPool2d(Module):
-    """The means of windows that share x [N, C, H, W], or without N, out evenly, as many as output_size names."""
+    """Means of windows that divide x [N, C, H, W], or without N, evenly; output_size has the number of windows on each axis."""
 
     def __init__(self, output_size: Size) -> None:
         self.output_size = sizes("AdaptiveAvgPool2d", "output_size", output_size, 1)

@@ -1,4 +1,4 @@
-"""An exponential moving average of parameters."""
+"""Exponential moving average of parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["EMA"]
 
 
 class EMA(Named):
-    """average = decay * average + (1 - decay) * parameter, at each update(); it begins as a copy.
+    """Average of parameters, which begins as a copy: average = decay * average + (1 - decay) * parameter at each update().
 
         ema = yoke.optim.EMA(net.parameters(), decay=0.999)
         optimizer.step(); ema.update()
@@ -32,16 +32,16 @@ class EMA(Named):
         self._depth = 0  # depth of nested applied()
 
     def update(self) -> None:
-        """Takes the parameters in, after a step of their optimizer."""
+        """Adds the present parameters to the averages, after a step of their optimizer."""
         self._core.update()
 
     def copy_to_params(self) -> None:
-        """Puts the averages into the parameters."""
+        """Copies the averages into the parameters."""
         self._core.copy_to_params()
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Puts the averages into the parameters inside, and the parameters back afterwards. A nested call has no effect."""
+        """Copies the averages into the parameters for a block, and restores the parameters afterwards. A nested call has no effect."""
         if self._depth == 0:
             self._core.swap()
         self._depth += 1
@@ -54,16 +54,16 @@ class EMA(Named):
 
     @property
     def averages(self) -> list[Tensor]:
-        """The averages, live, in the order of the parameters."""
+        """Averages in the order of the parameters; the tensors are live."""
         return [self._core.average(i) for i in range(len(self.params))]
 
     def state_dict(self) -> dict[str, Any]:
-        """Decay and averages. The tensors are live: clone() them to keep their values."""
+        """Returns decay and averages. The tensors are live: clone() them to keep their values."""
         state: dict[str, Any] = self._core.state()
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over copies of what state_dict() gave, of as many parameters of the same shapes; else ValueError or
-        TypeError."""
+        """Loads copies of a result of state_dict(). ValueError or TypeError unless number and shapes of the parameters are the
+        same."""
         self._core.load_state(state_dict)
         self.decay = self._core.state()["decay"]

@@ -30,7 +30,7 @@ class Optimizer(Named):
         self._params: list[tuple[Tensor, ...]] = []  # tensors of each group
         entries = listed(self._KIND, "params", params, "tensors or dicts")
         if not entries:
-            raise _yoke.ValueError(f"{self._KIND}(): argument 'params' is empty; there is nothing to optimize. A generator such as net.parameters() can be used once: call it again, or keep list(net.parameters())")
+            raise _yoke.ValueError(f"{self._KIND}(): argument 'params' is empty; give at least one tensor. A generator such as net.parameters() can be used once: call it again, or keep list(net.parameters())")
         groups = entries if isinstance(entries[0], dict) else [{"params": entries}]
         for group in groups:
             self.add_param_group(group)
@@ -38,7 +38,7 @@ class Optimizer(Named):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds tensors, {"params": tensors, "lr": …}; missing options take the defaults."""
         if not isinstance(param_group, dict) or "params" not in param_group:
-            raise _yoke.TypeError(f"{self._KIND}(): a group of parameters is a dict with the key 'params', and options beside it")
+            raise _yoke.TypeError(f"{self._KIND}(): a group of parameters must be a dict with the key 'params' and options")
         unknown = set(param_group) - {"params", *self._OPTIONS}
         if unknown:
             raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; the options are {', '.join(self._OPTIONS)}")
@@ -61,15 +61,15 @@ class Optimizer(Named):
     def _check_groups(self) -> None:
         """Raises if a script has added or removed groups or tensors in param_groups, because the core would not notice."""
         if len(self.param_groups) != len(self._params):
-            raise _yoke.StateError(f"{self._KIND}: param_groups has {len(self.param_groups)} groups, but the optimizer was given {len(self._params)}; add_param_group() adds one, and a new optimizer can do without one")
+            raise _yoke.StateError(f"{self._KIND}: param_groups has {len(self.param_groups)} groups, but the optimizer has {len(self._params)}; add a group with add_param_group(), and create a new optimizer to remove a group")
         for i, (group, given) in enumerate(zip(self.param_groups, self._params)):
             params = group.get("params")
             if not (isinstance(params, (list, tuple)) and len(params) == len(given)
                     and all(map(operator.is_, params, given))):
-                raise _yoke.StateError(f"{self._KIND}: param_groups[{i}]['params'] no longer holds the {len(given)} tensors that the optimizer was given; put them back, and add others with add_param_group({{'params': …}})")
+                raise _yoke.StateError(f"{self._KIND}: param_groups[{i}]['params'] no longer holds the {len(given)} tensors that the optimizer was given; restore them, and add other tensors with add_param_group({{'params': …}})")
             for name in self._OPTIONS:
                 if name not in group:
-                    raise _yoke.ValueError(f"{self._KIND}: param_groups[{i}] has lost its option '{name}'; set it again, to {self.defaults[name]} if it was the default")
+                    raise _yoke.ValueError(f"{self._KIND}: param_groups[{i}] does not have the option '{name}'; set the option again; its default is {self.defaults[name]}")
 
     def _tell(self) -> _yoke._Optimizer:
         """Passes changed options to the core's optimizer and returns it."""
@@ -91,7 +91,7 @@ class Optimizer(Named):
         self._core.zero_grad(set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """State and options in PyTorch's layout. The tensors are live: clone() them to keep their values."""
+        """Returns state and options in PyTorch's layout. The tensors are live: clone() them to keep their values."""
         state: dict[str, Any] = self._tell().state()
         for group, saved in zip(self.param_groups, state["param_groups"]):
             saved.update({name: value for name, value in group.items() if name not in saved})
@@ -100,7 +100,7 @@ class Optimizer(Named):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over copies of state_dict()'s result. If it does not fit, raises an error and changes nothing.
 
-        ValueError for missing, extra or out-of-range groups, options or states of a parameter; TypeError for a value that is no
+        ValueError for missing, extra or out-of-range groups, options or states of a parameter; TypeError for a value that is not a
         dict, or a tensor of another dtype. A parameter without any state has not been stepped. An option of PyTorch that does not
         exist here must be off.
         """
@@ -120,7 +120,7 @@ class Optimizer(Named):
     _OF_THE_CORE: ClassVar[tuple[str, ...]] = ("_core", "_told", "_params")
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: tensors, options and state; the core's part is made again of them."""
+        """Returns tensors, options and state for pickle and copy; the core's part is created from these again."""
         own = {name: value for name, value in vars(self).items() if name not in self._OF_THE_CORE}
         return {**own, "state": self.state_dict()["state"]}
 
@@ -186,7 +186,7 @@ class AdamW(Adam):
 
 
 def need_optimizer(call: str, optimizer: Any) -> Optimizer:
-    """The argument 'optimizer' of a call."""
+    """Returns the argument 'optimizer' of a call."""
     if not isinstance(optimizer, Optimizer):
-        raise _yoke.TypeError(f"{call}(): argument 'optimizer' must be one of yoke.optim, not {type(optimizer).__name__}")
+        raise _yoke.TypeError(f"{call}(): argument 'optimizer' must be an optimizer of yoke.optim, not {type(optimizer).__name__}")
     return optimizer

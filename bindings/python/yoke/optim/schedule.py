@@ -52,7 +52,7 @@ class Schedule(Named):
 
     @property
     def last_lr(self) -> list[float]:
-        """The learning rate of each group now."""
+        """Present learning rate of each group."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:
@@ -90,7 +90,7 @@ class constant(Schedule):
 
 
 class linear(Schedule):
-    """The learning rate of all groups goes from `start` to `end` in `total_steps` equal parts, and stays there.
+    """Learning rate of all groups from `start` to `end` in `total_steps` equal parts, and stays there.
 
         lr = start + (end - start) * step / total_steps
     """
@@ -126,7 +126,7 @@ class cosine(Schedule):
 
 
 class step(Schedule):
-    """The rate is multiplied by gamma after every step_size steps: PyTorch's StepLR."""
+    """Rate that is multiplied by gamma after every step_size steps: PyTorch's StepLR."""
 
     _OPTIONS = {"step_size": 1, "gamma": None}
     step_size: int
@@ -140,7 +140,7 @@ class step(Schedule):
 
 
 class one_cycle(Schedule):
-    """The rate of all groups rises from max_lr / div_factor to max_lr over pct_start of the steps, and falls to
+    """Rate of all groups that rises from max_lr / div_factor to max_lr over pct_start of the steps, and falls to
     max_lr / div_factor / final_div_factor, along half a cosine each: PyTorch's OneCycleLR. Momentum stays as it is.
     """
 
@@ -160,7 +160,7 @@ class one_cycle(Schedule):
         checked = super()._checked(call, options)
         share, div_factor, final_div_factor = (checked[name] for name in ("pct_start", "div_factor", "final_div_factor"))
         if not 0 <= share <= 1:
-            raise _yoke.ValueError(f"{call}(): argument 'pct_start' is {share}; it must be a share, 0 to 1")
+            raise _yoke.ValueError(f"{call}(): argument 'pct_start' is {share}; it must be a share from 0 to 1")
         if not (div_factor > 0 and final_div_factor > 0):
             raise _yoke.ValueError(f"{call}(): arguments 'div_factor' and 'final_div_factor' are {div_factor} and {final_div_factor}; both must be above 0")
         return checked
