@@ -317,7 +317,7 @@ int main(int argc, char **argv)
         load_part(o.data, "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", o.limit);
     Part test =
         load_part(o.data, "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", LONG_MAX);
-    if (training.count == 0) fail("the data set holds no pictures to train with");
+    if (training.count == 0) fail("the data set has no pictures to train with");
     Net net = make_net();
 
     SavedRun saved = saved_run_open("ddp_fashion", o.save, o.every,

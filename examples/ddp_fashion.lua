@@ -83,7 +83,7 @@ local function main()
     yoke.manual_seed(options.seed)
     local images, labels = fashion.load_part(options, "train", options.limit)
     local test_images, test_labels = fashion.load_part(options, "t10k")
-    if images.numel == 0 then fashion.fail(options.data .. " holds no pictures to train with") end
+    if images.numel == 0 then fashion.fail(options.data .. " has no pictures to train with") end
     local net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
     local begun_with = { amp = options.amp, epochs = options.epochs, seed = options.seed, limit = images.shape[1], ranks = group.size }

@@ -75,7 +75,7 @@ def main():
     images, labels = load(options.data, "train", options.limit)
     test_images, test_labels = load(options.data, "t10k")
     if len(images) == 0:
-        sys.exit(f"{options.data} holds no pictures to train with")
+        sys.exit(f"{options.data} has no pictures to train with")
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
     begun_with = {"amp": options.amp, "epochs": options.epochs, "seed": options.seed, "limit": len(images), "ranks": group.size}

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def programs():
     """Returns the command for each language."""
-    lua = shutil.which("lua5.4") or shutil.which("lua") or sys.exit("no Lua: apt-get install lua5.4")
+    lua = shutil.which("lua5.4") or shutil.which("lua") or sys.exit("Lua is missing: apt-get install lua5.4")
     built = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", HERE.parent / "build" / "release"))
     return {
         "Python": [sys.executable, str(HERE / "fashion_mnist.py")],
@@ -48,7 +48,7 @@ def train(language, command, options):
     try:
         run = subprocess.run([*command, *options, "--losses"], stdout=subprocess.PIPE, text=True)
     except OSError as error:
-        sys.exit(f"{error}; build it first: ./dev build")
+        sys.exit(f"{error}; build the program first: ./dev build")
     if run.returncode:
         sys.exit(f"the {language} program failed with status {run.returncode}")
     return dict(line.split(": ", 1) for line in run.stdout.splitlines())
@@ -71,21 +71,21 @@ def complaints(results, wanted):
     """Returns the problems of the results, in words."""
     for language, result in results.items():
         if float(result["test accuracy"]) < wanted:
-            yield f"{language} reached an accuracy of {result['test accuracy']}; {wanted} is expected"
+            yield f"{language} reached an accuracy of {result['test accuracy']}; at least {wanted} is expected"
     losses = {language: [float.fromhex(x) for x in result["losses"].split()] for language, result in results.items()}
     (first, expected), *others = losses.items()
     for language, got in others:
         if got != expected:
             step = next((i for i, (a, b) in enumerate(zip(got, expected)) if a != b), min(len(got), len(expected)))
-            yield f"{language} and {first} differ from step {step} of {len(expected)} on"
+            yield f"{language} and {first} have different losses from step {step} of {len(expected)} on"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--accuracy", type=float, default=0.87, help="the least that each must reach")
+    parser.add_argument("--accuracy", type=float, default=0.87, help="smallest allowed test accuracy")
     parser.add_argument("--device", default="auto", help="where to train")
-    parser.add_argument("--amp", help="mixed precision; by default bf16 where the device is fast at it")
-    parser.add_argument("--save", metavar="FOLDER", help="where the three runs are saved, each in a folder of its own")
+    parser.add_argument("--amp", help="mixed precision; by default bf16 if the device multiplies bfloat16 fast")
+    parser.add_argument("--save", metavar="FOLDER", help="folder of the three saved runs, each in a separate folder")
     options, passed_on = parser.parse_known_args()
     try:
         passed_on += ["--device", options.device, "--amp", options.amp or best_amp(options.device)]

@@ -12,13 +12,13 @@ usage: lua5.4 %s [option value]... [--losses]
 
   --device auto    where to train: "cpu", "cuda:1" or any other spec of a device
   --amp off        mixed precision: off, bf16 or f16
-  --epochs 3       times that every picture is seen
-  --threads 0      CPU threads; 0: as many as there are
-  --seed 0         of the weights and the order of pictures
-  --limit N        pictures to train with; all of them if it is not given
-  --data FOLDER    where the data set lies, /usr/share/datasets/fashion-mnist if it is not given
-  --losses         prints every loss to its last bit
-  --save FOLDER    where the run is saved; it goes on from what is there
+  --epochs 3       number of passes over all pictures
+  --threads 0      CPU threads; 0: all that are granted
+  --seed 0         seed of the weights and of the order of the pictures
+  --limit N        train only with the first N pictures
+  --data FOLDER    folder of the data set (/usr/share/datasets/fashion-mnist)
+  --losses         print the loss of every step, in hexadecimal
+  --save FOLDER    folder of the saved run; a new start continues from there
   --every 100      steps from one save to the next
 %s]]
 
@@ -48,9 +48,9 @@ function fashion.read_options(more)
         if default == nil or value == nil then
             fashion.fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp --save --every%s, each with its value, and --losses"):format(arg[i], names))
         end
-        if name == "amp" and fashion.AMP[value] == nil then fashion.fail(("--amp is '%s'; it takes off, bf16 or f16"):format(value)) end
+        if name == "amp" and fashion.AMP[value] == nil then fashion.fail(("--amp is '%s'; it must be off, bf16 or f16"):format(value)) end
         if name == "every" or math.type(default) == "integer" then
-            value = math.tointeger(tonumber(value)) or fashion.fail(("--%s is '%s'; it takes a whole number of 64 bits"):format(name, value))
+            value = math.tointeger(tonumber(value)) or fashion.fail(("--%s is '%s'; it must be a whole number of 64 bits"):format(name, value))
         end
         options[name], i = value, i + 2
     end
@@ -147,7 +147,7 @@ function fashion.run(program, options, make_net, kept, how)
     yoke.manual_seed(options.seed)
     local images, labels = fashion.load_part(options, "train", options.limit)
     local test_images, test_labels = fashion.load_part(options, "t10k")
-    if images.numel == 0 then fashion.fail(options.data .. " holds no pictures to train with") end
+    if images.numel == 0 then fashion.fail(options.data .. " has no pictures to train with") end
     local net = make_net()
 
     local begun_with = { amp = options.amp, epochs = options.epochs, seed = options.seed, limit = images.shape[1] }

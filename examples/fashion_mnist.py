@@ -20,7 +20,7 @@ AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
 
 
 def read_options(description=__doc__, more=()):
-    """`more` are (name, what add_argument takes) of another program's own."""
+    """Reads the options. `more` has options of another program: (name, arguments of add_argument)."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     for name, told in more:
         parser.add_argument(name, **told)
@@ -60,7 +60,7 @@ def show_progress(done, total):
 
 
 def descend(parameters, steps):
-    """The optimizer, and the schedule of its rate."""
+    """Returns the optimizer, and the schedule of its rate."""
     optimizer = yoke.optim.SGD(parameters, lr=0.1, momentum=0.9)
     return optimizer, yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
 
@@ -117,7 +117,7 @@ def run(program, options, make_net, kept=(), descend=descend):
     images, labels = load(options.data, "train", options.limit)
     test_images, test_labels = load(options.data, "t10k")
     if len(images) == 0:
-        sys.exit(f"{options.data} holds no pictures to train with")
+        sys.exit(f"{options.data} has no pictures to train with")
     net = make_net()
 
     begun_with = {"amp": options.amp, "epochs": options.epochs, "seed": options.seed, "limit": len(images)}

@@ -28,7 +28,7 @@ local BEGUN_WITH = { "amp", "batch", "context", "heads", "layers", "lr", "seed",
 local function read_number(name, text, default)
     local value, whole = tonumber(text), math.type(default) == "integer"
     if value then value = whole and math.tointeger(value) or not whole and value + 0.0 end
-    return value or error(("--%s is '%s'; it takes a %s"):format(name, text, whole and "whole number of 64 bits" or "number"), 0)
+    return value or error(("--%s is '%s'; it must be a %s"):format(name, text, whole and "whole number of 64 bits" or "number"), 0)
 end
 
 local function check_range(name, value, range)
@@ -38,12 +38,12 @@ local function check_range(name, value, range)
     error(("--%s is %s; it must be %s"):format(name, value, allowed), 0)
 end
 
-local HELP = { device = 'where to train, such as "cpu" or "cuda:1"', threads = "CPU threads; 0: as many as there are",
-    seed = "seed of the weights and of the written text", layers = "blocks of attention", width = "numbers that stand for a byte or token",
-    heads = "attention heads; their number divides the width", context = "bytes or tokens that the network sees at once", vocabulary = "kinds of tokens, 256 or more",
-    preset = "the network's size, if these options do not give it: small or gpt2", tokens = "a file of tokens, to learn in place of a text", batch = "parts of the text in a step",
-    steps = "steps of training", lr = "learning rate at its highest", sample = "bytes or tokens to write in the end",
-    temperature = "0 always writes the likeliest byte", ["top-k"] = "bytes to choose from", prompt = "beginning of the written text",
+local HELP = { device = 'where to train, such as "cpu" or "cuda:1"', threads = "CPU threads; 0: all that are granted",
+    seed = "seed of the weights and of the written text", layers = "transformer blocks", width = "numbers for each byte or token",
+    heads = "attention heads; their number divides the width", context = "bytes or tokens that the network sees at once", vocabulary = "number of different tokens, 256 or more",
+    preset = "the network's size, if these options do not give it: small or gpt2", tokens = "file of tokens of 16 bits, to learn in place of a text", batch = "pieces of text in a step",
+    steps = "steps of training", lr = "the largest learning rate", sample = "bytes or tokens to write at the end",
+    temperature = "randomness of the written text; 0: always the likeliest byte", ["top-k"] = "number of likeliest bytes from which a byte is drawn", prompt = "beginning of the written text",
     text = "the file to learn", amp = "mixed precision: off, bf16 or f16",
     checkpoint = "results that backward recomputes: off, full or matmul of each block; or a budget, 0.5 or 2GiB" }
 
@@ -52,7 +52,7 @@ local function read_policy(text)
     if CHECKPOINT[text] ~= nil then return text end
     local ok, budget = pcall(yoke.MemoryBudget, text)
     if ok then return budget end
-    error(("--checkpoint is '%s'; it takes off, full, matmul, or a budget such as 0.5 or 2GiB"):format(text), 0)
+    error(("--checkpoint is '%s'; it must be off, full, matmul, or a budget such as 0.5 or 2GiB"):format(text), 0)
 end
 
 local function show_help(options)
@@ -61,8 +61,8 @@ local function show_help(options)
     table.sort(names)
     print "usage: lua5.4 gpt.lua [option value]... [--losses]\n"
     for _, name in ipairs(names) do print(("  --%-12s %s (%s)"):format(name, HELP[name], options[name] or PRESETS.small[name] or "none")) end
-    print(("  --%-12s prints every loss to its last bit"):format "losses")
-    print(("  --%-12s where the run is saved; it goes on from what is there"):format "save")
+    print(("  --%-12s print the loss of every step, in hexadecimal"):format "losses")
+    print(("  --%-12s folder of the saved run; a new start continues from there"):format "save")
     print(("  --%-12s steps from one save to the next (100)"):format "every")
     os.exit(0)
 end
@@ -72,8 +72,8 @@ local function read_value(name, value, options)
     local default = options[name]
     if name == "losses" then return true end
     if default == nil or value == nil then return nil end
-    if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end
-    if name == "preset" and not PRESETS[value] then error(("--preset is '%s'; it takes small or gpt2"):format(value), 0) end
+    if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it must be off, bf16 or f16"):format(value), 0) end
+    if name == "preset" and not PRESETS[value] then error(("--preset is '%s'; it must be small or gpt2"):format(value), 0) end
     if name == "checkpoint" then return read_policy(value) end
     if name == "every" or PRESETS.small[name] then default = 100 end
     return type(default) == "number" and read_number(name, value, default) or value
@@ -86,7 +86,7 @@ local function complete(options)
     for name, range in pairs(RANGES) do check_range(name, options[name], range) end
     check_range("top-k", options["top-k"], { 1, options.kinds })
     if options.prompt == "" then
-        error("--prompt is ''; it must have one byte or more, which the first that is written follows", 0)
+        error("--prompt is ''; it must have one byte or more, because the written text follows the prompt", 0)
     end
     return options
 end
@@ -115,12 +115,12 @@ local function indices(text) return yoke.frombuffer(text, #text, "uint8"):to(yok
 local function read_file(path, option)
     local file <close>, err = io.open(path, "rb")
     local text = file and file:read "a"
-    return text or error(("%s\nThe %s to learn: name another file with --%s."):format(err or path, option, option), 0)
+    return text or error(("%s\nName another file with --%s."):format(err or path, option), 0)
 end
 
 local function load_text(path, context)
     local text = read_file(path, "text")
-    if #text <= context then error(("%s has %d bytes; more than --context %d are needed"):format(path, #text, context), 0) end
+    if #text <= context then error(("%s has %d bytes; it must have more than --context %d"):format(path, #text, context), 0) end
     return indices(text)
 end
 
@@ -128,7 +128,7 @@ end
 local function load_tokens(path, context, vocabulary)
     local text = read_file(path, "tokens")
     if #text % 2 ~= 0 or #text // 2 <= context then
-        error(("%s has %d bytes; two for each token, and more tokens than --context %d, are needed"):format(path, #text, context), 0)
+        error(("%s has %d bytes; it must have two bytes for each token, and more tokens than --context %d"):format(path, #text, context), 0)
     end
     local halves = yoke.frombuffer(text, #text, "uint8"):to(yoke.current_device(), "int32")
     local tokens = halves:slice(0, 0, #text, 2) + halves:slice(0, 1, #text, 2) * 256

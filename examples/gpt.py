@@ -30,15 +30,15 @@ def make_parser():
             ("device", "auto", '"auto", "cpu", "cuda:1" …'), ("threads", 0, "CPU threads (0: all that are granted)"),
             ("seed", 0, "seed of the weights, the batches and the written text"), ("batch", 8, "pieces of text in a step"),
             ("steps", 300, "steps of training"), ("lr", 1e-3, "the largest learning rate"),
-            ("sample", 200, "bytes or tokens to write at the end"), ("temperature", 0.8, "how freely to write; 0: always the likeliest"),
+            ("sample", 200, "bytes or tokens to write at the end"), ("temperature", 0.8, "randomness of the written text; 0: always the likeliest byte"),
             ("top-k", 20, "number of likeliest bytes from which a byte is drawn"),
             ("prompt", "You may ", "beginning of the written text"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=meaning)
     parser.add_argument("--preset", choices=PRESETS, default="small", help="the network's size, if the next five options do not give it")
     for name, meaning in [("layers", "transformer blocks"), ("width", "numbers for each byte or token"), ("heads", "attention heads in a block"),
-                          ("context", "bytes or tokens that the network sees at once"), ("vocabulary", "kinds of tokens, 256 or more")]:
+                          ("context", "bytes or tokens that the network sees at once"), ("vocabulary", "number of different tokens, 256 or more")]:
         parser.add_argument(f"--{name}", type=int, help=f"{meaning} ({PRESETS['small'][name]}; gpt2: {PRESETS['gpt2'][name]})")
-    parser.add_argument("--tokens", metavar="FILE", help="learn these tokens of 16 bits in place of a text, and write numbers")
+    parser.add_argument("--tokens", metavar="FILE", help="file of tokens of 16 bits, to learn in place of a text; the written text is then numbers")
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
     parser.add_argument("--checkpoint", type=read_policy, default="off",
                         help="results that backward recomputes: off, full or matmul of each block; or a memory budget, 0.5 or 2GiB")
@@ -60,18 +60,18 @@ def read_options(arguments=None):
             allowed = f"at least {least}" if most == float("inf") else f"{least} to {most}"
             sys.exit(f"--{name} is {value}; it must be {allowed}")
     if not options.prompt:
-        sys.exit("--prompt is ''; it must have one byte or more, which the first that is written follows")
+        sys.exit("--prompt is ''; it must have one byte or more, because the written text follows the prompt")
     return options
 
 
 def read_policy(text):
-    """off, full, matmul, or a yoke.MemoryBudget."""
+    """Returns off, full, matmul, or a yoke.MemoryBudget."""
     if text in ("off", "full", "matmul"):
         return text
     try:
         return yoke.MemoryBudget(text)
     except yoke.ValueError:
-        raise argparse.ArgumentTypeError(f"--checkpoint is '{text}'; it takes off, full, matmul, or a budget such as 0.5 or 2GiB") from None
+        raise argparse.ArgumentTypeError(f"--checkpoint is '{text}'; it must be off, full, matmul, or a budget such as 0.5 or 2GiB") from None
 
 
 def read_file(path, option):
@@ -79,22 +79,22 @@ def read_file(path, option):
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        sys.exit(f"{error}\nThe {option} to learn: name another file with --{option}.")
+        sys.exit(f"{error}\nName another file with --{option}.")
 
 
 def load(path, context):
-    """The bytes of a file as indices on the current device."""
+    """Returns the bytes of a file as indices on the current device."""
     text = read_file(path, "text")
     if len(text) <= context:
-        sys.exit(f"{path} has {len(text)} bytes; more than --context {context} are needed")
+        sys.exit(f"{path} has {len(text)} bytes; it must have more than --context {context}")
     return yoke.tensor(list(text), dtype=yoke.int64)
 
 
 def load_tokens(path, context, vocabulary):
-    """The tokens of a file, each two bytes, the lower one first, as indices on the current device."""
+    """Returns the tokens of a file, each two bytes, the lower byte first, as indices on the current device."""
     text = read_file(path, "tokens")
     if len(text) % 2 or len(text) // 2 <= context:
-        sys.exit(f"{path} has {len(text)} bytes; two for each token, and more tokens than --context {context}, are needed")
+        sys.exit(f"{path} has {len(text)} bytes; it must have two bytes for each token, and more tokens than --context {context}")
     halves = yoke.tensor(memoryview(text), dtype=yoke.int32)
     tokens = halves[::2] + halves[1::2] * 256
     largest = tokens.amax().item()
@@ -104,12 +104,12 @@ def load_tokens(path, context, vocabulary):
 
 
 def content(text, items):
-    """Tells one text from another, wherever the file lies."""
+    """Returns a description by which texts differ, independent of the file's place."""
     return f"of {text.numel} {items} with the sum {(text * (yoke.arange(text.numel) + 1)).sum().item()}"
 
 
 class GPT(nn.Module):
-    """With `tied` the head's weights are those of the bytes (or tokens)."""
+    """Makes the network. With `tied` the head has the weights of the bytes (or tokens)."""
 
     def __init__(self, layers, width, heads, context, vocabulary=256, tied=False):
         self.context = context
@@ -182,7 +182,7 @@ def train(net, text, o, saved):
 
 @yoke.no_grad()
 def write(net, text, o):
-    """`text` [length] and o.sample more, each drawn from the likeliest by Gumbel's trick, as a list."""
+    """Returns `text` [length] and o.sample more bytes, each drawn from the likeliest by Gumbel's trick, as a list."""
     for _ in range(o.sample):
         logits = net(text[-net.context:].unsqueeze(0))[0, -1, :o.kinds]
         values, kinds = yoke.topk(logits, o.top_k)
@@ -194,7 +194,7 @@ def write(net, text, o):
 
 
 def show_progress(step, steps, loss):
-    """A bar on a terminal, ten lines elsewhere."""
+    """Shows the progress: a bar on a terminal, ten lines elsewhere."""
     if sys.stderr.isatty():
         bar = "#" * (40 * step // steps)
         print(f"\r[{bar:40}] {step}/{steps}  loss {loss.item():.3f}", end="\n" * (step == steps), file=sys.stderr)

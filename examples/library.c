@@ -30,7 +30,7 @@ void open_library(void)
     if (!library) fail(dlerror()); /* is its folder in LD_LIBRARY_PATH? */
     *(void **)&get_api = dlsym(library, "yoke_get_api");
     yoke = get_api ? get_api(YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR) : NULL;
-    if (!yoke) fail("libyoke.so.0 is older than this program");
+    if (!yoke) fail("libyoke.so.0 is older than this program; install a newer libyoke");
     check(yoke->log_set_callback(tell, NULL, NULL));
 }
 

@@ -14,7 +14,7 @@ static long read_number(const char *name, const char *text)
     errno = 0;
     const long value = strtol(text, &end, 10);
     if (end != text && !*end && !errno) return value; /* too large a one is ERANGE */
-    fprintf(stderr, "%s is '%s'; it takes a whole number of 64 bits\n", name, text);
+    fprintf(stderr, "%s is '%s'; it must be a whole number of 64 bits\n", name, text);
     exit(1);
 }
 
@@ -31,13 +31,13 @@ static void show_help(void)
         "usage: fashion_mnist [option value]... [--losses]\n\n"
         "  --device auto    where to train: \"cpu\", \"cuda:1\" or any other spec of a device\n"
         "  --amp off        mixed precision: off, bf16 or f16\n"
-        "  --epochs 3       times that every picture is seen\n"
-        "  --threads 0      CPU threads; 0: as many as there are\n"
-        "  --seed 0         of the weights and the order of pictures\n"
-        "  --limit N        pictures to train with; all of them if it is not given\n"
-        "  --data FOLDER    where the data set lies\n"
-        "  --losses         prints every loss to its last bit\n"
-        "  --save FOLDER    where the run is saved; it goes on from what is there\n"
+        "  --epochs 3       number of passes over all pictures\n"
+        "  --threads 0      CPU threads; 0: all that are granted\n"
+        "  --seed 0         seed of the weights and of the order of the pictures\n"
+        "  --limit N        train only with the first N pictures\n"
+        "  --data FOLDER    folder of the data set\n"
+        "  --losses         print the loss of every step, in hexadecimal\n"
+        "  --save FOLDER    folder of the saved run; a new start continues from there\n"
         "  --every 100      steps from one save to the next");
     exit(0);
 }
@@ -48,7 +48,7 @@ enum { KNOWN = 9 };
 static void check_options(Options *o, const char *every_given)
 {
     if (strcmp(o->amp, "off") && strcmp(o->amp, "bf16") && strcmp(o->amp, "f16")) {
-        fprintf(stderr, "--amp is '%s'; it takes off, bf16 or f16\n", o->amp);
+        fprintf(stderr, "--amp is '%s'; it must be off, bf16 or f16\n", o->amp);
         exit(1);
     }
     if (every_given && !o->save) {

@@ -108,7 +108,7 @@ fashion.try(function()
     local options = fashion.read_options {
         { "depth", 18, 1, "layers with weights: 18, 50 or 152" }, { "width", 16, 1, "channels of the first layers" },
         { "image-size", SIDE, SIDE, "height and width of the pictures" } }
-    if not BLOCKS[options.depth] then fashion.fail(("--depth is %d; it takes 18, 50 or 152"):format(options.depth)) end
+    if not BLOCKS[options.depth] then fashion.fail(("--depth is %d; it must be 18, 50 or 152"):format(options.depth)) end
     options.side = options["image-size"]
     if options.side > MOST_SIDE then fashion.fail(("--image-size is %d; it must be at most %d"):format(options.side, MOST_SIDE)) end
     fashion.run("resnet", options, function() return ResNet(options.depth, options.width, options.side) end, { "depth", "width", "side" }, descend)

@@ -20,7 +20,7 @@ MOST_SIDE = 4096
 
 
 class BasicBlock(nn.Module):
-    """Two convolutions of 3 x 3 beside what passes by."""
+    """Block of two convolutions of 3 x 3 beside a shortcut."""
 
     GROWTH = 1  # factor of the channels
 
@@ -37,7 +37,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A convolution of 3 x 3 between two of 1 x 1, beside what passes by."""
+    """Block of a convolution of 3 x 3 between two of 1 x 1, beside a shortcut."""
 
     GROWTH = 4
 
@@ -64,7 +64,7 @@ def passing(channels, out, stride):
 
 
 class ResNet(nn.Module):
-    """Takes pictures [N, 784], and gives a number for each of ten kinds."""
+    """Network from pictures [N, 784] to a number for each of ten kinds."""
 
     def __init__(self, depth, width, side):
         block = BasicBlock if depth == 18 else Bottleneck
@@ -94,7 +94,7 @@ class ResNet(nn.Module):
 
 
 def blown_up(x, side):
-    """Pictures of another size, by repeating pixels."""
+    """Returns pictures of another size, by repeating pixels."""
     if side == SIDE:
         return x
     nearest = yoke.tensor([i * SIDE // side for i in range(side)])

@@ -38,7 +38,7 @@ static void check_options(const SavedRun *saved, yoke_state *was)
     if (!*all_was) return;
     fprintf(
         stderr,
-        "the run in %s was begun with%s, not with%s; give what it was begun with, or name another folder with --save\n",
+        "the run in %s was begun with%s, not with%s; give the options of the run, or name another folder with --save\n",
         saved->folder, all_was, all_is);
     exit(1);
 }

@@ -37,7 +37,7 @@ function SavedRun:check(state)
         if value ~= saved then was[#was + 1], is[#is + 1] = ("--%s %s"):format(name, saved), ("--%s %s"):format(name, value) end
     end
     if #was > 0 then
-        error(("the run in %s was begun with %s, not with %s; give what it was begun with, or name another folder with --save")
+        error(("the run in %s was begun with %s, not with %s; give the options of the run, or name another folder with --save")
             :format(self.folder, table.concat(was, " "), table.concat(is, " ")), 0)
     end
 end

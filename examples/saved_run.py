@@ -23,7 +23,7 @@ class SavedRun:
         if every is not None and every < 1:
             sys.exit(f"--every is {every}; it must be at least 1")
         if every is not None and every >= 2**63:  # limit of Lua's and C's integers
-            sys.exit(f"--every is '{every}'; it takes a whole number of 64 bits")
+            sys.exit(f"--every is '{every}'; it must be a whole number of 64 bits")
         self.folder, self.every, self.group = folder, every or 100, group
         self.is_first = group is None or group.rank == 0
         self.begun_with = {"program": program, "options": options}
@@ -80,7 +80,7 @@ class SavedRun:
         differ = [name for name in now if now[name] != was.get(name)]
         if differ:
             was, now = (" ".join(f"--{name} {options.get(name)}" for name in differ) for options in (was, now))
-            sys.exit(f"the run in {self.folder} was begun with {was}, not with {now}; give what it was begun with, or name another folder with --save")
+            sys.exit(f"the run in {self.folder} was begun with {was}, not with {now}; give the options of the run, or name another folder with --save")
 
     def _save_if_due(self, total, parts):
         # The first save takes the folder, and shows at once whether the folder is writable; later saves run in the

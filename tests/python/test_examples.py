@@ -175,11 +175,11 @@ def test_the_preset_gpt2_has_124_million_parameters_and_a_head_that_is_tied():
 
 @pytest.mark.parametrize("language", GPT)
 @pytest.mark.parametrize("content, options, said", few([
-    (b"\0" * 99, [], "has 99 bytes; two for each token"),
+    (b"\0" * 99, [], "has 99 bytes; it must have two bytes for each token"),
     (b"\0" * 32, [], "more tokens than --context 16"),
     (b"\0\1" * 20, [], "has the token 256; it must be below --vocabulary 256"),
     (b"\0\0" * 20, ["--vocabulary", "65537"], "--vocabulary is 65537; it must be 256 to 65536"),
-    (None, [], "name another file with --tokens"),
+    (None, [], "Name another file with --tokens"),
 ]))
 def test_gpt_tells_bad_tokens(tmp_path, language, content, options, said):
     if content is not None:
@@ -206,8 +206,8 @@ def test_gpt_gives_the_same_losses_whatever_it_drops():
 
 @pytest.mark.parametrize("language", GPT)
 @pytest.mark.parametrize("options, said", few([
-    (["--text", "/no/such/file"], "name another file with --text"),
-    (["--context", "40000"], "more than --context 40000 are needed"),
+    (["--text", "/no/such/file"], "Name another file with --text"),
+    (["--context", "40000"], "more than --context 40000"),
     (["--steps", "0"], "--steps is 0; it must be at least 1"),
     (["--batch", "0"], "--batch is 0; it must be at least 1"),
     (["--temperature", "-1"], "--temperature is -1.0; it must be at least 0"),

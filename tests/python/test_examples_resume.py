@@ -301,7 +301,7 @@ def test_a_folder_of_another_program_is_left_alone(ended, tmp_path, programs, la
     (["--save", "/dev/null", "--every", str(-2**31)], f"--every is {-2**31}; it must be at least 1"),
     (["--save", "/dev/null", "--every", "0"], "--every is 0; it must be at least 1"),
     (["--save", "/dev/null", "--every", "often"], "'often'"),
-    (["--save", "/dev/null", "--every", "9" * 20], "it takes a whole number of 64 bits"),
+    (["--save", "/dev/null", "--every", "9" * 20], "a whole number of 64 bits"),
     (["--save", "/dev/null/run"], "/dev/null/run': Not a directory"),
     (["--save", ""], "folder"),
 ])
