@@ -53,7 +53,7 @@ class Anew:
 
 
 def turns(contestants, number):
-    """As bench.rounds: the seconds of a repetition, and those of processors."""
+    """Returns (as bench.rounds: seconds of a repetition, processor seconds of a repetition)."""
     asked = {name: (Both(worker), case) for name, (worker, case) in contestants.items()}
     times = rounds(asked, number, SECONDS)
     return times, {name: worker.cpu[-number:] for name, (worker, _) in asked.items()}
@@ -80,7 +80,7 @@ def pairs(environment):
 def is_there(name, *needed):
     missing = [part for part in needed if not shutil.which(part)]
     if missing:
-        print(f"{name}: not there ({missing[0]}); ./dev bench installs it on Debian")
+        print(f"{name}: not found ({missing[0]}); ./dev bench installs the program on Debian")
     return not missing
 
 

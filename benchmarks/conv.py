@@ -24,12 +24,12 @@ CASES = {"3x3 64x56": (56, 64, 64, 3, 1), "3x3 128x28": (28, 128, 128, 3, 1), "3
 
 
 def work(side, channels, out, kernel, groups):
-    """Floating-point operations of one."""
+    """Returns the floating-point operations of a convolution."""
     return 2 * 32 * side * side * out * (channels // groups) * kernel * kernel
 
 
 def measure(report, worker, threads, dtype):
-    """{case of 3x3: seconds of a convolution and its gradients by Yoke, in each round}."""
+    """Returns {case of 3x3: seconds of a convolution and its gradients by Yoke, in each round}."""
     together = {}
     for name, sizes in CASES.items():
         for kind in KINDS:
@@ -47,7 +47,7 @@ def measure(report, worker, threads, dtype):
 
 
 def measure_loops(report, worker, threads):
-    """bf16 beside f32 with the instructions that the worker is limited to."""
+    """Measures bf16 beside f32, with the instructions to which the worker is limited."""
     print(f"\nbf16 beside f32, together, x86-64-v3, {threads} thread{'s' if threads > 1 else ''}")
     for name, sizes in CASES.items():
         if not name.startswith("3x3"):
@@ -77,7 +77,7 @@ def main():
         for threads in (1, 2):
             measure_loops(report, loops, threads)
     else:
-        print("\nx86-64-v3: not measured, this processor has no AVX2")
+        print("\nx86-64-v3: not measured, because this processor does not support AVX2")
     report.finish()
 
 

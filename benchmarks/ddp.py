@@ -42,7 +42,7 @@ def spread(values):
 
 
 def sums(times, one, *others):
-    """By how many times the sum of others `one` took, as bench.ratio does."""
+    """Returns the time of `one` divided by the sum of the times of `others`, as bench.ratio does."""
     return spread([each / sum(rest) for each, *rest in zip(times[one], *(times[name] for name in others))])
 
 
@@ -99,7 +99,7 @@ def in_shared_memory(report, number):
     if NEWEST_TORCH.exists():
         pairs["PyTorch"] = Pair(NEWEST_TORCH, WORKERS / "ddp_torch.py")
     else:
-        print(f"newest PyTorch: not there ({NEWEST_TORCH}); see benchmarks/README.md")
+        print(f"newest PyTorch: not found ({NEWEST_TORCH}); see benchmarks/README.md")
     for who, pair in pairs.items():
         report.peer(who, pair.about)
     for model, batch in [(model, batch) for model, batches in MODELS.items() for batch in batches]:

@@ -63,10 +63,10 @@ class Ranks:
             process.kill()
 
     def lines(self, but=None):
-        """The next line of each rank but one."""
+        """Reads the next line of each rank except `but`."""
         found = [process.stdout.readline().rstrip("\n") for rank, process in self.processes.items() if rank != but]
         if not all(found):
-            raise RuntimeError(f"a rank ended without a word, or was silent for {LONG} s; the others said {found}")
+            raise RuntimeError(f"a rank ended without a line, or sent no line for {LONG} s; the other ranks sent {found}")
         return found
 
     def ready(self):
@@ -79,7 +79,7 @@ class Ranks:
                 process.stdin.write(word + "\n")
 
     def send(self, rank, number):
-        """When the signal was sent."""
+        """Sends a signal to a rank; returns the time of the call."""
         at = time.monotonic()
         os.kill(self.processes[rank].pid, number)
         return at
@@ -103,7 +103,7 @@ class Bench:
         self.report, self.number = report, report.options.rounds or 10
 
     def show(self, name, values, target, met, named=""):
-        """The median and the most of some seconds."""
+        """Prints the median and the maximum of measured seconds."""
         median, most = statistics.median(values), max(values)
         self.report.data["results"].append({"name": name, "median": median, "most": most, "least": min(values), "unit": "s",
                                             "target": target, "met": met, "named": named})
@@ -130,7 +130,7 @@ class Bench:
                     calls.append(max(ended - began for began, ended, _ in made))
                     whole.append(max(ended for _, ended, _ in made) - killed)
                     if set(ranks.lines(victim)) != {str(SIZE - 1)}:
-                        raise RuntimeError(f"the ranks that lived made no group of {SIZE - 1}")
+                        raise RuntimeError(f"the surviving ranks did not make a group of {SIZE - 1}")
         of = self.number * (SIZE - 1)
         self.show(name, seconds, SOON, max(seconds) <= SOON, f"victim named by {named} of {of}, slowest when it was rank {slowest[1]}")
         return calls, whole

@@ -120,7 +120,7 @@ def cublaslt():
 
 
 def ratios(times, other, ours):
-    """How many times as fast as the other, in each round."""
+    """Returns how many times as fast as `other` `ours` was, in each round."""
     return [a / b for a, b in zip(times[other], times[ours])]
 
 
@@ -159,7 +159,7 @@ def measure_attention(bench):
 
 
 def measure_calls(bench):
-    """A small op's host seconds beyond those of launching an empty kernel."""
+    """Measures the host seconds of a small op beyond the launch of an empty kernel."""
     group = "Host seconds of a small op"
     for language, worker, target in (("C", bench.c, cases.CALL_C), ("Python", bench.yoke, cases.CALL_PYTHON)):
         times = bench.compete(f"call from {language}", {"launch": (bench.floor, "launch"), "Yoke": (worker, "call")})
@@ -237,18 +237,18 @@ def measure_graphs(bench):
 
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cuda", help="Yoke's and PyTorch's name of the device")
-    parser.add_argument("--capability", default="", help="its compute capability, of which its peak follows")
-    parser.add_argument("--card", default="", help="its name as the driver tells it, of which predictions follow")
-    parser.add_argument("--seconds", type=float, default=150, help="no case begins later than this")
+    parser.add_argument("--device", default="cuda", help="name of the device in Yoke and PyTorch")
+    parser.add_argument("--capability", default="", help="compute capability of the device, from which its peak follows")
+    parser.add_argument("--card", default="", help="name of the device as the driver reports, from which predictions follow")
+    parser.add_argument("--seconds", type=float, default=150, help="seconds after which no case begins")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of measurements")
-    parser.add_argument("--small", action="store_true", help="tiny sizes: whether it works, not how fast it is")
-    parser.add_argument("--only", help="some of the groups, with commas between: " + ", ".join(GROUPS))
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to test that all cases work")
+    parser.add_argument("--only", help="groups to measure, separated by commas: " + ", ".join(GROUPS))
     parser.add_argument("--json", metavar="FILE", help="also write the figures to a file")
     options = parser.parse_args()
     options.only = options.only.split(",") if options.only else list(GROUPS)
     if unknown := set(options.only) - set(GROUPS):
-        parser.error(f"--only names {', '.join(sorted(unknown))}; there are {', '.join(GROUPS)}")
+        parser.error(f"--only has {', '.join(sorted(unknown))}; the groups are {', '.join(GROUPS)}")
     return options
 
 

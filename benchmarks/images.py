@@ -21,7 +21,7 @@ TARGETS = {
 
 
 def best(times, role, parts, dtype):
-    """The better order's seconds, parts together."""
+    """Returns the seconds of the better order, all parts together."""
     return min(sum(statistics.median(times[part, dtype][f"{role} {order}"]) for part in parts) for order in ORDERS)
 
 

@@ -15,13 +15,13 @@ FLOOR, DEBIAN, NEWEST = 0.85, 1.5, 1.0  # the least that the ratios may be
 
 
 def blas():
-    """The library that Debian's PyTorch multiplies with."""
+    """Returns the library with which Debian's PyTorch multiplies."""
     found = pathlib.Path("/usr/lib/x86_64-linux-gnu/libblas.so.3")
     return found.resolve() if found.exists() else "unknown"
 
 
 def best(times, who):
-    """The contestant `who` in float32 at the number of threads where it is fastest."""
+    """Returns the name of `who` in float32 at the fastest number of threads."""
     plain = (name for name in times if name.startswith(who) and "bf16" not in name)
     return min(plain, key=lambda name: statistics.median(times[name]))
 

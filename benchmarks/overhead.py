@@ -36,7 +36,7 @@ def compare_collectives(report):
     tests = BUILT.parent / "tests"
     driver = tests / "fakes/cuda/driver"
     if not (driver / "libnccl.so.2").exists():
-        return print("no fake NCCL was built: what a collective of a card costs is not measured")
+        return print("no fake NCCL was built: the cost of a card's collective is not measured")
     fakes = ("env", "FAKE_CUDA_DEVICES=9.0", f"YOKE_CUDA_LIB_PATH={driver}", f"LD_LIBRARY_PATH={tests / 'emu/lib'}:{driver}", "YOKE_CUDNN_ENABLED=0")
     program, library = BUILT / "overhead_nccl", tests / "emu/lib"
     workers = {"table": Worker(*fakes, program, "direct", library / "libyoke_cuda.so"), "C": Worker(*fakes, program, "yoke", library / "libyoke.so.0"),

@@ -54,7 +54,7 @@ def compare_times(report, times, peers):
 
 
 def compare_budgets(report, yoke, times):
-    """Each is used, and kept; and more memory is less time."""
+    """Checks that budgets are used and kept, and that more memory takes less time."""
     for model in TARGETS:
         plain, before = yoke.measure(f"peak {model} plain", 1), None
         for share in SHARES:

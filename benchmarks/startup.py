@@ -30,7 +30,7 @@ def with_bytecode(folder):
 
 
 def cpu_seconds(command, variables):
-    """Processor seconds of a process and of its children, user and system."""
+    """Returns the processor seconds of a process and of its children, user and system."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=variables)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -55,7 +55,7 @@ def spread(values):
 
 
 def machine_of_eight(folder):
-    """The variables under which Yoke sees eight cards."""
+    """Returns the variables under which Yoke sees eight cards."""
     import render
     render.render("8xH100-nvlink", pathlib.Path(folder))
     lines = pathlib.Path(folder, "environment").read_text().splitlines()

@@ -29,7 +29,7 @@ ROOM = 4 * LARGE  # in /dev/shm: it is memory
 
 
 def turns(contestants, number, count=1):
-    """As bench.rounds, of `count` repetitions in each, after a round that is not counted: a save leaves much for the next one to find."""
+    """Measures as bench.rounds, with `count` repetitions in each round. The first round does not count, because a save affects the next save."""
     times = {name: [] for name in contestants}
     for i in range(number + 1):
         for name in list(contestants)[:: -1 if i % 2 else 1]:
@@ -49,7 +49,7 @@ def show(report, title, times):
 
 
 def shown(report, name, times, one, other):
-    """A ratio that has no target."""
+    """Prints and keeps a ratio without a target."""
     got = ratio(times, one, other)
     report.result(name, got["median"], [got["low"], got["high"]], "")
     print(f"  {name:52} {got['median']:6.3f}  ({got['low']:.3f} to {got['high']:.3f})")
@@ -65,13 +65,13 @@ class Bench:
         if NEWEST_TORCH.exists():
             self.torch = Worker(NEWEST_TORCH, "-W", "ignore", WORKERS / "state_torch.py", *folders.values())
         else:
-            print(f"newest PyTorch: not there ({NEWEST_TORCH}); see benchmarks/README.md")
+            print(f"newest PyTorch: not found ({NEWEST_TORCH}); see benchmarks/README.md")
         for role, worker in (("floor", self.floor), ("Yoke", self.yoke), ("PyTorch", self.torch)):
             if worker:
                 report.peer(role, worker.about)
 
     def peers(self, case):
-        """{name: (worker, case)} of PyTorch's, where it is there."""
+        """Returns {name: (worker, case)} of PyTorch, if PyTorch is there."""
         return {name: (self.torch, found) for name, found in case.items() if self.torch}
 
     def stalls(self):

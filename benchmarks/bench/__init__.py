@@ -26,7 +26,7 @@ DEBIAN_PYTHON = pathlib.Path("/usr/bin/python3")
 
 
 class CaseError(RuntimeError):
-    """Case that a worker cannot measure; the worker goes on with other cases."""
+    """Case that a worker cannot measure; the worker continues with other cases."""
 
 
 class Worker:
@@ -47,7 +47,7 @@ class Worker:
         return line.strip()
 
     def measure(self, case, count):
-        """Seconds of one repetition."""
+        """Returns the seconds of a repetition."""
         self.ask(case, count)
         return self.answer()
 
@@ -66,7 +66,7 @@ class Worker:
 
 
 def serve(about, measure):
-    """A worker in Python: measure(case, count) gives the seconds of one repetition, or raises."""
+    """Runs a worker in Python: measure(case, count) returns the seconds of a repetition, or raises."""
     print(about, flush=True)
     for line in sys.stdin:
         case, count = line.rsplit(" ", 1)
@@ -110,7 +110,7 @@ def rounds(contestants, number, seconds):
 
 
 def ratio(times, one, other):
-    """How many times as long `one` took as `other`: the median over rounds, and the middle half of them."""
+    """Returns how many times as long `one` took as `other`: the median over rounds, and the middle half of the rounds."""
     pairs = sorted(a / b for a, b in zip(times[one], times[other]))
     quarter = len(pairs) // 4
     return {"median": statistics.median(pairs), "low": pairs[quarter], "high": pairs[-1 - quarter]}
@@ -137,7 +137,7 @@ class Report:
         self.data["results"].append({"name": name, "value": value, "spread": spread, "unit": unit, **more})
 
     def calls(self, case, times):
-        """The cost of a call, in nanoseconds, for each contestant of a case."""
+        """Prints and keeps the cost of a call, in nanoseconds, for each contestant of a case."""
         print(f"\n{case}")
         for name, seconds in times.items():
             nanoseconds = [1e9 * s for s in seconds]
@@ -174,7 +174,7 @@ def torch_workers(script):
     found = {}
     for role, python in (("newest PyTorch", NEWEST_TORCH), ("Debian's PyTorch", DEBIAN_PYTHON)):
         if not python.exists():
-            print(f"{role}: not there ({python}); see benchmarks/README.md")
+            print(f"{role}: not found ({python}); see benchmarks/README.md")
             continue
         try:
             found[role] = Worker(python, script)

@@ -30,7 +30,7 @@ LENGTHS = (1024, 2048, 8192)
 
 
 def sizes(small):
-    """Every size, or such that an emulated device is done in seconds."""
+    """Returns all sizes; with `small`, sizes that an emulated device finishes in seconds."""
     if small:
         net = types.SimpleNamespace(layers=1, width=16, heads=2, context=8, batch=2, vocabulary=32)
         return types.SimpleNamespace(block=8192, width=64, classes=64, tensors=4, tokens=32, heads=2, head_width=16,
@@ -42,7 +42,7 @@ def sizes(small):
 
 
 def gemm_sets(s, size, dtype):
-    """How many sets of matrices take turns: as many as gpu_floor.cu has."""
+    """Returns the number of sets of matrices that take turns, as in gpu_floor.cu."""
     return max(1, -(-s.rotated // (3 * size * size * (4 if dtype in ("f32", "tf32") else 2))))
 
 

@@ -14,13 +14,13 @@ _NOISE = re.compile(r"nvidia|geforce|tesla|graphics|pcie|sxm\d*|hbm\d*e?|\d+gb",
 
 
 def slug(name):
-    """The model alone: "h200" of "NVIDIA H200", "rtx-4090" of "NVIDIA GeForce RTX 4090"."""
+    """Returns the model only: "h200" for "NVIDIA H200", "rtx-4090" for "NVIDIA GeForce RTX 4090"."""
     words = re.sub(r"[^a-z0-9]+", "-", _NOISE.sub(" ", name).lower()).strip("-")
     return words or "gpu"
 
 
 def middle(values):
-    """{"value": the median, "spread": the middle half}."""
+    """Returns {"value": the median, "spread": the middle half}."""
     ordered = sorted(values)
     quarter = len(ordered) // 4
     return {"value": statistics.median(ordered), "spread": [ordered[quarter], ordered[-1 - quarter]]}
@@ -66,7 +66,7 @@ def prediction(one):
 
 
 def line(one):
-    """A result on one line of a terminal."""
+    """Returns a result as a line for a terminal."""
     wanted, met = verdict(one)
     met += f"  predicted {prediction(one)}" if "predicted" in one else ""
     between = f"({spread(one)})" if spread(one) else ""
@@ -74,7 +74,7 @@ def line(one):
 
 
 def counts(data):
-    """(met, missed, without an answer) over all targets."""
+    """Returns (met, missed, without an answer) over all targets."""
     judged = [one["met"] for one in data["results"] if "target" in one]
     return judged.count(True), judged.count(False), len(data["missing"])
 
@@ -109,18 +109,18 @@ def table(heads, rows):
 
 
 def markdown(data):
-    """The whole page."""
+    """Returns the whole page."""
     met, missed, missing = counts(data)
     page = [f"# Results on {data['head'].get('device', 'a GPU')}",
             "Written by `./dev gpu`. Contestants take turns in rounds, in one run on one device; a figure is the median of its "
-            "rounds, with the middle half of them behind it. What each counts stands in [docs/gpu.md](../docs/gpu.md).",
+            "rounds, with the middle half of them behind it. [docs/gpu.md](../docs/gpu.md) says what each figure counts.",
             table(["", ""], [[what, text] for what, text in data["head"].items()]),
             f"Targets: {met} met, {missed} missed; {missing} cases have no figure.",
             "## What ran",
             table(["Part", "Outcome", "Seconds", ""],
                   [[p["name"], p["status"], f"{p['seconds']:.0f}", p["note"]] for p in data["parts"]])]
     if len(data.get("calls", [])) > 1:
-        page += ["In several calls; sources are told by a digest of what is compiled:",
+        page += ["Measured in several calls; a digest of the compiled files identifies the sources:",
                  table(["Call", "Begun", "Sources"], [[c["command"], c["when"][:19], c["sources"]] for c in data["calls"]])]
     for group in dict.fromkeys(one["group"] for one in data["results"]):
         of_group = [one for one in data["results"] if one["group"] == group]

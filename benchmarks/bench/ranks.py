@@ -16,7 +16,7 @@ class Pair:
     """Seconds of the slower rank. `ranks` are the workers; a rank may also be measured alone."""
 
     def __init__(self, *command, prefixes=((), ()), host="127.0.0.1", variables=({}, {})):
-        """`prefixes` and `variables`: each rank's command prefix and its environment variables."""
+        """Starts both ranks. `prefixes` and `variables`: each rank's command prefix and environment variables."""
         processors, port = sorted(os.sched_getaffinity(0)), free_port()
         self.ranks = []
         for rank in range(2):

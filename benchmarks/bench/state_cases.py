@@ -17,7 +17,7 @@ def numbers(size):
 
 
 def fresh(size, *advice):
-    """Memory straight from the system, in huge pages, as Yoke's tensors are."""
+    """Returns memory straight from the system, in huge pages, as for Yoke's tensors."""
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for each in (mmap.MADV_HUGEPAGE, *advice):
         memory.madvise(each)
@@ -58,7 +58,7 @@ def stall(step, save, work):
 
 
 def repeated(act, seconds):
-    """As many of it as take so long."""
+    """Returns a function that repeats `act` for about so many seconds."""
     act()
     number = max(1, round(10 * seconds / timed(lambda: [act() for _ in range(10)]))) if seconds else 0
     return lambda: [act() for _ in range(number)]

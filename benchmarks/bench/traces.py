@@ -42,7 +42,7 @@ class Trace:
 
 
 def parameters(trace, layers, width, vocabulary, copies):
-    """Weights of a GPT in float32, each `copies` times: with gradient and Adam's moments, four."""
+    """Allocates the weights of a GPT in float32, each `copies` times: four with gradient and Adam's moments."""
     shapes = [vocabulary * width, 1024 * width]
     for _ in range(layers):
         shapes += [3 * width * width, 3 * width, width * width, width, 4 * width * width, 4 * width, 4 * width * width, width, width, width, width, width]
@@ -129,7 +129,7 @@ def trained(seed, steps, step):
 
 
 def varying():
-    """A GPT whose batches have sentences of 200 to 1,024 tokens."""
+    """Traces a GPT whose batches have sentences of 200 to 1,024 tokens."""
     return trained(1, 40, lambda trace, _: gpt_step(trace, 8, trace.random.randint(200, 1024)))
 
 
@@ -143,7 +143,7 @@ def constant():
 
 
 def experts():
-    """A mixture of experts: how many tokens an expert gets is drawn at each layer."""
+    """Traces a mixture of experts; at each layer the number of tokens of an expert is drawn."""
     trace = Trace(4)
     parameters(trace, 8, 768, 32000, 4)
     for _ in range(30):
@@ -165,7 +165,7 @@ def experts():
 
 
 def recomputed():
-    """Trace of LoRA's small weights under a frozen model, with recomputed activations and varying lengths."""
+    """Traces LoRA's small weights under a frozen model, with recomputed activations and varying lengths."""
     trace = Trace(5)
     parameters(trace, 24, 1024, 50304, 1)
     for _ in range(24):
@@ -179,7 +179,7 @@ def recomputed():
 
 
 def growing():
-    """A cache of keys and values that grows by cat, token by token."""
+    """Traces a cache of keys and values that grows by cat, token by token."""
     trace = Trace(6)
     for _ in range(24):
         trace.alloc(24 * MIB)
@@ -199,7 +199,7 @@ def growing():
 
 
 def streams():
-    """Work that uses each of eight streams once in turn, with much memory."""
+    """Traces work that uses each of eight streams in turn, with much memory."""
     trace = Trace(7)
     for turn in range(24):
         stream = turn % 8

@@ -65,7 +65,7 @@ class Card:
 
 
 def catalog():
-    """{name: Card} of the cards whose multiprocessors are known here."""
+    """Returns {name: Card} of the cards whose multiprocessors are known here."""
     text = re.sub(r"//.*", "", CATALOG.read_text())
     cards = {}
     for entry in re.findall(r"YOKE_MODEL\((.*?)\)\s*(?=YOKE_MODEL|$)", text, re.S):

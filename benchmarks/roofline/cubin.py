@@ -20,7 +20,7 @@ class Missing(Exception):
 
 @functools.cache
 def tool(name):
-    """The path of a tool of the toolkit: on PATH, beside nvcc, or of NVIDIA's wheels in this Python."""
+    """Returns the path of a tool of the toolkit: on PATH, beside nvcc, or from NVIDIA's wheels in this Python."""
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     wheels = pathlib.Path(sysconfig.get_paths()["purelib"], "nvidia").glob("cu*/bin")
     folders = [None, pathlib.Path(nvcc).parent, *sorted(wheels, reverse=True)]
@@ -82,12 +82,12 @@ LABEL = re.compile(r"^([.$\w]+):\s*$")
 
 
 def split_operands(text):
-    """At the commas; "`(label)" is an operand."""
+    """Splits operands at the commas; "`(label)" is an operand."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def read_code(text, arch):
-    """{name: Kernel} of what nvdisasm prints."""
+    """Returns {name: Kernel} from the output of nvdisasm."""
     kernels, current, pending = {}, None, []
     for line in text.splitlines():
         if line.startswith("\t.section\t"):
@@ -111,7 +111,7 @@ def read_code(text, arch):
 
 
 def sections(data):
-    """{name: bytes} of an ELF file."""
+    """Returns {name: bytes} of the sections of an ELF file."""
     at, size, count, names = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HHH", data, 58)
     headers = [struct.unpack_from("<IIQQQQ", data, at + i * size) for i in range(count)]
     text = headers[names][4]
@@ -127,7 +127,7 @@ SIZED, HALF = 0x04, 0x03
 
 
 def attributes(data):
-    """(number, value) of a section .nv.info."""
+    """Yields (number, value) of a section .nv.info."""
     at = 0
     while at + 4 <= len(data):
         form, number, value = struct.unpack_from("<BBH", data, at)
@@ -160,7 +160,7 @@ USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
 def resources(cubin, arch):
-    """{name: Kernel} of a cubin, without its instructions."""
+    """Returns {name: Kernel} of a cubin, without its instructions."""
     kernels = {name: Kernel(name, arch, int(registers), int(stack), int(shared))
                for name, registers, stack, shared in USAGE.findall(run(tool("cuobjdump"), "-res-usage", cubin))}
     read_tables(kernels, cubin.read_bytes())
@@ -178,12 +178,12 @@ def of_every_cubin(module, arch, read):
 
 
 def resources_of(module, arch):
-    """{name: Kernel} of a shared library or object for one architecture, without the instructions: for cuobjdump alone."""
+    """Returns {name: Kernel} of a shared library or object for an architecture, without the instructions; only cuobjdump is needed."""
     return of_every_cubin(module, arch, resources)
 
 
 def symbol_numbers(data, names):
-    """Numbers of the symbols of these names in an ELF file."""
+    """Returns the numbers of the symbols of these names in an ELF file."""
     found = sections(data)
     texts = found[".strtab"]
     for number, (at, *_) in enumerate(struct.iter_unpack("<IBBHQQ", found[".symtab"])):

@@ -36,14 +36,14 @@ CASES = [
 
 
 def operations(issued):
-    """(float64 operations, conversions and reciprocals, all instructions) of {instruction: how often}."""
+    """Returns (float64 operations, conversions and reciprocals, all instructions) of {instruction: how often}."""
     slow = sum(count for name, count in issued.items()
                if name.split(".")[0] in predict.PIPES["xu"] and ("F64" in name or "64H" in name))
     return sum(count for name, count in issued.items() if name.split(".")[0] in predict.PIPES["fp64"]), slow, sum(issued.values())
 
 
 def of_an_element(counted, found):
-    """The three of operations(), of all launches."""
+    """Returns the three numbers of operations() for an element, over all launches."""
     total = [0.0] * 3
     for one in found:
         every = one.launch.threads * one.launch.blocks[0] * one.launch.blocks[1]
@@ -52,7 +52,7 @@ def of_an_element(counted, found):
 
 
 def kernel_of(kernels, name):
-    """g++ and nvcc spell some types of parameters in different ways, and the rest alike."""
+    """Returns the kernel of a name. g++ and nvcc spell some types of parameters differently, so names are compared up to the parameters."""
     return kernels.get(name) or next(one for other, one in kernels.items() if other.partition("EEv")[0] == name.partition("EEv")[0])
 
 

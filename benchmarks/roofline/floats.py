@@ -7,7 +7,7 @@ from values import (WORD, bits_of, bits_of_bfloat, bits_of_double, bits_of_half,
 
 
 def real(thread, operand):
-    """The value of an operand as a float."""
+    """Returns the value of an operand as a float."""
     value = operand.number if operand.is_float else float(operand.number) if operand.number is not None else float_of(thread.raw(operand))
     value = abs(value) if operand.absolute else value
     return -value if operand.negated and operand.number is None else value
@@ -161,7 +161,7 @@ def pack_halves(thread, instruction):
 
 
 def halves(thread, operand, narrow=half_of):
-    """The two values that an operand of a packed instruction has."""
+    """Returns the two values of an operand of a packed instruction."""
     if operand.number is not None:
         return [float(operand.number)] * 2
     word = thread.raw(operand)
@@ -174,7 +174,7 @@ def halves(thread, operand, narrow=half_of):
 
 
 def packed(thread, instruction):
-    """HADD2, HMUL2, HFMA2: of halves, or of bfloat16."""
+    """Computes HADD2, HMUL2 and HFMA2, of halves or of bfloat16."""
     _, to, terms, _ = apart(instruction)
     bfloat = "BF16" in instruction.modifiers or "BF16_V2" in instruction.modifiers
     narrow, widen = (bits_of_bfloat, bfloat_of) if bfloat else (bits_of_half, half_of)

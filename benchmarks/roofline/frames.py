@@ -11,12 +11,12 @@ from excuses import BLOCKS, FRAMES
 
 MOST_THREADS = 512  # block size of kernels without launch bounds, unless BLOCKS names the kernel; larger blocks have launch bounds
 TO_DO = ("give a thread fewer elements, leave it registers by its launch bounds (a last argument of 1 asks for one block alone), index its "
-         "arrays by constants; or tell why it has to be in FRAMES of benchmarks/roofline/excuses.py")
-TO_BOUND = "tell its launch bounds, or in BLOCKS of benchmarks/roofline/excuses.py how many threads its blocks have"
+         "arrays by constants; or explain the frame in FRAMES of benchmarks/roofline/excuses.py")
+TO_BOUND = "give the kernel launch bounds, or add the threads of its blocks to BLOCKS of benchmarks/roofline/excuses.py"
 
 
 def without_parameters(text):
-    """"void a::f<a::X<2>>(int)" as "f<X<2>>"."""
+    """Returns a name without parameters and namespaces: "f<X<2>>" for "void a::f<a::X<2>>(int)"."""
     text = re.sub(r"\(anonymous namespace\)::|\b\w+::", "", text).removeprefix("void ")
     depth = 0
     for at, letter in enumerate(text):
@@ -28,13 +28,13 @@ def without_parameters(text):
 
 @functools.cache
 def readable(names):
-    """{mangled: as excuses.py has it} of a tuple of names."""
+    """Returns {mangled name: name as in excuses.py} for a tuple of names."""
     said = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
     return dict(zip(names, map(without_parameters, said.splitlines()), strict=True))
 
 
 def excused(name, arch):
-    """Bytes of a frame that a kernel may have."""
+    """Returns the allowed bytes of the stack frame of a kernel."""
     return FRAMES.get(name, ({}, ""))[0].get(arch, 0)
 
 
@@ -51,7 +51,7 @@ def kernels_of(module):
 def framed(name, arch, kernel):
     if kernel.stack <= excused(name, arch):
         return []
-    return [f"{name}, sm_{arch}: a stack frame of {kernel.stack} bytes, of {excused(name, arch)} that are excused: {TO_DO}"]
+    return [f"{name}, sm_{arch}: a stack frame of {kernel.stack} bytes; {excused(name, arch)} are allowed: {TO_DO}"]
 
 
 def unlaunchable(name, arch, kernel):
@@ -60,12 +60,12 @@ def unlaunchable(name, arch, kernel):
     if held:
         return []
     to_do = "" if kernel.is_bounded else f"; {TO_BOUND}"
-    return [f"{name}, sm_{arch}: no block of {threads} threads fits a multiprocessor, for its {limit}{to_do}"]
+    return [f"{name}, sm_{arch}: no block of {threads} threads fits a multiprocessor, because of its {limit}{to_do}"]
 
 
 def stale(arch, largest):
     """Returns unneeded lines of FRAMES, given {name: the largest frame} of an architecture."""
-    return [f"{name}, sm_{arch}: its line in excuses.py is needed no more, {'it has no frame' if name in largest else 'there is no such kernel'}"
+    return [f"{name}, sm_{arch}: remove its line from excuses.py: {'it has no frame' if name in largest else 'there is no such kernel'}"
             for name, (frames, _) in FRAMES.items() if arch in frames and not largest.get(name)]
 
 

@@ -27,14 +27,14 @@ class Launch:
 
 @functools.cache
 def symbols(module):
-    """{offset: mangled name} of a library's functions."""
+    """Returns {offset: mangled name} of a library's functions."""
     said = subprocess.run(["nm", "--defined-only", module], capture_output=True, text=True, check=True).stdout
     found = (line.split() for line in said.splitlines())
     return {int(parts[0], 16): parts[2] for parts in found if len(parts) == 3 and parts[1] in "tTwW"}
 
 
 def as_compiled(name):
-    """The name that nvcc gives the kernel: of another inline namespace."""
+    """Returns the name that nvcc gives the kernel, in another inline namespace."""
     return name.replace("8emulated", "4base").replace("_ZL", "_Z")
 
 
@@ -49,7 +49,7 @@ def read(path, names):
 
 @functools.cache
 def recorded(build, case, multiprocessors):
-    """The launches of one repetition of a case on a card of so many multiprocessors."""
+    """Returns the launches of a repetition of a case on a card of so many multiprocessors."""
     folder, driver = build / "tests/emu/lib", build / "tests/fakes/cuda/driver"
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         environment = os.environ | {"YOKE_EMU_RECORD": file.name, "LD_LIBRARY_PATH": f"{folder}:{driver}",
@@ -68,7 +68,7 @@ def recorded(build, case, multiprocessors):
 
 
 def of_one(function):
-    """A case of float32 rows that no benchmark has."""
+    """Returns a case of float32 rows that no benchmark has."""
     def case(_, gpu_yoke):
         x = gpu_yoke.normal((gpu_yoke.rows("f32"), gpu_yoke.S.width), "f32")
         return lambda i: function(x[i % 2])

@@ -33,7 +33,7 @@ class Memory:
         self.operands = launch.operands
 
     def place(self, at):
-        """The number of the operand that the address is of, or None."""
+        """Returns the number of the operand that contains the address, or None."""
         return next((i for i, (begin, extent, _) in enumerate(self.operands) if begin <= at < begin + extent), None)
 
     def read(self, at, size):
@@ -63,12 +63,12 @@ class Prediction:
 
 
 def turns(opcode, name):
-    """How often an instruction has the banks of shared memory to itself: four for 512 bytes of a warp."""
+    """Returns how many times an instruction uses the banks of shared memory: four for 512 bytes of a warp."""
     return 4 if opcode == "LDSM" and name.endswith(".4") or opcode == "LDGSTS" and ".128" in name else 1
 
 
 def pipes(issued, card):
-    """{pipe: clocks of a multiprocessor} for instructions of one thread."""
+    """Returns {pipe: clocks of a multiprocessor} for instructions of one thread."""
     counts = collections.Counter()
     for name, count in issued.items():
         opcode = name.split(".")[0]
@@ -82,7 +82,7 @@ def pipes(issued, card):
 
 
 def predict(card, kernel, launch, followed=None):
-    """`followed`: (block, thread) of the representative threads."""
+    """Returns the prediction for a launch. `followed` has (block, thread) of the representative threads."""
     blocks = launch.blocks[0] * launch.blocks[1]
     followed = followed or sorted({((blocks - 1) * k // (TRACED - 1), 0) for k in range(TRACED)})
     threads = [Thread(kernel, launch, Memory(launch), *one).run() for one in followed]
@@ -109,5 +109,5 @@ def without_code(card, kernel, launch):
 
 
 def share(card, predictions, moved):
-    """The part of a copy's speed at which launches together move `moved` bytes."""
+    """Returns the part of a copy's speed at which launches together move `moved` bytes."""
     return moved / (card.bandwidth * cards.COPY) / sum(one.seconds(card) for one in predictions)

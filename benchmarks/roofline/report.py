@@ -54,7 +54,7 @@ class Report:
         for case, blocks, target in gpu_cases.MEMORY:
             for card in self.cards:
                 self.table[case, card.name] = self._row(case, card, blocks * gpu_cases.sizes(False).block, target)
-        self.wrong += [f"{case}, {name}: its line in excuses.py is needed no more" for case, name in KNOWN
+        self.wrong += [f"{case}, {name}: remove its line from excuses.py: no prediction needs the line" for case, name in KNOWN
                        if name in names and (case, name) not in self.used and not self.missing]
         self.wrong += frames.judge(frames.kernels_of(module))
 
@@ -84,13 +84,13 @@ class Report:
         for one in found:
             allowed = frames.allowed(one.kernel)
             if one.kernel.stack > allowed:
-                self.wrong.append(f"{where}: {one.launch.op} has a stack frame of {one.kernel.stack} bytes, of {allowed} that are excused")
+                self.wrong.append(f"{where}: {one.launch.op} has a stack frame of {one.kernel.stack} bytes; {allowed} are allowed")
             if one.resident == 0:
-                self.wrong.append(f"{where}: no block of {one.launch.op} fits a multiprocessor, for its {one.limit}")
+                self.wrong.append(f"{where}: no block of {one.launch.op} fits a multiprocessor, because of its {one.limit}")
             if one.unknown:
-                self.wrong.append(f"{where}: {one.launch.op} has instructions that nobody described: {', '.join(one.unknown)}")
+                self.wrong.append(f"{where}: {one.launch.op} has unknown instructions: {', '.join(one.unknown)}")
         if target and share < target and (case, card.name) not in KNOWN:
-            self.wrong.append(f"{where}: {share:.2f} of a copy is predicted, of {target:.2f}")
+            self.wrong.append(f"{where}: {share:.2f} of a copy is predicted; the target is {target:.2f}")
 
     def text(self):
         head = "| Case | " + " | ".join(card.name for card in self.cards) + " | Target |"
@@ -125,7 +125,7 @@ def write(path, text, begin=BEGIN):
 
 
 def shares(text):
-    """{(case, card): share} of the first table, as it stands there."""
+    """Returns {(case, card): share} of the first table of the page."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
     names, found = rows[0][1:-1], {}
     for row in rows[2:]:
@@ -143,7 +143,7 @@ def stale(page, text):
 
 
 def float64(build, module, page):
-    """The other table; its exit status."""
+    """Prints the table of float64 work; returns the exit status."""
     cubin.tool("nvdisasm")
     kernels = cubin.kernels_of(module, doubles.ARCH)
     if not kernels:
@@ -163,12 +163,12 @@ def read_arguments():
     parser.add_argument("--cards", default=",".join(CARDS))
     parser.add_argument("--write", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--float64", action="store_true", help="the table of what counts in float64 instead")
+    parser.add_argument("--float64", action="store_true", help="print the table of float64 work instead")
     arguments = parser.parse_args()
     arguments.cards = arguments.cards.split(",")
     unknown = [name for name in arguments.cards if name not in cards.catalog()]
     if unknown:
-        parser.error(f"--cards: nothing is known of {', '.join(unknown)}; there are {', '.join(sorted(cards.catalog()))}")
+        parser.error(f"--cards has unknown names {', '.join(unknown)}; the cards are {', '.join(sorted(cards.catalog()))}")
     return arguments
 
 
@@ -183,9 +183,9 @@ def main():
         return SKIPPED
     print(report.text())
     if report.missing:
-        print(f"{report.missing}: nothing is predicted" + (f", and {arguments.write} stays as it is" if arguments.write else ""))
+        print(f"{report.missing}: nothing is predicted" + (f", and {arguments.write} is not changed" if arguments.write else ""))
     elif arguments.write and set(arguments.cards) != set(CARDS):
-        print(f"{arguments.write} stays as it is: it is about {', '.join(CARDS)}")
+        print(f"{arguments.write} is not changed, because the page is for {', '.join(CARDS)}")
     elif arguments.write:
         write(arguments.write, report.text())
     if arguments.check and not report.missing and not arguments.write:

@@ -41,7 +41,7 @@ def followed(case, launch):
 
 
 def predicted(build, case, card, kernels, wrong):
-    """(the share of the peak, what each of its kernels does), or None where the card's code has no such kernels. Without
+    """Returns (share of the peak, prediction of each kernel), or None if the card's code does not have such kernels. Without
     nvdisasm the share is None."""
     if card.arch < FIRST:
         return None
@@ -54,7 +54,7 @@ def predicted(build, case, card, kernels, wrong):
         found.append(predict.without_code(card, kernel, launch) if missing else predict.predict(card, kernel, launch, followed(case, launch)))
     products = [one for one in found if "by_mma" in one.kernel.name]
     if not products:
-        wrong.append(f"{case}, {card.name}: none of its kernels is one for tensor cores")
+        wrong.append(f"{case}, {card.name}: none of its kernels is for tensor cores")
         return None
     share = None
     if not missing:
@@ -70,17 +70,17 @@ def target(case):
 def judge(where, share, found, least, wrong):
     for one in found:
         if one.kernel.stack > frames.allowed(one.kernel):
-            wrong.append(f"{where}: the kernel has a stack frame of {one.kernel.stack} bytes, of {frames.allowed(one.kernel)} that are excused")
+            wrong.append(f"{where}: the kernel has a stack frame of {one.kernel.stack} bytes; {frames.allowed(one.kernel)} are allowed")
         if one.resident == 0:
-            wrong.append(f"{where}: no block fits a multiprocessor, for its {one.limit}")
+            wrong.append(f"{where}: no block fits a multiprocessor, because of its {one.limit}")
         if one.unknown:
-            wrong.append(f"{where}: there are instructions that nobody described: {', '.join(one.unknown)}")
+            wrong.append(f"{where}: the kernel has unknown instructions: {', '.join(one.unknown)}")
     if least and share is not None and share < least:
-        wrong.append(f"{where}: {share:.2f} of the tensor cores' peak is predicted, of {least:.2f}")
+        wrong.append(f"{where}: {share:.2f} of the tensor cores' peak is predicted; the target is {least:.2f}")
 
 
 def text(shown, table):
-    """The table, of {(case, card): predicted}."""
+    """Returns the table of {(case, card): predicted}."""
     shown = [card for card in shown if card.arch >= FIRST]
     lines = ["Predicted shares of the tensor cores' peak, bf16, and for each card the unit that decides and the blocks that a multiprocessor holds.", "",
              "| Case | " + " | ".join(card.name for card in shown) + " | Target | Registers | Shared | Busiest | Blocks held |",

@@ -69,7 +69,7 @@ class Thread:
         return int.from_bytes(bytes(content[at:at + size]).ljust(size, b"\0"), "little")
 
     def offset(self, text):
-        """The value of "R5", "UR4+0x10", "R1.64+0x8" or "0x528"; with .64 or .U32 of the register's pair or word."""
+        """Returns the value of "R5", "UR4+0x10", "R1.64+0x8" or "0x528"; with .64 or .U32 of the register's pair or word."""
         total = 0
         for sign, part in re.findall(r"([+-]?)\s*([^+-]+)", text):
             part = part.strip()
@@ -171,7 +171,7 @@ class Thread:
             self.places[kind][at + k] = value >> 8 * k & 0xFF
 
     def copy(self, instruction):
-        """From global to shared memory; in flight until the thread waits. The predicate says whether there is anything."""
+        """Copies from global to shared memory, if the predicate is true; the bytes are in flight until the thread waits."""
         size = width_of(instruction.modifiers)
         if not all(self.predicate(text) for text in instruction.operands[2:]):
             return

@@ -10,7 +10,7 @@ enum { kMost = 32 << 20 };
 static void run(void *user, const char *how, unsigned long long bytes, long count)
 {
     (void)how;
-    pair_check(bytes <= kMost, "a case of so many bytes");
+    pair_check(bytes <= kMost, "a case above 32 MiB");
     for (; count > 0; --count)
         MPI_Allreduce(MPI_IN_PLACE, user, (int)(bytes / sizeof(float)), MPI_FLOAT, MPI_SUM,
                       MPI_COMM_WORLD);

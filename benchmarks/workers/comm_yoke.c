@@ -28,7 +28,7 @@ static yoke_tensor *find(tensors *all, const char *how, unsigned long long bytes
     int i = 0;
     while (i < all->count && (strcmp(all->of[i].how, how) != 0 || all->of[i].bytes != bytes)) ++i;
     if (i < all->count) return all->of[i].tensor;
-    pair_check(i < 16, "room for one more case");
+    pair_check(i < 16, "keeping more than 16 cases");
     const int64_t shape = (int64_t)(bytes / sizeof(float));
     const yoke_scalar zero = {.kind = YOKE_ARG_FLOAT, .v.f = 0};
     yoke_tensor **made = &all->of[all->count++].tensor;

@@ -95,7 +95,7 @@ def peak(how, model, batch):
 
 
 def calls():
-    """The group's last calls."""
+    """Returns the last calls of the group."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "calls.json")
         group().dump(path)
@@ -122,7 +122,7 @@ def transfer(model, count):
 
 @functools.cache
 def matrices(how):
-    """Parameters of 25 MiB, and a function whose backward costs no more than to hand out parts of a gradient."""
+    """Returns parameters of 25 MiB, and a function whose backward only returns parts of a gradient."""
     net = nn.Module()
     for i in range(7):
         setattr(net, f"m{i}", nn.Parameter(yoke.randn((WIDTH if i < 6 else WIDTH // 4, WIDTH))))

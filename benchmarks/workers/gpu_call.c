@@ -75,7 +75,7 @@ int main(int count, char **arguments)
         if (strncmp(line, "call ", 5) == 0)
             printf("%.17g\n", call(strtol(line + 5, NULL, 10)));
         else
-            printf("! no case %s", line);
+            printf("! unknown case %s", line);
     }
     yoke->tensor_release(a);
     yoke->tensor_release(b);

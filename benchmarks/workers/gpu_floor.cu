@@ -131,7 +131,7 @@ F *function(F *, const char *name)
 {
     void *found = g_library ? dlsym(g_library, name) : nullptr;
     if (!found)
-        throw std::runtime_error(std::string("there is no ") + name + ": cuBLASLt was not found");
+        throw std::runtime_error(std::string("cannot call ") + name + ": cuBLASLt was not found");
     return reinterpret_cast<F *>(found);
 }
 #define LT(name) function(&name, #name)
@@ -222,7 +222,7 @@ double gemm(const std::string &dtype, long size, long count)
         for (const Kind &kind : kKinds)
             if (dtype == kind.name) plans.emplace(key, Plan(kind, static_cast<uint64_t>(size)));
     }
-    if (plans.empty()) throw std::runtime_error("no dtype " + dtype);
+    if (plans.empty()) throw std::runtime_error("unknown dtype " + dtype);
     Plan &plan = plans.at(key);
     return timed(count, [&](long i) { plan.run(i); });
 }
@@ -261,7 +261,7 @@ double measure(const std::string &line)
     if (sscanf(line.c_str(), "%31s %31s %ld %ld", what, dtype, &size, &count) == 4 &&
         std::string(what) == "gemm")
         return gemm(dtype, size, count);
-    throw std::runtime_error("no case " + line);
+    throw std::runtime_error("unknown case " + line);
 }
 
 void serve(const char *file)

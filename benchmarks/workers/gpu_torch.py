@@ -51,7 +51,7 @@ def call(count):
 
 @functools.lru_cache(1)
 def attention(length, backward):
-    """cuDNN's plan, which PyTorch keeps from call to call."""
+    """Prepares attention by cuDNN's plan, which PyTorch keeps from call to call."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     shape = (S.tokens // length, S.heads, length, S.head_width)
@@ -151,7 +151,7 @@ def mlp_loss(amp, compiled):
 
 
 def mlp(amp, compiled, count):
-    """The loop of examples/fashion_mnist.py: the same scaling of bytes, order, optimizer and schedule."""
+    """Runs the loop of examples/fashion_mnist.py, with the same scaling of bytes, order, optimizer and schedule."""
     images, labels = mlp_data()
     net, forward = mlp_loss(amp, compiled)
     forward(images[:BATCH] / 255, labels[:BATCH]).backward()  # compiles

@@ -61,7 +61,7 @@ def host_timed(once, count, burst):
 
 
 def normal(shape, dtype):
-    """Two tensors of random numbers, to take turns."""
+    """Returns two tensors of random numbers, which take turns."""
     return [drawn(yoke.randn, shape).to(DTYPES[dtype]) for _ in range(2)]
 
 
@@ -122,7 +122,7 @@ def cross_entropy(dtype, backward=False):
 
 
 def parameters():
-    """S.block bytes of weights in many tensors, with gradients."""
+    """Returns S.block bytes of weights in many tensors, with gradients."""
     found = [drawn(yoke.randn, (S.block // 4 // S.tensors,)).requires_grad_(True) for _ in range(S.tensors)]
     for parameter in found:
         parameter.grad = drawn(yoke.randn, parameter.shape)
@@ -204,7 +204,7 @@ def replay(net, amp):
 
 
 def mlp(amp, count):
-    """The main job's loop as it stands in the example, on random pictures."""
+    """Runs the main job's loop as in the example, on random pictures."""
     images = drawn(yoke.randint, 0, 256, (S.pictures, 784)).to(yoke.uint8)
     labels = drawn(yoke.randint, 0, 10, (S.pictures,))
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))

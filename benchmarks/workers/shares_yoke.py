@@ -40,7 +40,7 @@ def take(net, optimizer, rows):
 
 @functools.cache
 def sizes(how):
-    """How many of a batch each rank has."""
+    """Returns how many examples of a batch each rank has."""
     if how == "equal":
         return [BATCH // 2, BATCH // 2]
     net, shares = make_net(), [0.5, 0.5]
@@ -55,7 +55,7 @@ def sizes(how):
 
 
 def train(how, steps):
-    """The seconds of a step, and all losses."""
+    """Returns the seconds of a step, and all losses."""
     mine = sizes(how)[group().rank]
     net = make_net()
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)

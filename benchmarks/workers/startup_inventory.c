@@ -25,7 +25,7 @@ int main(void)
     const int32_t cards = yoke_inventory_count(inventory);
     yoke_inventory_release(inventory);
     if (cards != 8) {
-        fprintf(stderr, "%d cards, where 8 were to be\n", cards);
+        fprintf(stderr, "%d cards were found; 8 are expected\n", cards);
         return 1;
     }
     printf("%.9f\n", seconds);

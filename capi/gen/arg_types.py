@@ -138,7 +138,7 @@ def quoted(text):
 
 
 def macro(name, rows):
-    """#define NAME(X) X(row) X(row)…"""
+    """Returns "#define NAME(X) X(row) X(row)…"."""
     return f"#define {name}(X) \\\n    " + " \\\n    ".join(f"X({', '.join(row)})" for row in rows)
 
 
@@ -147,7 +147,7 @@ def kind_enumerator(kind):
 
 
 def core_inc():
-    """For core/ops/op_def.h."""
+    """Returns the text of the file for core/ops/op_def.h."""
     bits = lambda one: " | ".join(f"1u << YOKE_ARG_{kind}" for kind in one.kinds)
     rows = [(one.enumerator, quoted(one.name), bits(one), str(one.written).lower(), quoted(one.wanted)) for one in ALL]
     head = "/* enumerator, name, the kinds of yoke_arg that hold it, whether it is written, what an error says it takes */"
@@ -155,7 +155,7 @@ def core_inc():
 
 
 def lua_inc():
-    """For bindings/lua/src/values."""
+    """Returns the text of the file for bindings/lua/src/values."""
     flag = lambda value: str(int(value))
     rows = [(one.enumerator, quoted(one.name), f"to_{one.kind}", flag("TENSOR" in one.kinds), flag(one.optional),
              flag(one.takes_number), quoted(one.lua_wanted)) for one in ALL if not one.written]
@@ -167,7 +167,7 @@ def lua_inc():
 
 
 def python_inc():
-    """For bindings/python/src/values."""
+    """Returns the text of the file for bindings/python/src/values."""
     first = {}
     for one in ALL:
         first.setdefault(one.kind, one)

@@ -19,7 +19,7 @@ def scalar_name(op):
 
 
 def c_types(op, scalar):
-    """The types of the arguments; with `scalar` the last operand is a script scalar."""
+    """Returns the types of the arguments; with `scalar` the last operand is a script scalar."""
     types = [a.type for a in op.args]
     if scalar:
         types[len(types) - 1 - types[::-1].index("operand")] = "scalar"
@@ -27,7 +27,7 @@ def c_types(op, scalar):
 
 
 def variants(op):
-    """(C name, argument types) of the functions of one op."""
+    """Returns (C name, argument types) of the functions of an op."""
     out = [(f"yoke_{op.name}", c_types(op, False))]
     if any(a.type == "operand" for a in op.args):
         out.append((scalar_name(op), c_types(op, True)))
@@ -40,7 +40,7 @@ def outs(op):
 
 
 def wrap(head, params, tail):
-    """`head(params)tail`, broken at commas under the opening parenthesis."""
+    """Returns `head(params)tail`, broken at commas under the opening parenthesis."""
     lines, indent = [head + "("], " " * (len(head) + 1)
     for i, part in enumerate(params):
         part += tail if i == len(params) - 1 else ","
@@ -122,7 +122,7 @@ def ops_cpp(ops):
 
 
 def find_functions(text):
-    """{name: (result type, parameters)} of all prototypes, in their order."""
+    """Returns {name: (result type, parameters)} of all prototypes, in their order."""
     squeeze = lambda s: re.sub(r"\s+", " ", s).strip()
     return {name: (squeeze(result), squeeze(params)) for result, name, params in FUNCTION.findall(without_comments(text))}
 
@@ -132,7 +132,7 @@ def without_comments(text):
 
 
 def names_by_hand(headers):
-    """All names of the C API in headers {path: text}, functions and types. A function stands there once."""
+    """Returns all names of the C API in headers {path: text}, functions and types. Raises for a function that is there twice."""
     names, places = set(), {}
     for path, text in headers.items():
         code = without_comments(text)
@@ -145,7 +145,7 @@ def names_by_hand(headers):
 
 
 def check_functions(ops, by_hand, path):
-    """A name belongs to the function of one op, or to a header written by hand."""
+    """Raises unless each name belongs to the function of a single op, or to a header written by hand."""
     seen = {}
     for op in ops:
         for name, _ in variants(op):

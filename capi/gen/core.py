@@ -93,7 +93,7 @@ namespace yoke {
 
 
 def default_value(arg):
-    """The default as a yoke_arg initialiser in C++ and C."""
+    """Returns the default as a yoke_arg initialiser in C++ and C."""
     text, kind = arg.default, TYPES[arg.type]
     if text is None or (text == "none" and kind.absent != "YOKE_NONE"):
         return "{YOKE_ARG_NONE, 0, {}}"
@@ -105,7 +105,7 @@ def default_value(arg):
 
 
 def saves_mask(op, arg):
-    """Bit k: argument k; bit 16 + k: result k. Results marked as saved are kept whichever argument asks."""
+    """Returns the mask of saved tensors. Bit k: argument k; bit 16 + k: result k. Results marked as saved are always kept."""
     if not TYPES[arg.type].tensor or not op.has_vjp:
         return 0
     names, outs = [a.name for a in op.args], [result_name(i) for i in range(len(op.results))]

@@ -66,7 +66,7 @@ def need(text, pattern, column, allowed):
 
 
 def parse_class(text):
-    """'float 4 3 finite' -> (kind, bits, exponent, fraction, finite)."""
+    """Parses 'float 4 3 finite' -> (kind, bits, exponent, fraction, finite)."""
     match = need(text, r"(float) ([1-9]\d*) ([1-9]\d*)( finite)?|(signed|unsigned|bool) ([1-9]\d*)", "class",
                  "'float <bits of the exponent> <of the fraction> [finite]', 'signed <bits>', 'unsigned <bits>' or 'bool <bits>'")
     if match[1]:
@@ -120,7 +120,7 @@ def parse_dtype(line):
 
 
 def check_new(dtype, before):
-    """Numbers count up, and no two dtypes share a name."""
+    """Raises unless numbers count up, and no two dtypes share a name."""
     if dtype.number != len(before) + 1:
         raise TableError(f"number {dtype.number}, where {len(before) + 1} is next: numbers are fixed, and new ones come last")
     for other in before:
@@ -132,7 +132,7 @@ def check_new(dtype, before):
 
 
 def promote(a, b, dtypes):
-    """The dtype of the result of two."""
+    """Returns the dtype of the result of two dtypes."""
     lower, higher = sorted((a, b), key=lambda d: d.order)
     loses_sign = (lower.kind, higher.kind) == ("signed", "unsigned")  # no unsigned dtype has place for negative numbers
     if a is b or a.order != b.order and not loses_sign:
@@ -172,7 +172,7 @@ def parse(text, path):
 
 
 def macro(name, lines, comment=""):
-    """A macro of several lines."""
+    """Returns a macro of several lines."""
     head = ([f"/* {comment} */"] if comment else []) + [f"#define {name}"]
     return " \\\n    ".join(["\n".join(head), *lines]) + "\n"
 
@@ -267,7 +267,7 @@ def reference(dtypes):
 
 
 def files(dtypes):
-    """{path: text} of all that is made from the table."""
+    """Returns {path: text} of all files generated from the table."""
     return {
         "capi/include/yoke/dtypes.h": public_header(dtypes),
         "core/base/dtypes.inc": core_tables(dtypes),

@@ -20,7 +20,7 @@ def form(rule):
 
 
 def parse(text):
-    """'floating like x' -> ('floating like', ['x'])."""
+    """Parses 'floating like x' -> ('floating like', ['x'])."""
     words = text.split(" ")
     if text in (OWN, NOTHING):
         return text, []

@@ -38,8 +38,8 @@ def creates(args):
 
 
 def spread(args):
-    """Index of the list of ints that may be spread, as in randn(2, 3), or -1: the last required argument, unless a number may
-    follow.
+    """Returns the index of the list of ints that may be spread, as in randn(2, 3), or -1: the last required argument, unless a
+    number may follow.
 
     The bindings find the index by the same rule in yoke_op_info.
     """
@@ -50,7 +50,7 @@ def spread(args):
 
 
 def python_spread(args):
-    """The parameters of the other form: reshape(x, *shape), after which the rest has names."""
+    """Returns the parameters of the other form: reshape(x, *shape), after which all arguments have names."""
     i = spread(args)
     rest = python_params(args[i + 1:])
     return python_params(args[:i])[:i] + [f"*{args[i].name}: int"] + [p for p in rest if p != "*"] + (
@@ -58,7 +58,7 @@ def python_spread(args):
 
 
 def python_function(op, args, own, indent=""):
-    """Stub of a function or a method: two stubs if a list may be spread."""
+    """Returns the stub of a function or a method: two stubs if a list may be spread."""
     first = ["self"] if indent else []
     forms = [python_params(args)] + ([python_spread(args)] if spread(args) >= 0 else [])
     lines = [f"{indent}def {op.name}({', '.join(first + form)}) -> {python_result(op, own)}: ..." for form in forms]

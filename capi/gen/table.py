@@ -169,7 +169,7 @@ def parse_args(text):
 
 
 def parse_results(text, args):
-    """'tensor, saved' -> (kinds, -1); 'x' -> ([], index of the mut argument); '()' -> ([], -1)."""
+    """Parses 'tensor, saved' -> (kinds, -1); 'x' -> ([], index of the mut argument); '()' -> ([], -1)."""
     muts = {a.name: i for i, a in enumerate(args) if a.type == "mut"}
     if text == "()":
         return [], -1
@@ -193,7 +193,7 @@ def result_name(i):
 
 
 def parse_saves(text, args, results):
-    """'y for x, x for y' -> {'x': ['y'], 'y': ['x']}; 'x out' -> the same names for every tensor."""
+    """Parses 'y for x, x for y' -> {'x': ['y'], 'y': ['x']}; 'x out' -> the same names for every tensor."""
     inputs = [a.name for a in args if TYPES[a.type].tensor and not TYPES[a.type].written]
     known = [a.name for a in args if TYPES[a.type].tensor] + [result_name(i) for i in range(len(results))]
     saves = {}
@@ -290,7 +290,7 @@ def name_in_cpp(ops, path):
 
 
 def read(root, path):
-    """The text of a file of the tree."""
+    """Returns the text of a file of the tree."""
     try:
         data = (root / path).read_bytes()
     except OSError as error:
@@ -333,7 +333,7 @@ def errors_at(path, line):
 
 
 def parse(text, path="ops.def"):
-    """All ops, public ones first, and the hash of the table."""
+    """Returns all ops, public ops first, and the hash of the table."""
     ops, families = [], {}
     for number, line in enumerate(text.split("\n"), 1):
         with errors_at(path, number):

@@ -160,7 +160,7 @@ def test_a_share_of_the_tensor_cores_below_its_target_is_found():
     assert not wrong
     kernel.stack = 16
     tensor.judge("case, card", 0.34, [one], 0.35, wrong)
-    assert "stack frame of 16" in wrong[0] and "0.34 of the tensor cores' peak is predicted, of 0.35" in wrong[1]
+    assert "stack frame of 16" in wrong[0] and "0.34 of the tensor cores' peak is predicted; the target is 0.35" in wrong[1]
 
 
 def test_what_is_unknown_is_told_and_what_has_no_end_too():

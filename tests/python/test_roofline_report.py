@@ -140,11 +140,11 @@ def without(monkeypatch):
 
 
 @pytest.mark.parametrize("name, options, told", [
-    ("framed", {"excused": {"spilled": 1024}}, "framed f32, H200 SXM: framed has a stack frame of 128 bytes, of 0 that are excused"),
-    ("framed", {"excused": PLANTED | {"framed": 127}}, "framed f32, H200 SXM: framed has a stack frame of 128 bytes, of 127"),
+    ("framed", {"excused": {"spilled": 1024}}, "framed f32, H200 SXM: framed has a stack frame of 128 bytes; 0 are allowed"),
+    ("framed", {"excused": PLANTED | {"framed": 127}}, "framed f32, H200 SXM: framed has a stack frame of 128 bytes; 127 are allowed"),
     ("spilled", {"excused": {"framed": 128}}, "spilled f32, H200 SXM: spilled has a stack frame of"),
-    ("plain", {"shared": 230 << 10}, "plain f32, H200 SXM: no block of plain fits a multiprocessor, for its shared memory"),
-    ("plain", {"target": 1e9}, "of a copy is predicted, of 1000000000.00")])
+    ("plain", {"shared": 230 << 10}, "plain f32, H200 SXM: no block of plain fits a multiprocessor, because of its shared memory"),
+    ("plain", {"target": 1e9}, "of a copy is predicted; the target is 1000000000.00")])
 def test_the_check_fails_of_what_is_planted(report_on, capsys, name, options, told):
     assert report_on(name, "--check", **options) == 1
     assert told in capsys.readouterr().err
@@ -152,12 +152,12 @@ def test_the_check_fails_of_what_is_planted(report_on, capsys, name, options, to
 
 
 @pytest.mark.parametrize("options, told", [
-    ({"excused": {"spilled": 1024}}, "framed, sm_90: a stack frame of 128 bytes, of 0 that are excused: give a thread fewer elements"),
-    ({"excused": PLANTED | {"framed": 120}}, "framed, sm_90: a stack frame of 128 bytes, of 120 that are excused"),
+    ({"excused": {"spilled": 1024}}, "framed, sm_90: a stack frame of 128 bytes; 0 are allowed: give a thread fewer elements"),
+    ({"excused": PLANTED | {"framed": 120}}, "framed, sm_90: a stack frame of 128 bytes; 120 are allowed"),
     ({"excused": {"framed": 128}}, "spilled, sm_90: a stack frame of"),
-    ({"excused": PLANTED | {"plain": 8}}, "plain, sm_90: its line in excuses.py is needed no more, it has no frame"),
-    ({"excused": PLANTED | {"gone<int>": 8}}, "gone<int>, sm_90: its line in excuses.py is needed no more, there is no such kernel"),
-    ({"module": "heavy"}, "heavy, sm_90: no block of 512 threads fits a multiprocessor, for its registers; tell its launch bounds")])
+    ({"excused": PLANTED | {"plain": 8}}, "plain, sm_90: remove its line from excuses.py: it has no frame"),
+    ({"excused": PLANTED | {"gone<int>": 8}}, "gone<int>, sm_90: remove its line from excuses.py: there is no such kernel"),
+    ({"module": "heavy"}, "heavy, sm_90: no block of 512 threads fits a multiprocessor, because of its registers; give the kernel launch bounds")])
 @pytest.mark.parametrize("tool", ["", "nvdisasm"])
 def test_what_is_planted_in_a_kernel_outside_the_cases_is_found(report_on, without, capsys, options, told, tool):
     if tool:
@@ -196,7 +196,7 @@ def test_the_page_is_of_its_own_cards_alone(report_on, monkeypatch, capsys, tmp_
     page = tmp_path / "page.md"
     page.write_text(f"{report.BEGIN}\n{report.END}\n")
     assert report_on("plain", "--write", str(page)) == 0
-    assert f"{page} stays as it is: it is about H200 SXM, A100" in capsys.readouterr().out and "plain" not in page.read_text()
+    assert f"{page} is not changed, because the page is for H200 SXM, A100" in capsys.readouterr().out and "plain" not in page.read_text()
     monkeypatch.setattr(report, "CARDS", ("H200 SXM",))
     assert report_on("plain", "--write", str(page)) == 0
     assert "| plain f32 |" in page.read_text()
