@@ -215,7 +215,7 @@ class Dev(unittest.TestCase):
     def test_a_part_of_the_soak_that_lacks_a_tool_is_skipped_and_no_failure(self):
         status, said = soaked('echo "nvdisasm is not here: nothing is predicted"; return 77')
         self.assertEqual(status, 0, said)
-        self.assertRegex(said, r"(?s)nvdisasm is not here.*skipped, for what is told above: cuda")
+        self.assertRegex(said, r"(?s)nvdisasm is not here.*skipped, for the reasons above: cuda")
         self.assertNotIn("failed", said)
         status, said = soaked("return 1")
         self.assertEqual(status, 1, said)
