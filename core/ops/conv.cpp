@@ -71,7 +71,7 @@ void check_groups(const Given &g)
     if (const int64_t first = g.weight.shape_[0]; first % g.groups)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'groups' is %lld, which does not divide the %lld %s channels of 'weight' of shape %s",
+            "%s: argument 'groups' is %lld; it must divide the %lld %s channels of 'weight' of shape %s",
             g.call, static_cast<long long>(g.groups), static_cast<long long>(first),
             g.is_transposed ? "input" : "output", to_string(g.weight.shape()).c_str());
 }

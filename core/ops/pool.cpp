@@ -32,7 +32,7 @@ void check_x(const char *call, const yoke_tensor &x)
 void check_padding(const Pooling &p)
 {
     if (p.padding[0] <= p.kernel[0] / 2 && p.padding[1] <= p.kernel[1] / 2) return;
-    fail(YOKE_E_VALUE, "%s: argument 'padding' is %s, which is more than half of 'kernel_size' %s",
+    fail(YOKE_E_VALUE, "%s: argument 'padding' is %s; it must be at most half of 'kernel_size' %s",
          p.call, to_string(p.padding).c_str(), to_string(p.kernel).c_str());
 }
 

@@ -40,9 +40,9 @@ static void check_k(TopkArgs a, int axis, const char *name)
     const int64_t length = x.ndim > 0 ? x.shape_[axis] : 1;
     if (a.k() < 0 || a.k() > length)
         fail(YOKE_E_VALUE,
-             "%s: argument 'k' is %lld; axis %d of shape %s has %lld elements to choose from", name,
-             static_cast<long long>(a.k()), axis, to_string(x.shape()).c_str(),
-             static_cast<long long>(length));
+             "%s: argument 'k' is %lld; it must be 0 to %lld, the length of axis %d of shape %s",
+             name, static_cast<long long>(a.k()), static_cast<long long>(length), axis,
+             to_string(x.shape()).c_str());
     if (x.ndim == 0 && a.k() == 0)
         fail(YOKE_E_VALUE, "%s: argument 'k' is 0; for a tensor of shape [] it must be 1", name);
 }

@@ -16,7 +16,8 @@ namespace {
 void check_size(const yoke_tensor &x, uint64_t bytes, const char *call)
 {
     if (bytes != x.nbytes())
-        fail(YOKE_E_VALUE, "%s: argument 'bytes' is %llu, but the tensor %s holds %llu bytes", call,
+        fail(YOKE_E_VALUE,
+             "%s: argument 'bytes' is %llu; it must be the size of the tensor %s, %llu bytes", call,
              static_cast<unsigned long long>(bytes), describe(x).c_str(),
              static_cast<unsigned long long>(x.nbytes()));
 }

@@ -222,8 +222,8 @@ Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const
     if (numel) checked_reach(x.storage->data, shape, t->strides_, size, &lowest, &highest, call);
     if (offset % size)
         fail(YOKE_E_VALUE,
-             "%s: argument 'offset' is %lld, which is not a multiple of the %lld bytes of a %s",
-             call, static_cast<long long>(offset), static_cast<long long>(size), name(dtype));
+             "%s: argument 'offset' is %lld; it must be a multiple of the %lld bytes of a %s", call,
+             static_cast<long long>(offset), static_cast<long long>(size), name(dtype));
     if (offset < 0 || offset > bytes || lowest * size < -offset ||
         (highest + 1) * size > bytes - offset)
         fail(YOKE_E_VALUE,

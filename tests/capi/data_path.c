@@ -347,7 +347,7 @@ static void a_storage_is_seen_whole_and_in_other_layouts(void)
     FAILS(yoke_tensor_view_storage(x, YOKE_F32, back, less, 1, 4, &view), YOKE_E_VALUE,
           "bytes of the storage");
     FAILS(yoke_tensor_view_storage(x, YOKE_F32, shape, NULL, 2, 2, &view), YOKE_E_VALUE,
-          "not a multiple of the 4 bytes");
+          "a multiple of the 4 bytes");
     FAILS(yoke_tensor_view_storage(x, YOKE_F32, shape, NULL, 2, -4, &view), YOKE_E_VALUE,
           "bytes of the storage");
     FAILS(yoke_tensor_view_storage(x, YOKE_F32, back, far, 1, 0, &view), YOKE_E_VALUE, "");

@@ -220,7 +220,7 @@ def test_two_ranks_on_one_card_are_named_with_the_remedy():
 
 def test_a_device_that_only_some_ranks_give_is_refused():
     refused(start("told(lambda: yoke.comm.init(timeout=20., device=card if rank else None))\n", 2), "ValueError",
-            "rank 1 (host", "gives argument 'device' and rank 0 (host")
+            "argument 'device' is given on rank 1 (host", "missing on rank 0 (host")
 
 
 def test_devices_of_unlike_kinds_at_init_are_refused_on_all_ranks():

@@ -129,7 +129,7 @@ def test_indices_have_no_gradient_and_several_results_come_as_a_tuple():
 
 @pytest.mark.parametrize("k, shape", [(-1, (3, 4)), (5, (3, 4)), (2, ()), (1, (3, 0))])
 def test_a_k_out_of_range_names_it_the_axis_and_the_shape(k, shape):
-    with pytest.raises(yoke.ValueError, match=rf"topk: argument 'k' is {k}; axis \d of shape \[.*\] has \d"):
+    with pytest.raises(yoke.ValueError, match=rf"topk: argument 'k' is {k}; .* \d, the length of axis \d of shape \[.*\]"):
         yoke.topk(yoke.ones(shape), k)
 
 

@@ -89,7 +89,7 @@ void check_alike(const std::vector<DeviceOffer> &offers, const Members &members,
         const bool is_given_by_first = offers[i].device.empty();
         fail_in(
             call, YOKE_E_VALUE,
-            "%s gives argument 'device' and %s does not; give 'device' on all ranks, or on none",
+            "argument 'device' is given on %s and missing on %s; give 'device' on all ranks, or on none",
             (is_given_by_first ? first : other).c_str(),
             (is_given_by_first ? other : first).c_str());
     }

@@ -64,10 +64,9 @@ Ref<Policy> Policy::ops(std::span<const std::string_view> names, const char *cal
         for (const OpDef &op : kOps)
             if (op.name[0] != '_') known.push_back(op.name);
         const char *nearest = nearest_word(wanted, known);
-        fail(YOKE_E_VALUE, "%s: argument 'policy' names '%.*s', which is not an op%s", call,
+        fail(YOKE_E_VALUE, "%s: argument 'policy' names '%.*s', which is not an op; %s", call,
              static_cast<int>(wanted.size()), wanted.data(),
-             nearest ? format("; did you mean '%s'?", nearest).c_str()
-                     : "; docs/ops.md lists all ops");
+             nearest ? format("did you mean '%s'?", nearest).c_str() : "docs/ops.md lists all ops");
     }
     return Ref<Policy>::adopt(new OpList(chosen));
 }
