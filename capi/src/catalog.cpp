@@ -18,7 +18,8 @@ yoke_status yoke_catalog_get(int32_t index, yoke_catalog_card *card)
         need(card, call, "card");
         const auto all = catalog();
         if (index < 0 || static_cast<size_t>(index) >= all.size())
-            fail(YOKE_E_INDEX, "%s: argument 'index' is %d, but the catalog has %zu cards",
+            fail(YOKE_E_INDEX,
+                 "%s: argument 'index' is %d; the catalog has %zu cards, counted from 0",
                  short_name(call), index, all.size());
         write_struct(card, all[static_cast<size_t>(index)], call, "card");
     });

@@ -28,7 +28,7 @@ yoke_status yoke_comm_variable_get(int32_t index, yoke_comm_variable *variable)
         if (index < 0 || static_cast<size_t>(index) >= found_variables.size())
             fail(
                 YOKE_E_INDEX,
-                "%s: argument 'index' is %d, but the last count of this thread found %zu variables",
+                "%s: argument 'index' is %d; this thread's last comm_variable_count found %zu variables, counted from 0",
                 short_name(call), index, found_variables.size());
         const ForeignVariable &found = found_variables[static_cast<size_t>(index)];
         yoke_comm_variable out{};

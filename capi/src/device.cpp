@@ -50,7 +50,8 @@ Device &device_at(const char *kind, int32_t index, const char *call)
 {
     const auto &devices = devices_of(kind);
     if (index < 0 || static_cast<size_t>(index) >= devices.size())
-        fail(YOKE_E_INDEX, "%s: argument 'index' is %d, but there are %zu devices of kind %s",
+        fail(YOKE_E_INDEX,
+             "%s: argument 'index' is %d; there are %zu devices of kind %s, counted from 0",
              short_name(call), index, devices.size(), kind);
     return *devices[static_cast<size_t>(index)];
 }

@@ -86,7 +86,8 @@ yoke_status yoke_report_check(yoke_report *report, int32_t index, yoke_check *ch
         const auto &checks = need(report, call, "report").report.checks;
         need(check, call, "check");
         if (index < 0 || static_cast<size_t>(index) >= checks.size())
-            fail(YOKE_E_INDEX, "%s: argument 'index' is %d, but the report has %zu checks",
+            fail(YOKE_E_INDEX,
+                 "%s: argument 'index' is %d; the report has %zu checks, counted from 0",
                  short_name(call), index, checks.size());
         const doctor::Check &of = checks[static_cast<size_t>(index)];
         yoke_check ours{};

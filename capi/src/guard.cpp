@@ -30,7 +30,7 @@ void fail_null(const char *call, const char *argument, const char *remedy)
 
 void fail_null(const char *call, const char *argument)
 {
-    fail_null(call, argument, "this argument must be given");
+    fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; it must be given", short_name(call), argument);
 }
 
 void check_list(const void *items, int64_t count, const char *call, const char *argument)

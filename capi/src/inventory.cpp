@@ -21,8 +21,8 @@ template <class List>
 auto &item(List &list, int32_t index, const char *call, const char *argument, const char *what)
 {
     if (index < 0 || static_cast<size_t>(index) >= list.size())
-        fail(YOKE_E_INDEX, "%s: argument '%s' is %d, but there are %zu %s", short_name(call),
-             argument, index, list.size(), what);
+        fail(YOKE_E_INDEX, "%s: argument '%s' is %d; there are %zu %s, counted from 0",
+             short_name(call), argument, index, list.size(), what);
     return list[static_cast<size_t>(index)];
 }
 
@@ -44,7 +44,7 @@ const std::string &fact_of(const yoke_inventory &inventory, const std::string &k
     if (found != inventory.facts.end()) return found->second;
     std::string all;
     for (const NamedFact &each : named_facts()) add_part(all, each.key);
-    fail(YOKE_E_VALUE, "%s: argument 'key' is '%s'; there are %s", short_name(call), key.c_str(),
+    fail(YOKE_E_VALUE, "%s: argument 'key' is '%s'; the keys are %s", short_name(call), key.c_str(),
          all.c_str());
 }
 

@@ -89,7 +89,7 @@ void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value
     const bool pointer =
         list ? value.count > 0 : value.kind == YOKE_ARG_TENSOR || value.kind == YOKE_ARG_DEVICE;
     if (pointer && !value.v.tensor)
-        fail(YOKE_E_VALUE, "%s: argument '%s' is NULL", def.name, spec.name);
+        fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; it must be given", def.name, spec.name);
     if (value.kind == YOKE_ARG_TENSORS)
         for (int32_t i = 0; i < value.count; ++i)
             if (!value.v.tensors[i])

@@ -230,7 +230,8 @@ yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t group, int64
         const auto turn = in_turn(optimizer, call, "optimizer");
         const auto &params = turn->params(group);
         if (index < 0 || static_cast<size_t>(index) >= params.size())
-            fail(YOKE_E_INDEX, "%s: argument 'index' is %lld; group %lld has %zu parameters",
+            fail(YOKE_E_INDEX,
+                 "%s: argument 'index' is %lld; group %lld has %zu parameters, counted from 0",
                  short_name(call), static_cast<long long>(index), static_cast<long long>(group),
                  params.size());
         place = hand_out(Tensor(params[static_cast<size_t>(index)]));

@@ -30,7 +30,7 @@ void check_known(bool known, int64_t id, const char *call)
     if (!known)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'id' is %lld; there is no watch with this number: it was never returned, its watch ended, or it belongs to the parent process",
+            "%s: argument 'id' is %lld; it must be the number of a watch that this process added and has not removed",
             short_name(call), static_cast<long long>(id));
 }
 

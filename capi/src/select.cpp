@@ -90,8 +90,10 @@ yoke_status yoke_select(const char *spec, int32_t n, yoke_device **devices, int3
         const char *text = spec ? spec : "auto";
         const int32_t wanted = std::max({n, parse_spec(text).count, 1});
         if (wanted > capacity)
-            fail(YOKE_E_VALUE, "%s: argument 'capacity' is %d, but %d devices are requested",
-                 short_name(call), capacity, wanted);
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument 'capacity' is %d, but %d devices are requested; give a larger capacity",
+                short_name(call), capacity, wanted);
         const std::vector<Device *> chosen = select_devices(text, n);
         for (size_t i = 0; i < chosen.size(); ++i) {
             chosen[i]->retain();
@@ -130,7 +132,8 @@ yoke_status yoke_explanation_get(yoke_explanation *explanation, int32_t index,
     return guard(call, [&] {
         const auto &all = need(explanation, call, "explanation").candidates;
         if (index < 0 || static_cast<size_t>(index) >= all.size())
-            fail(YOKE_E_INDEX, "%s: argument 'index' is %d, but there are %zu candidates",
+            fail(YOKE_E_INDEX,
+                 "%s: argument 'index' is %d; there are %zu candidates, counted from 0",
                  short_name(call), index, all.size());
         write_struct(candidate, all[static_cast<size_t>(index)], call, "candidate");
     });
@@ -182,9 +185,10 @@ yoke_status yoke_device_lease(yoke_device *device)
         const Device &asked = need(device, call, "device");
         check_usable(asked);
         if (asked.host)
-            fail(YOKE_E_UNSUPPORTED,
-                 "%s: argument 'device' is the cpu, which has no lease; processes share the cpu",
-                 short_name(call));
+            fail(
+                YOKE_E_UNSUPPORTED,
+                "%s: argument 'device' is the cpu, which has no lease; use the cpu without a lease",
+                short_name(call));
         const std::string key = lease_key(asked);
         Machine place;
         read_place(configured_root(), place);

@@ -293,8 +293,8 @@ yoke_status yoke_state_entry(yoke_state *state, int64_t index, yoke_state_key *k
         const auto *list = node.get_if<StateList>();
         const auto *dict = node.get_if<StateDict>();
         if (!list && !dict)
-            fail(YOKE_E_TYPE, "%s: argument 'state' is %s, which has no entries", short_name(call),
-                 kind_text(node.kind()));
+            fail(YOKE_E_TYPE, "%s: argument 'state' is %s; it must be a list or a dict",
+                 short_name(call), kind_text(node.kind()));
         const size_t count = list ? list->items.size() : dict->entries().size();
         if (index < 0 || static_cast<uint64_t>(index) >= count)
             fail(YOKE_E_INDEX,

@@ -57,7 +57,8 @@ yoke_status yoke_tensor_from_data(const void *data, int64_t bytes, const int64_t
         Tensor made = make_layout(device_or_current(device), dtype, need_shape(shape, ndim, call),
                                   nullptr, short_name(call));
         if (static_cast<uint64_t>(bytes) != made->nbytes())
-            fail(YOKE_E_VALUE, "%s: argument 'bytes' is %lld, but the tensor %s holds %llu bytes",
+            fail(YOKE_E_VALUE,
+                 "%s: argument 'bytes' is %lld; it must be the size of the tensor %s, %llu bytes",
                  short_name(call), static_cast<long long>(bytes), describe(*made).c_str(),
                  static_cast<unsigned long long>(made->nbytes()));
         allocate_memory(*made);

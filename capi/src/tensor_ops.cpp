@@ -75,9 +75,10 @@ yoke_status yoke_tensor_scalar(const yoke_scalar *value, yoke_dtype dtype, yoke_
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         if (!is_scalar(need(value, call, "value")))
-            fail(YOKE_E_TYPE,
-                 "%s: argument 'value' has kind %d; a scalar is YOKE_ARG_BOOL, _INT or _FLOAT",
-                 short_name(call), value->kind);
+            fail(
+                YOKE_E_TYPE,
+                "%s: argument 'value' has kind %d; the kind of a scalar must be YOKE_ARG_BOOL, _INT or _FLOAT",
+                short_name(call), value->kind);
         place = hand_out(ops::full({}, *value, dtype, object_of(device, call, "device")));
     });
 }
@@ -199,9 +200,10 @@ yoke_status yoke_tensor_index_fill(yoke_tensor *tensor, const yoke_index *items,
         const Key key(items, count, call);
         const yoke_arg &number = need(value, call, "value");
         if (!is_scalar(number))
-            fail(YOKE_E_TYPE,
-                 "%s: argument 'value' has kind %d; a scalar is YOKE_ARG_BOOL, _INT or _FLOAT",
-                 short_name(call), number.kind);
+            fail(
+                YOKE_E_TYPE,
+                "%s: argument 'value' has kind %d; the kind of a scalar must be YOKE_ARG_BOOL, _INT or _FLOAT",
+                short_name(call), number.kind);
         index_fill(x, key, number, short_name(call));
     });
 }

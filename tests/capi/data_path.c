@@ -61,7 +61,7 @@ static void sizes_that_differ_name_both(void)
     float data[6] = {0};
     yoke_tensor *x = NULL;
     FAILS(yoke_tensor_from_data(six, 20, two_three, 2, YOKE_F32, NULL, &x), YOKE_E_VALUE,
-          "holds 24 bytes");
+          "24 bytes");
     FAILS(yoke_tensor_from_data(NULL, 24, two_three, 2, YOKE_F32, NULL, &x), YOKE_E_VALUE,
           "'data' is NULL");
     FAILS(yoke_tensor_from_data(six, -1, two_three, 2, YOKE_F32, NULL, &x), YOKE_E_VALUE, "-1");

@@ -61,7 +61,7 @@ static void an_unknown_fact_is_refused_with_those_there_are(void)
     yoke_inventory *inventory = taken();
     const char *text = "left";
     FAILS(yoke_inventory_fact(inventory, "drivers", &text), YOKE_E_VALUE,
-          "'drivers'; there are driver, driver_flavor");
+          "'drivers'; the keys are driver, driver_flavor");
     CHECK(text == NULL);
     const char *known[] = {
         "driver",      "driver_flavor",   "nvml",  "nvml_path", "nvml_problem",

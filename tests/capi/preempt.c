@@ -212,7 +212,7 @@ static void give_bad_names(void)
     FAILS(yoke_preempt_watch(unknown, -1), YOKE_E_VALUE, "count of argument 'signals' is -1");
     FAILS(yoke_preempt_watch(NULL, 2), YOKE_E_VALUE, "'signals' is NULL, but its count is 2");
     FAILS(yoke_preempt_add(unknown, 1, NULL), YOKE_E_VALUE, "argument 'id' is NULL");
-    FAILS(yoke_preempt_unwatch(0), YOKE_E_VALUE, "argument 'id' is 0; there is no watch");
+    FAILS(yoke_preempt_unwatch(0), YOKE_E_VALUE, "argument 'id' is 0");
     CHECK(yoke_preempt_number("TERM") == SIGTERM && yoke_preempt_number("SIGUSR2") == SIGUSR2);
     CHECK(yoke_preempt_number("term") == 0);
     FAILS(yoke_last_error()->status, YOKE_E_VALUE, "on_preempt: 'term' is not a signal");
