@@ -38,7 +38,7 @@ describe("yoke.tensor", function()
     end)
 
     it("refuses ragged tables and values that are no numbers", function()
-        fails("value", { "ragged", "2 items", "another 1" }, yoke.tensor, { { 1, 2 }, { 3 } })
+        fails("value", { "ragged", "2 items", "not 1" }, yoke.tensor, { { 1, 2 }, { 3 } })
         fails("value", "ragged", yoke.tensor, { { 1 }, 2 })
         fails("value", "ragged", yoke.tensor, { 1, { 2 } })
         fails("type", "string", yoke.tensor, { 1, "2" })

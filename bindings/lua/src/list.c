@@ -53,14 +53,14 @@ static void need_range(lua_State *L, const Nest *nest)
     const double value = lua_tonumber(L, -1);
     if (value > nest->lowest && value < nest->past_end) return;
     yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
-             "argument 'data' holds %s, which is out of the range of %s",
+             "argument 'data' holds %s; its numbers must be in the range of %s",
              luaL_tolstring(L, -1, NULL), yoke_dtype_name(nest->dtype));
 }
 
 static int ragged(lua_State *L, Nest *nest, int axis, int64_t length)
 {
     return yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
-                    "argument 'data' is ragged: one list along axis %d has %I items, another %I",
+                    "argument 'data' is ragged: lists along axis %d must have %I items, not %I",
                     axis, (lua_Integer)nest->shape[axis], (lua_Integer)length);
 }
 
@@ -91,8 +91,8 @@ static void look(lua_State *L, Nest *nest, int axis)
         const int64_t length = type == LUA_TTABLE ? (int64_t)lua_rawlen(L, -1) : -1;
         if (length < 0)
             yl_raise(L, nest->binding, YOKE_E_VALUE, "tensor",
-                     "argument 'data' is ragged: a %s stands among lists along axis %d",
-                     luaL_typename(L, -1), axis);
+                     "argument 'data' is ragged: all items along axis %d must be lists, not a %s",
+                     axis, luaL_typename(L, -1));
         if (length != nest->shape[axis]) ragged(L, nest, axis, length);
         for (int64_t i = 0; i < length; ++i, lua_pop(L, 1)) {
             lua_rawgeti(L, -1, i + 1);
@@ -106,7 +106,7 @@ static void look(lua_State *L, Nest *nest, int axis)
                                             : kFloatLeaf;
     if (kind == kNoLeaf)
         yl_raise(L, nest->binding, type == LUA_TTABLE ? YOKE_E_VALUE : YOKE_E_TYPE, "tensor",
-                 type == LUA_TTABLE ? "argument 'data' is ragged: a %s stands among numbers"
+                 type == LUA_TTABLE ? "argument 'data' is ragged: a number is needed, not a %s"
                                     : "argument 'data' holds a %s; it takes numbers and booleans",
                  luaL_typename(L, -1));
     if (type == LUA_TNUMBER) need_range(L, nest);
@@ -117,7 +117,7 @@ static void need_type(lua_State *L, Nest *nest, int wanted)
 {
     if (!wanted)
         yl_raise(L, nest->binding, YOKE_E_TYPE, "tensor",
-                 "argument 'data' changed during the call: a %s stands where it had another value",
+                 "argument 'data' changed during the call: an item became a %s; it must not change",
                  luaL_typename(L, -1));
 }
 

@@ -164,7 +164,7 @@ static int32_t rank_arg(lua_State *L, Binding *b, int index, const char *name)
     const int64_t number = yl_int_arg(L, b, index, "DistributedSampler", name);
     if (number != (int32_t)number)
         yl_raise(L, b, YOKE_E_VALUE, "DistributedSampler",
-                 "argument '%s' is %I; no rank has this number", name, (LUAI_UACINT)number);
+                 "argument '%s' is %I; it must fit in 32 bits", name, (LUAI_UACINT)number);
     return (int32_t)number;
 }
 

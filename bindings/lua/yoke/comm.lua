@@ -258,7 +258,7 @@ function comm.coalesce(fn)
     core._comm_coalesce("drop")
     coroutine.close(inner)
     if has_yielded then
-        core.raise("state", "coalesce", "argument 'fn' yielded; it must not yield inside coalesce: yield before or after")
+        core.raise("state", "coalesce", "argument 'fn' has yielded; it must not yield inside coalesce, only before or after")
     end
     error(problem, 0)
 end

@@ -42,7 +42,7 @@ function habits.cuda(tensor, device)
     elseif math.type(device) == "integer" then
         device = "cuda:" .. device
     elseif not tostring(device):find "^cuda" then
-        core.raise("value", "cuda", ("argument 'device' is %s, which is no CUDA device; to(\"%s\") moves there"):format(
+        core.raise("value", "cuda", ("argument 'device' is %s, which is not a CUDA device; write to(\"%s\") instead"):format(
             tostring(device), tostring(device)))
     end
     return methods.to(tensor, device)

@@ -15,7 +15,7 @@ local function literal(value, where, above)
     local kind = type(value)
     if PLAIN[kind] then return ("%q"):format(value) end
     if kind ~= "table" then
-        core.raise("type", "spawn", ("argument '%s' is %s; only nil, booleans, numbers, strings and tables of these can be sent to other processes")
+        core.raise("type", "spawn", ("argument '%s' is %s; it must be nil, a boolean, a number, a string or a table of these")
             :format(where, options.shown(value)))
     end
     if above[value] then core.raise("value", "spawn", ("argument '%s' is a table that contains itself; it must be a tree"):format(where)) end

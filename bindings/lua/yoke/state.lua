@@ -13,7 +13,7 @@ local state = { none = tree.none, list = tree.list, dict = tree.dict }
 --- "model.safetensors.index.json" for "model.safetensors"; load takes either name.
 function state.save(path, value, given)
     if type(path) == "table" and type(value) == "string" then
-        core.raise("type", "save", "argument 'path' is a table and 'state' a string; the path comes first: save(path, state)")
+        core.raise("type", "save", "argument 'path' is a table and 'state' is a string; exchange the arguments: save(path, state)")
     end
     local named = options.named("save", given, { metadata = options.none, blocking = true, max_shard = options.none })
     local node = tree.of(value, "save", "state")

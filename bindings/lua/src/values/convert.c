@@ -148,7 +148,7 @@ static int to_tensors(lua_State *L, Target target, int index, Lists *lists, yoke
     if (count > lists->room || count > INT32_MAX)
         yl_raise(
             L, target.binding, YOKE_E_VALUE, target.call,
-            "argument '%s' grew to %I items, but had %I at the start of the call; a finalizer must not append to a list while a call reads it",
+            "argument '%s' has %I items, but had %I at the start of the call; a finalizer must not append to a list while a call reads it",
             target.name, (lua_Integer)count, (lua_Integer)lists->room);
     *value = (yoke_arg){YOKE_ARG_TENSORS, (int32_t)count, {.tensors = lists->tensors}};
     for (int32_t i = 0; i < value->count; ++i) lists->tensors[i] = tensor_at(L, target, index, i);

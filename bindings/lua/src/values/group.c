@@ -20,7 +20,7 @@ int32_t yl_rank_arg(lua_State *L, Binding *b, int index, const char *call, const
 {
     const int64_t number = yl_int_arg(L, b, index, call, name);
     if (number != (int32_t)number)
-        yl_raise(L, b, YOKE_E_VALUE, call, "argument '%s' is %I; no rank has this number", name,
+        yl_raise(L, b, YOKE_E_VALUE, call, "argument '%s' is %I; it must fit in 32 bits", name,
                  (lua_Integer)number);
     return (int32_t)number;
 }

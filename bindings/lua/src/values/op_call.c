@@ -51,7 +51,7 @@ static void convert_keywords(lua_State *L, const OpBinding *op, int index, int g
         }
         if (i < given)
             yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
-                     "argument '%s' is given twice, by place and by name", key);
+                     "argument '%s' is given twice, by position and by name; give it once", key);
         if (op->types[i] == kTensors)
             yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
                      "argument '%s' is a list of tensors; give it by its place", key);
