@@ -206,7 +206,7 @@ def test_arguments_are_told_by_name(tmp_path):
     assert manager.latest() == 2
     manager.save(1, [1, 2], blocking=True)
     assert manager.load() == [1, 2]
-    refused(lambda: manager.load(into={"x": yoke.ones(1)}), "parts of a dict")
+    refused(lambda: manager.load(into={"x": yoke.ones(1)}), "'into' is given", "of type list")
 
 
 def test_what_is_not_there_is_told_from_what_is_damaged(tmp_path):

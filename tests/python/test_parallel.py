@@ -232,7 +232,7 @@ def test_wrong_arguments_are_refused(arguments, error, words):
 
 
 @pytest.mark.parametrize("name, words", [
-    ("find_unused_parameters", "leave it out"), ("process_group", "is 'group'"), ("buckets", "the arguments are module, group")])
+    ("find_unused_parameters", "leave it out"), ("process_group", "use 'group'"), ("buckets", "the arguments are module, group")])
 def test_arguments_that_it_does_not_have_are_told_with_what_to_do(name, words):
     group, = yoke.comm.init_all(["cpu"], size=1)
     with pytest.raises(yoke.TypeError, match=f"there is no argument '{name}'; {words}"):

@@ -104,6 +104,6 @@ def test_a_class_of_the_script_means_its_own_by_a_word_of_pytorch(word):
         pass
     with pytest.raises(yoke.TypeError) as told:
         Net(3, **{word: 4})
-    assert str(told.value) == f"Net(): there is no argument '{word}': Net(width, depth)"
+    assert str(told.value) == f"Net(): there is no argument '{word}'; the arguments are: Net(width, depth)"
     with pytest.raises(yoke.TypeError, match="did you mean 'out_features'" if word == "out" else f"'{word}'"):
         Narrow(3, **{word: 4})

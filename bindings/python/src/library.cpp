@@ -44,8 +44,7 @@ uint64_t need_seed(const py::object &seed, const char *call)
     const uint64_t bits = overflow > 0 ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
     if (overflow > 0 && !PyErr_Occurred()) return bits;
     PyErr_Clear();
-    raise_error(YOKE_E_VALUE, call, "argument 'seed' is %R, which does not fit in 64 bits",
-                number.ptr());
+    raise_error(YOKE_E_VALUE, call, "argument 'seed' is %R; it must fit in 64 bits", number.ptr());
     throw py::error_already_set();
 }
 

@@ -130,7 +130,7 @@ def _hand_over(state: Any, into: dict[str, Any]) -> None:
     their former states back.
     """
     if not isinstance(state, dict):
-        raise _yoke.ValueError(f"load(): argument 'into' needs a state that is a dict, but the state is {shown(state)}")
+        raise _yoke.ValueError(f"load(): argument 'into' is given, but the state is {shown(state)}; the state must be a dict")
     tensors = {name: found for name, target in into.items() if (found := _tensors_of(target)) is not None}
     others = [name for name in into if name not in tensors]
     wrong = _yoke._misfits(state, tensors)

@@ -20,7 +20,7 @@ __all__ = ["Bucket", "DistributedDataParallel"]
 _NAME = "DistributedDataParallel"
 _PREFIX = "module."
 _REMEDIES = {  # for arguments of other libraries' scripts
-    "find_unused_parameters": "leave it out, because parameters that a rank does not use are always found", "process_group": "the name of this argument is 'group'", "bucket_cap_mb": "the name of this argument is 'bucket_mb'"}
+    "find_unused_parameters": "leave it out, because parameters that a rank does not use are always found", "process_group": "use 'group' instead", "bucket_cap_mb": "use 'bucket_mb' instead"}
 
 
 class Bucket(NamedTuple):

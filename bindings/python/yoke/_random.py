@@ -71,7 +71,7 @@ class Generator(Named):
         except AttributeError:
             raise _yoke.TypeError(f"Generator: argument 'seed' is {seed!r}; it must be an integer") from None
         if not -(2**63) <= number < 2**64:
-            raise _yoke.ValueError(f"Generator: argument 'seed' is {seed!r}, which does not fit in 64 bits")
+            raise _yoke.ValueError(f"Generator: argument 'seed' is {seed!r}; it must fit in 64 bits")
         return number % 2**64
 
     def _put(self, place):

@@ -37,7 +37,7 @@ PyObject *unknown_keyword(PyObject *name, const char *const *names, int count, b
         return PyUnicode_FromFormat("there is no argument '%U'; %s", name, advice);
     return meant
                ? PyUnicode_FromFormat("there is no argument '%U'; did you mean '%s'?", name, meant)
-               : PyUnicode_FromFormat("there is no argument '%U'", name);
+               : PyUnicode_FromFormat("there is no argument '%U'; the arguments are", name);
 }
 
 bool read_parameters(const char *call, const char *const *names, int count, int keyword_only,

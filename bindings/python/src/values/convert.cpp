@@ -77,8 +77,7 @@ bool to_int64(PyObject *value, const Place &place, int64_t *out)
     *out = PyLong_AsLongLongAndOverflow(number, &overflow);
     if (overflow)
         raise_error(YOKE_E_VALUE, place.call,
-                    "argument '%s' is %R, which does not fit in a 64-bit integer", place.argument,
-                    number);
+                    "argument '%s' is %R; it must fit in a 64-bit integer", place.argument, number);
     Py_DECREF(number);
     return !overflow && !(*out == -1 && PyErr_Occurred());
 }
@@ -95,7 +94,7 @@ bool to_double(PyObject *value, const Place &place, double *out)
     // The int is too large; any other error, such as a foreign __float__'s, is raised unchanged.
     if (PyLong_Check(value) && PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
-        raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R, which does not fit in a float",
+        raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R; it must fit in a float",
                     place.argument, value);
     }
     return false;
