@@ -214,12 +214,12 @@ def python_literals(text):
 # A value in a message: a directive of printf, or a field of Python.
 VALUE = r"(?:%[-.*\d]*(?:ll|z|h|j|t)*[a-zA-Z]|\{[^}]*\})"
 # Imperatives that say what to do; a verb that a new message needs joins them.
-ACTIONS = ("append|bring|call|cast|clone|compare|convert|copy|define|give|keep|leave|make|move|name|open|pad|pass|put|read|reshape|return|set|"
-           "take|unset|use|wait|write")
+ACTIONS = ("add|append|bring|call|cast|clone|compare|convert|copy|create|define|exchange|give|keep|leave|make|move|name|open|pad|pass|put|read|reshape|"
+           "return|set|store|take|unset|use|wait|write")
 ARGUMENT = r"\barguments? (?:'[^']*'(?:(?:,| and| or) '[^']*')*|%d|\{[^}]*\})"
-STATE = r"(?:is|are|has|have|holds|names|uses|returned|changed|sets|takes|cannot be)\b"
+STATE = r"(?:is|are|has|have|holds|names|uses|returned|changed|sets|takes|cannot be|must be given by name)\b"
 # Words for what is allowed: a rule, or a range such as "from 0" and "1 to %d".
-ALLOWED = rf"\b(?:must|may not|cannot|takes?|needs?|needed|allowed|at most|at least|did you mean|the (?:keys|flags) are)\b|\bfrom \d|\d to {VALUE}"
+ALLOWED = rf"\b(?:must|may not|cannot|takes?|needs?|needed|allowed|at most|at least|did you mean|the (?:arguments|keys|flags) are)\b|\bfrom \d|\d to {VALUE}"
 
 
 def has_form(text):
