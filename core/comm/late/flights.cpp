@@ -17,8 +17,8 @@ void Flights::add(Flight flight)
     {
         const std::lock_guard lock(mutex_);
         flying_.push_back(std::move(flight));
-        ++flying_count_;
         ++count_;
+        if (flying_count_++ > 0) return;  // the watch thread knows these flights
     }
     CallWatch::watch(shared_from_this());
 }
@@ -81,6 +81,25 @@ LateCall *Flights::head() noexcept
     return flying_.empty() ? nullptr : flying_.front().call.get();
 }
 
+// Returns the number of calls in flight that have ended, from the first on; the first call has ended. The calls are on
+// one stream, so if the last has ended, all have: one question to the driver serves a whole burst.
+size_t Flights::ended_count() noexcept
+{
+    LateCall *last = nullptr;
+    size_t count = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        last = flying_.back().call.get();
+        count = flying_.size();
+    }
+    try {
+        const bool have_all_ended = last->is_reached() && !last->engine().is_aborted();
+        return have_all_ended ? count : 1;
+    } catch (const std::exception &) {  // the look at the failed call finds the error again
+        return 1;
+    }
+}
+
 // Looks at the first call: lands ended and aborted calls, and reports a failure. Returns when to look again; null if
 // no call is in flight. Only this thread removes flying calls, so the first call stays meanwhile.
 std::optional<Deadline::Clock::time_point> Flights::look() noexcept
@@ -112,7 +131,7 @@ bool Flights::land_ended(LateCall &call) noexcept
     } catch (const std::exception &) {  // no memory for the error; the next look asks again
         return false;
     }
-    land(1, true);
+    land(ended_count(), true);
     return true;
 }
 

@@ -76,6 +76,7 @@ public:
 private:
     using Time = Deadline::Clock::time_point;
     LateCall *head() noexcept;
+    size_t ended_count() noexcept;
     bool land_ended(LateCall &call) noexcept;
     void land(size_t count, bool have_ended) noexcept;
     void look_for_failure(LateCall &call) noexcept;
