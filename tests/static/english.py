@@ -199,8 +199,8 @@ def sentences(text):
 
 
 def page_words(text):
-    """Returns how many words a page has: code, tables and headings count, as a reader meets them."""
-    return len(text.split())
+    """Returns how many words a page has: code, tables and headings count, as a reader meets them; comments do not."""
+    return len(re.sub(r"<!--.*?-->", "", text, flags=re.S).split())
 
 
 def python_literals(text):
