@@ -21,11 +21,14 @@ OTHERS = ("CUDA_", "YOKE_", "OMPI_", "PMIX_", "SLURM_", "PET_", "TORCHELASTIC_",
 RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 
 
-def machine(folder, cards, nvml=True, changes=None, **variables):
-    """Returns the environment of a process on a machine with `cards` cards; `changes` has changes of single cards by number."""
+def machine(folder, cards, nvml=True, changes=None, own=None, **variables):
+    """Returns the environment of a process on a machine with `cards` cards.
+
+    `changes` has changes of single cards by number, `own` replaces keys of the scenario.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     scenario = {"about": f"{cards} H100", "extends": "_server", "gpu_defaults": {"model": "H100-SXM", "nvlinks_active": 0},
-                "gpus": [{"pci": f"0000:{16 + 8 * card:02x}:00.0"} for card in range(cards)], "gpu_changes": changes or {}}
+                "gpus": [{"pci": f"0000:{16 + 8 * card:02x}:00.0"} for card in range(cards)], "gpu_changes": changes or {}, **(own or {})}
     (folder / "machine.json").write_text(json.dumps(scenario), encoding="utf-8")
     subprocess.run([sys.executable, "-B", ROOT / "tests" / "fakes" / "edge" / "render.py", folder / "machine.json", folder,
                     "--nvml", NVML if nvml else "none"], check=True, capture_output=True)

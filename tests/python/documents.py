@@ -1,18 +1,41 @@
-"""Snippets of documents, taken from the documents' text, so that the tests run the text that readers copy.
+"""Snippets of pages, taken from the pages' text, so that the tests run the text that readers copy.
 
-A snippet is a fenced block with a language. The output of a line stands behind the line as a comment, and is compared:
+A snippet is a fenced block. The output of a line stands behind the line as a comment, and is compared:
 
     print(x.shape)          # (2, 3)
 
 An ellipsis (…) in such a comment stands for any text.
+
+Tests run each snippet in Python, Lua, C and the shell. A comment of HTML in the line before a block changes how, or says why not:
+
+    <!-- run: ranks=2 -->                         as two ranks of a group
+    <!-- run: cards=2 -->                         on an emulated machine with two cards
+    <!-- run: mpi=2 -->                           as two ranks of MPI
+    <!-- run: script=2 -->                        in a second script, not behind the page's other snippets
+    <!-- not run: installs on the system -->      a reason of REASONS
+
+Snippets of a page with equal language and mark are a single script. Setups of scripts are files of tests/snippets.
 """
 
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
+FENCE = re.compile(r"^(?:<!-- (run|not run): ([^\n]*) -->\n)?```(\w*)\n(.*?)^```$", re.S | re.M)
+RUN = ("python", "lua", "c", "sh")
+# Languages of blocks that are no code.
+PLAIN = ("", "text")
+OPTIONS = ("ranks", "cards", "mpi", "script")
+# Reasons not to run a block, and what such a block must have.
+REASONS = {
+    "builds the tree": r"^(?:\S+=\S+ )*\./dev ",
+    "installs on the system": r"apt-get|venv|luarocks|cmake",
+    "needs a card": r"gpu|cuda",
+    "needs a cluster": r"srun|mpirun|kubectl",
+    "needs PyTorch": r"torch",
+}
 # Patterns of a printing line of each language, and of its comment.
 PRINTING = {
     "python": re.compile(r"\bprint\(.*?\)\s+# (.*)$"),
@@ -20,6 +43,31 @@ PRINTING = {
     "c": re.compile(r"\bprintf\(.*?\);\s+/\* (.*) \*/$"),
     "sh": re.compile(r"\bprint\(.*?\)'?\s+# (.*)$"),
 }
+
+
+class Snippet(NamedTuple):
+    """Fenced block of a page. `run` has the options of its mark; `reason` is "" for a block that runs."""
+    language: str
+    line: int  # of the opening fence
+    text: str
+    run: str
+    reason: str
+
+
+def snippets(text):
+    """Returns the fenced blocks of a page, in order."""
+    found = []
+    for match in FENCE.finditer(text):
+        mark, what, language, body = match.groups()
+        line = text.count("\n", 0, match.start(4))
+        found.append(Snippet(language, line, body, what if mark == "run" else "", what if mark == "not run" else ""))
+    return found
+
+
+def scripts(text):
+    """Returns the pairs (language, options) of the scripts that a page's snippets make, without those that do not run."""
+    found = [(each.language, each.run) for each in snippets(text) if each.language in RUN and not each.reason]
+    return list(dict.fromkeys(found))
 
 
 def section(path, title):
@@ -30,25 +78,19 @@ def section(path, title):
 
 
 def blocks(text, language):
-    """The snippets of a language, in order."""
-    return [found[2] for found in FENCE.finditer(text) if found[1] == language]
+    """Returns the snippets of a language, in order."""
+    return [each.text for each in snippets(text) if each.language == language]
 
 
-def languages(text):
-    """Returns the languages of the fenced blocks of a document, "" for blocks without a language."""
-    return re.findall(r"^```(\w*)\n(?:.*?)^```$", text, re.S | re.M)
-
-
-def as_one(text, language):
-    """Returns the snippets of a language as a single script. Each line stays at its place in the document, so an error names the
-    document's line.
+def as_one(text, language, run=""):
+    """Returns the snippets of a language and a mark as a single script. Each line stays at its place in the page, so an error names
+    the page's line.
     """
     lines = [""] * (text.count("\n") + 1)
-    for found in FENCE.finditer(text):
-        if found[1] == language:
-            first = text.count("\n", 0, found.start(2))
-            snippet = found[2].splitlines()
-            lines[first:first + len(snippet)] = snippet
+    for each in snippets(text):
+        if (each.language, each.run) == (language, run) and not each.reason:
+            snippet = each.text.splitlines()
+            lines[each.line:each.line + len(snippet)] = snippet
     return "\n".join(lines) + "\n"
 
 

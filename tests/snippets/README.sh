@@ -1,0 +1,1 @@
+cp "$SETUPS/train.py" .

@@ -1,0 +1,3 @@
+import yoke
+
+x = yoke.randn(2, 3)

@@ -1,0 +1,2 @@
+yoke = require "yoke"
+nn = yoke.nn
