@@ -215,7 +215,7 @@ TEST(DoctorChecks, CopiesThatWereNotMeasuredBringNoWrongBytes)
     facts.probes[0].peers[1] = 0;
     const Finding wrong = check_peer_copies(facts);
     EXPECT_EQ(wrong.status, kFail);
-    EXPECT_EQ(wrong.evidence.find("claimed"), std::string::npos) << wrong.evidence;
+    EXPECT_EQ(wrong.evidence.find("the driver claims"), std::string::npos) << wrong.evidence;
 }
 
 // ---- Placeholders

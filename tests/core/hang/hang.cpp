@@ -121,7 +121,7 @@ TEST(Hang, ProcessesThatHaveEndedAreTold)
         return std::optional(rank.rank == 0);
     };
     const Told all = told({Made(0, 3).in(kReduce, 2), Made(1, 3)}, first_alone);
-    all.expect(FindingKind::kEnded, {"the process of rank 1 (host h1, process 101) has ended"});
+    all.expect(FindingKind::kEnded, {"the process of rank 1 (host h1, process 101) has exited"});
     all.expect(FindingKind::kNoDump, {"rank 2", "its process has exited"});
     const IsRunning all_run = [](const RankInfo &) { return std::optional(true); };
     told({Made(0, 2).in(kReduce, 2)}, all_run).expect(FindingKind::kNoDump, {"its process runs"});

@@ -82,8 +82,8 @@ TEST(Visibility, NumbersAreReadAsCudaReadsThem)
              Vector{"-1", {}},
              Vector{"none", {}},
              Vector{"NoDevFiles", {}},
-             Vector{"None1", {}, "is no number"},
-             Vector{"1,none", {1}, "entry 'none' is no number", "1"},
+             Vector{"None1", {}, "entry 'None1' is neither a number"},
+             Vector{"1,none", {1}, "entry 'none' is neither a number", "1"},
              Vector{"1,,2", {1}, "entry '' is empty", "1,2"},
              Vector{"1,", {1}, "entry '' is empty", "1"},
          })
@@ -123,9 +123,9 @@ TEST(Visibility, WhatStandsBehindANumberIsDroppedAndTold)
 
 TEST(Visibility, AListInQuotesOrBracketsIsCorrectedToItsNumbers)
 {
-    hold(four(), {"\"0,1\"", {}, "entry '\"0' is no number", "0,1"});
-    hold(four(), {"[2 3]", {}, "entry '[2 3]' is no number", "2,3"});
-    hold(four(), {"cuda:1", {}, "entry 'cuda:1' is no number", "1"});
+    hold(four(), {"\"0,1\"", {}, "entry '\"0' is neither a number", "0,1"});
+    hold(four(), {"[2 3]", {}, "entry '[2 3]' is neither a number", "2,3"});
+    hold(four(), {"cuda:1", {}, "entry 'cuda:1' is neither a number", "1"});
     hold(four(),
          {"GPU-aa11;GPU-bb22", {}, "is not the beginning of any UUID", "GPU-aa11,GPU-bb22"});
 }
@@ -169,7 +169,7 @@ TEST(Visibility, KindsOfEntriesDoNotMix)
              Vector{"GPU-c,1", {2}, "entry '1' does not begin with GPU-", "GPU-cc33,GPU-bb22"},
              Vector{"1,GPU-c", {1}, "entry 'GPU-c' is a UUID among numbers", "GPU-bb22,GPU-cc33"},
              Vector{"GPU-c, GPU-a", {2}, "entry ' GPU-a' does not begin", "GPU-cc33,GPU-aa11"},
-             Vector{" GPU-c", {}, "is no number", "GPU-cc33"},
+             Vector{" GPU-c", {}, "entry ' GPU-c' is neither a number", "GPU-cc33"},
              Vector{"GPU-c,MIG-1", {2}, "entry 'MIG-1' does not begin with GPU-", "GPU-cc33"},
          })
         hold(machine, vector);
@@ -262,7 +262,7 @@ TEST(Visibility, CardsThatCudaCannotReachAreNotCounted)
     put(machine.cards[2].info.vendor, "amd");
     hold(machine, Vector{nullptr, {3}});
     hold(machine, Vector{"0", {3}});
-    hold(machine, Vector{"GPU-aa", {}, "no UUID"});
+    hold(machine, Vector{"GPU-aa", {}, "entry 'GPU-aa' is not the beginning of any UUID"});
     Machine undriven = four();
     put(undriven.cards[0].info.driver, "");
     reject(undriven.cards[0], {Reason::kNoDriver, "no driver holds the card"});

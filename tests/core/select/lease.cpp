@@ -210,7 +210,8 @@ TEST(DeviceLease, NamesThatAreNoneAreRefused)
     EXPECT_EQ(detail::lease_name("MIG-GPU-1/2/0"), "gpu-1_2_0");
     EXPECT_EQ(detail::lease_name("../../etc/passwd"), "______etc_passwd");
     expect_error(YOKE_E_VALUE, {"''"}, [] { detail::lease_name(""); });
-    expect_error(YOKE_E_VALUE, {"no UUID"}, [] { detail::lease_name("GPU-"); });
+    expect_error(YOKE_E_VALUE, {"'GPU-' is not the UUID of a card"},
+                 [] { detail::lease_name("GPU-"); });
 }
 
 TEST(DeviceLease, TheKernelsListIsReadByDeviceAndFile)

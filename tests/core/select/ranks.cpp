@@ -138,9 +138,9 @@ TEST(DevicesOfRanks, AVariableThatCannotBeReadIsToldOnceAndCountsNoRanks)
             fail(YOKE_E_VALUE, "LOCAL_RANK is 'x'");
         };
         for (int i = 0; i < 2; ++i) EXPECT_EQ(open_device("auto:kind=fake").name, alone);
-        const size_t first = logged.find("no rank of a job: LOCAL_RANK is 'x'");
+        const size_t first = logged.find("as a rank of a job: LOCAL_RANK is 'x'");
         EXPECT_NE(first, std::string::npos) << logged;
-        EXPECT_EQ(first, logged.rfind("no rank of a job: LOCAL_RANK is 'x'")) << logged;
+        EXPECT_EQ(first, logged.rfind("as a rank of a job: LOCAL_RANK is 'x'")) << logged;
     });
 }
 
