@@ -146,7 +146,7 @@ static void look_in_the_child(void)
 {
     CHECK(yoke_preempted() == 0 && yoke_preempt_signal(parents_id) == 0);
     CHECK(now(SIGTERM).sa_handler == SIG_DFL);
-    FAILS(yoke_preempt_unwatch(parents_id), YOKE_E_VALUE, "belongs to the parent process");
+    FAILS(yoke_preempt_unwatch(parents_id), YOKE_E_VALUE, "a watch that this process added");
     watch("TERM");
     CHECK(yoke_preempted() == 0);
     raise(SIGTERM);
