@@ -79,11 +79,11 @@ describe("each class of nn", function()
                     end
                 end
                 for key in owner:children() do
-                    fails("type", { "as module '" .. key .. "'", "a module or nil" }, assign, owner, key, yoke.ones { 2 })
+                    fails("type", { "as module '" .. key .. "'", "float32 tensor of shape [2]", "assign a module, or nil" }, assign, owner, key, yoke.ones { 2 })
                 end
                 for key in owner:named_buffers() do
                     if not key:find(".", 1, true) then
-                        fails("type", { "as buffer '" .. key .. "'", "a tensor or nil" }, assign, owner, key, { 1 })
+                        fails("type", { "as buffer '" .. key .. "'", "assign a tensor, or nil" }, assign, owner, key, { 1 })
                     end
                 end
             end

@@ -157,7 +157,7 @@ describe("containers", function()
         assert.same({ "0", "1", "2" }, names(list:children()))
         assert.is_not_nil(list:state_dict()["0.weight"])
         assert.equal(2, #nn.Sequential(nn.ReLU(), nn.Tanh()))
-        fails("type", { "ModuleList", "number" }, nn.ModuleList, { 1 })
+        fails("type", { "ModuleList", "argument 0 is 1", "modules" }, nn.ModuleList, { 1 })
     end)
 
     it("are reached by apply before their parent", function()

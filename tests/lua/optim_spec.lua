@@ -254,7 +254,7 @@ describe("optim.EMA", function()
             assert.equal(4.0, x:item())
             fails("state", "put the parameters back first", ema.update, ema)
             fails("state", "put the parameters back first", ema.copy_to_params, ema)
-            fails("state", "leave it first", ema.swap, ema)
+            fails("state", "leave the scope first", ema.swap, ema)
         end
         assert.equal(0.0, x:item())
         ema:swap()

@@ -79,7 +79,7 @@ describe("trailing options", function()
             { "value", { "Dropout", "p is 2" }, nn.Dropout, { p = 2 } },
             { "type", { "LayerNorm", "'eps'" }, nn.LayerNorm, 3, { eps = "small" } },
             { "value", { "LayerNorm", "normalized_shape is 0" }, nn.LayerNorm, 0 },
-            { "value", { "RMSNorm", "no axis" }, nn.RMSNorm, {} },
+            { "value", { "RMSNorm", "'normalized_shape' is empty" }, nn.RMSNorm, {} },
             { "type", { "normal_", "'std'", "given twice" }, nn.init.normal_, yoke.ones { 1 }, 0, 1, { std = 2 } },
             { "type", { "EMA", "'decay'", "'x'" }, optim.EMA, {}, "x" },
             { "type", { "schedule.step", "optimizer" }, optim.schedule.step, 3, 3 },
