@@ -196,5 +196,5 @@ print(select(2, yoke.comm.init { store = { get = set, set = function() return ni
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) == 6, done
     for line, told in zip(lines, ["failed: the disk is full", "failed: no such table", "get() returned 7; it must be a string",
-                                  "no address of rank 0", "no method set", "the store's set('yoke/start0/rank0') failed: read only"]):
+                                  "no address of rank 0", "does not have the method set", "the store's set('yoke/start0/rank0') failed: read only"]):
         assert told in line, (line, told)

@@ -82,7 +82,7 @@ def test_of_many_pairs_one_is_shown_and_the_others_are_counted(tmp_path):
 def test_a_user_who_may_not_read_acs_is_told_so_where_nothing_else_tells(tmp_path):
     ungrouped = [{"pci": "0000:19:00.0", "under": "0000:18:00.0"}, {"pci": "0000:1d:00.0", "under": "0000:18:04.0"}]
     check = check_of(SWITCH, {"gpus": ungrouped, "probes": None}, "peer-routes", tmp_path)
-    assert check["status"] == "ok" and "of 1 only an administrator can read whether ACS is on" in check["evidence"], check
+    assert check["status"] == "ok" and "for 1 of them, only an administrator can read whether ACS is on" in check["evidence"], check
 
 
 @pytest.mark.parametrize("name", ["GeForce RTX 4090", "TITAN RTX"])

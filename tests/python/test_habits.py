@@ -164,7 +164,7 @@ def test_transposed_views():
     assert X.T.tolist() == [[0, 3], [1, 4], [2, 5]] and X.T.shape == (3, 2) and yoke.shares_memory(X, X.T)
     y = yoke.zeros(2, 3, 4)
     assert y.T.shape == (4, 3, 2) and y.mT.shape == (2, 4, 3) and yoke.arange(3).T.tolist() == [0, 1, 2]
-    with pytest.raises(yoke.ValueError, match="has 1 axes; a matrix"):
+    with pytest.raises(yoke.ValueError, match=r"mT\(\): the tensor has 1 axes; .* a matrix"):
         yoke.arange(3).mT
     with pytest.raises(AttributeError):
         X.T = X

@@ -253,7 +253,7 @@ def test_apply_reaches_children_before_their_parent():
 @pytest.mark.parametrize("make, error, said", [
     (lambda: nn.GroupNorm(4, 6), yoke.ValueError, "num_channels is 6 and num_groups 4"),
     (lambda: nn.BatchNorm1d(0), yoke.ValueError, "'num_features' is 0"),
-    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3))), yoke.ValueError, r"\(2, 3\); \[N, C, H, W\]"),
+    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3))), yoke.ValueError, r"BatchNorm2d: x has shape \(2, 3\); it must be \[N, C, H, W\]"),
     (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3, 4, 4)), yoke.ones((2, 3, 4, 4))), yoke.ValueError, "residual is given, but relu is False"),
     (lambda: nn.TransformerBlock(8, 2)((yoke.ones((1, 2, 8)), yoke.ones((2, 8)))), yoke.ValueError, r"\[2, 8\]"),
     (lambda: nn.Embedding(0, 3), yoke.ValueError, "'num_embeddings' is 0"),

@@ -183,7 +183,7 @@ def test_bad_arguments_name_the_op_the_argument_and_the_values():
         yoke.mse_loss(x, x, reduction="batchmean")
     with refused(yoke.ValueError, "kl_div", "reduction", "average", "batchmean"):
         yoke.kl_div(x, x, reduction="average")
-    with refused(yoke.ValueError, "kl_div", "batchmean", "no axis"):
+    with refused(yoke.ValueError, "kl_div", "'x' has no axes", "batchmean"):
         yoke.kl_div(yoke.tensor(1.0), yoke.tensor(1.0), reduction="batchmean")
     with refused(yoke.ValueError, "smooth_l1_loss", "beta", "-1"):
         yoke.smooth_l1_loss(x, x, beta=-1)

@@ -76,7 +76,7 @@ X = yoke.ones(2, dtype=yoke.int64)
     (lambda: yoke.ones(3).reshape(0, -1), yoke.ValueError, "does not hold the 3 elements"),
     (lambda: yoke.ones(2, 3) @ yoke.ones(4, 3), yoke.ValueError, r"has 3 columns, but.* has 4 rows; .*y.mT would fit"),
     (lambda: yoke.ones(2, 3) @ yoke.ones(4, 5), yoke.ValueError, "must agree$"),
-    (lambda: X & 1, yoke.TypeError, r"^&: an operand is int64; .*bool tensors.*bit by bit"),
+    (lambda: X & 1, yoke.TypeError, r"^&: an operand is int64; .*bool tensors.*no bitwise operators: use yoke.logical_and"),
     (lambda: yoke.ones(2, dtype=yoke.bool) | 1, yoke.TypeError, r"^\|: an operand is int"),
     (lambda: ~X, yoke.TypeError, "^~: "),
     (lambda: pow(X, 2, 3), yoke.TypeError, r"^pow\(\): .*modulus"),

@@ -21,7 +21,7 @@ needs_cards = pytest.mark.skipif(not IS_BUILT, reason="no emulated CUDA module, 
     ({"device_ids": ["cpu"]}, yoke.ValueError, r"'device_ids' is \['cpu'\], but the module is on cpu; leave out this argument"),
     ({"device_ids": [yoke.device("cpu")]}, yoke.ValueError, r"'device_ids' is \[cpu\], but the module is on cpu; leave out this argument"),
     ({"output_device": 0}, yoke.ValueError, "argument 'output_device' is 0, but the module is on cpu; leave out this argument"),
-    ({"device_ids": [0, 1]}, yoke.ValueError, r"'device_ids' is \[0, 1\], but a rank uses one card; start one rank for each card: yoke run -n 2$"),
+    ({"device_ids": [0, 1]}, yoke.ValueError, r"'device_ids' is \[0, 1\], but a rank uses one card; .*: yoke run -n 2$"),
     ({"device_ids": ("cuda:0", 1, 2, 3)}, yoke.ValueError, r"'device_ids' is \['cuda:0', 1, 2, 3\], .*: yoke run -n 4$"),
     ({"device_ids": 0}, yoke.TypeError, r"'device_ids' is 0; it must be a list of one device, \[0\], or None"),
     ({"device_ids": "cuda:0"}, yoke.TypeError, r"'device_ids' is 'cuda:0'; it must be a list of one device, \['cuda:0'\], or None"),
@@ -207,7 +207,7 @@ def test_lua_has_the_same_words(tmp_path):
 @pytest.mark.parametrize("option, words", [
     ("device_ids = {0}", "option 'device_ids' is {0}, but the module is on cpu; leave out this argument, or move the module to its card first"),
     ("output_device = 0", "option 'output_device' is 0, but the module is on cpu; leave out this argument"),
-    ("device_ids = {0, 1}", "option 'device_ids' is {0, 1}, but a rank uses one card; start one rank for each card: yoke run -n 2"),
+    ("device_ids = {0, 1}", "option 'device_ids' is {0, 1}, but a rank uses one card; start a rank for each card: yoke run -n 2"),
     ("device_ids = 0", "option 'device_ids' is 0; it must be a list of one device, {0}, or left out"),
     ("device_ids = {card = 0}", "it must be a list of one device, such as {'cuda:0'}, or left out"),
     ("device_ids = {}", "fine"), ("device_ids = false, output_device = false", "fine")])

@@ -286,7 +286,7 @@ UNSERVED = [
     ({"extends": "A100+T4", "files": built_for("cuda 13020 archs 75")},
      ["the compute capability is 8.0, but this build has code for 75 alone, and this driver is too old", ""]),
     ({"extends": "A100+T4", "driver": {"version": "570.10", "cuda": "12.8"}, "files": built_for("cuda 13000 archs 75,80")},
-     ["the driver is 570.10, and this build's CUDA 13 needs 580"] * 2),
+     ["the driver is 570.10, but this build's CUDA 13 needs 580"] * 2),
     ({"extends": "A100+T4", "driver": {"version": "470.256.02", "cuda": "11.4"}},
      ["the driver is 470.256.02, but Yoke needs 530 or newer"] * 2),
     ({"extends": "A100+T4", "files": {MARK: built_for("cuda 13000 archs 75,80")[MARK]}}, ["there is no libcuda.so.1"] * 2),

@@ -25,7 +25,7 @@ WORDS = {
     "save(state, path)": (lambda: yoke.save({"x": P[0]}, "run.pt"), r"exchange the arguments: save\(path, state\)"),
     "save(net, path)": (lambda: yoke.save(NET, "run.pt"), r"exchange the arguments: save\(path, state\)"),
     "save(obj=)": (lambda: yoke.save("run.pt", obj={}), "did you mean 'state'"),
-    "save(pickle_protocol=)": (lambda: yoke.save("run.pt", {}, pickle_protocol=2), "a safetensors file and no pickle"),
+    "save(pickle_protocol=)": (lambda: yoke.save("run.pt", {}, pickle_protocol=2), "a safetensors file, not a pickle"),
     "grad(create_graph=)": (lambda: yoke.grad(X.sum(), X, create_graph=True), r"grad\(\): there is no argument 'create_graph'; leave it out; there are no second-order gradients"),
     "grad(allow_unused=)": (lambda: yoke.grad(X.sum(), X, allow_unused=True), "an input that no output depends on is an error"),
     "backward(create_graph=)": (lambda: X.sum().backward(create_graph=True), r"backward\(\): .*no second-order gradients"),
