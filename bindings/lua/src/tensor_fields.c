@@ -229,6 +229,7 @@ static int tensor_cpu(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_device *cpu = NULL;
+    yl_tensor_arg(L, b, 1, "cpu", "self");
     lua_settop(L, 1); /* the result must not become 'self' */
     yl_check(L, b, yoke_device_open("cpu", &cpu));
     yoke_device_release(cpu); /* stays valid: yoke/device.h */
