@@ -254,13 +254,14 @@ def lua_facts(dtypes):
 
 def reference(dtypes):
     dash = lambda text: text or "-"
-    out = ["# Dtypes", "", "The element types, from `core/base/dtypes.def`. Every op takes what is computed with, as far as its class allows; what is",
-           "stored alone is kept, moved, cast and read, and multiplied by `scaled_mm`. Adding one: docs/adding-a-dtype.md.", "",
+    out = ["# Dtypes", "", "For those who choose a dtype: the sizes, and which ops take the dtype. An op takes every dtype marked `computed` whose class the op",
+           "supports. The dtypes marked `stored` can only be kept, moved, cast and read, and multiplied by `scaled_mm`.",
+           "The rows come from `core/base/dtypes.def`; docs/adding-a-dtype.md says how to add a dtype.", "",
            "| name | short | C | bytes | class | use | NumPy | DLPack | safetensors | what it is |", "|---|---|---|---|---|---|---|---|---|---|"]
     for d in dtypes:
         kind = f"float, {d.exponent} bits of exponent, {d.fraction} of fraction" if d.kind == "float" else d.kind
         out.append(f"| {d.name} | {d.short} | {d.macro} ({d.number}) | {d.bits // 8} | {kind} | {'stored' if d.stored else 'computed'} | {dash(d.numpy)} | {dash(d.dlpack)} | {dash(d.safetensors)} | {d.text} |")
-    out += ["", "## Promotion", "", "The dtype in which two tensors meet. A script scalar is weak: it takes the tensor's dtype unless it is of a higher kind.", "",
+    out += ["", "## Promotion", "", "The table has the dtype of the result for two tensors. A number of a script is weak: the result has the tensor's dtype, unless the number is of a higher kind.", "",
             "| | " + " | ".join(d.short for d in dtypes) + " |", "|---" * (len(dtypes) + 1) + "|"]
     out += [f"| **{a.short}** | " + " | ".join(promote(a, b, dtypes).short for b in dtypes) + " |" for a in dtypes]
     return "\n".join(out) + "\n"

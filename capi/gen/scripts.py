@@ -9,7 +9,7 @@ FAMILIES = {
 }
 CASTS = {
     "low": "runs in the autocast dtype", "f32": "runs in float32", "promote": "runs in the widest dtype of its arguments",
-    "f32_unless_dtype": "runs in float32 unless `dtype` is given", "error": "is refused", "none": "as it is called",
+    "f32_unless_dtype": "runs in float32 unless `dtype` is given", "error": "is refused", "none": "does not change the dtypes",
 }
 
 
@@ -132,15 +132,20 @@ def meta_lua(ops):
 
 def reference(ops, prototype):
     out = ["# Ops", "",
-           "Each op of `core/ops/ops.def` has an entry. In Python and Lua an op is a function of `yoke` and, where its",
-           "first argument is a tensor, a method of it. Broadcasting, negative axes and indexing are NumPy's. A script scalar",
-           "is weak in promotion: it takes the dtype of the tensors beside it unless it is of a higher kind. Arguments of type",
-           "`operand` take a tensor or a script scalar. Results that are not differentiable are marked.",
+           "For those who call ops: the arguments, result and C function of each op, and what autocast does with the op.",
            "",
-           "In scripts a list of ints that is the last required argument may stand one by one, `randn(2, 3)`,",
-           "`x.reshape(2, -1)`, unless a number may follow it: `x.split(2, 1)` is of size 2 along axis 1. What makes its",
-           "result anew takes `requires_grad` too. Arguments behind `*` are given by name there, since PyTorch has others in",
-           "their places: `x.var(0, keepdim=True)`, in Lua `x:var(0, {keepdim = true})`. C has no names and takes all in order.", ""]
+           "In Python and Lua an op is a function of `yoke`. If the first argument is a tensor, the op is also a method of the",
+           "tensor. Broadcasting, negative axes and indexing are as in NumPy. Arguments of type `operand` take a tensor or a",
+           "number. A number is weak in promotion: the result has the dtype of the tensors, unless the number is of a higher",
+           "kind. The page marks ops whose results are not differentiable.",
+           "",
+           "Python and Lua take a list of ints also as separate arguments, if the list is the last required argument:",
+           "`randn(2, 3)`, `x.reshape(2, -1)`. If another number may follow the list, give a list: `x.split(2, 1)`",
+           "has the size 2 and the axis 1.",
+           "",
+           "Ops that create a tensor, such as `zeros`, also take `requires_grad`. Arguments after `*` must be given by name in",
+           "Python and Lua: `x.var(0, keepdim=True)`, in Lua `x:var(0, {keepdim = true})`. PyTorch has other arguments at these",
+           "positions. C has no names, and takes all arguments in order. The entries come from `core/ops/ops.def`.", ""]
     family = None
     for op in ops:
         if op.family != family:
