@@ -106,7 +106,7 @@ struct GeluArgs : Args {
 void infer_gelu(GeluArgs a, Plan &plan);
 void vjp_gelu(GeluArgs a, Backward &b);
 
-// cast: x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
+// cast: x with another dtype; a copy, unless x has the dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
 struct CastArgs : Args {
     using Args::Args;
     enum : int { kX, kDtype };
@@ -275,7 +275,7 @@ struct RoundArgs : Args {
 };
 void vjp_round(RoundArgs a, Backward &b);
 
-// clamp: x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.
+// clamp: x held between min and max; min or max may be absent. The gradient is 1 between the bounds and at a bound.
 struct ClampArgs : Args {
     using Args::Args;
     enum : int { kX, kMin, kMax };
@@ -395,7 +395,7 @@ struct LogicalOrArgs : Args {
     const yoke_arg &y() const { return Args::value(kY); }
 };
 
-// logical_xor: Whether one of x and y is true (not 0), broadcast, as bool.
+// logical_xor: Whether exactly one of x and y is true (not 0), broadcast, as bool.
 struct LogicalXorArgs : Args {
     using Args::Args;
     enum : int { kX, kY };
@@ -575,7 +575,7 @@ struct SiluInplaceArgs : Args {
     yoke_tensor &x() const { return Args::mut(kX); }
 };
 
-// relu_: Sets what is negative in x to 0.
+// relu_: Sets the negative elements of x to 0.
 struct ReluInplaceArgs : Args {
     using Args::Args;
     enum : int { kX };
@@ -590,7 +590,7 @@ struct GeluInplaceArgs : Args {
     std::string_view approximate() const { return Args::string(kApproximate); }
 };
 
-// leaky_relu_: Multiplies what is negative in x by negative_slope.
+// leaky_relu_: Multiplies the negative elements of x by negative_slope.
 struct LeakyReluInplaceArgs : Args {
     using Args::Args;
     enum : int { kX, kNegativeSlope };
@@ -634,7 +634,7 @@ struct RoundInplaceArgs : Args {
     yoke_tensor &x() const { return Args::mut(kX); }
 };
 
-// clamp_: Holds x between min and max; one of them may be absent.
+// clamp_: Holds x between min and max; min or max may be absent.
 struct ClampInplaceArgs : Args {
     using Args::Args;
     enum : int { kX, kMin, kMax };
@@ -853,7 +853,7 @@ struct CumsumArgs : Args {
 void infer_cumsum(CumsumArgs a, Plan &plan);
 void vjp_cumsum(CumsumArgs a, Backward &b);
 
-// sort: Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.
+// sort: Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.
 struct SortArgs : Args {
     using Args::Args;
     enum : int { kX, kAxis, kDescending };
@@ -1090,7 +1090,7 @@ struct BatchNormArgs : Args {
 };
 Tensor compose_batch_norm(BatchNormArgs a);
 
-// batch_norm_add_relu: relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.
+// batch_norm_add_relu: relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; for the gradient, no tensor between x and the result is kept.
 struct BatchNormAddReluArgs : Args {
     using Args::Args;
     enum : int { kX, kResidual, kRunningMean, kRunningVar, kWeight, kBias, kTraining, kMomentum, kEps };
@@ -1107,7 +1107,7 @@ struct BatchNormAddReluArgs : Args {
 };
 Tensor compose_batch_norm_add_relu(BatchNormAddReluArgs a);
 
-// add_layer_norm: x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
+// add_layer_norm: x + residual, and layer_norm of the sum in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
 struct AddLayerNormArgs : Args {
     using Args::Args;
     enum : int { kX, kResidual, kNormalizedShape, kWeight, kBias, kEps, kDtype };
@@ -1163,7 +1163,7 @@ struct OuterArgs : Args {
 };
 Tensor compose_outer(OuterArgs a);
 
-// einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; what is summed by a product of two keeps their dtype, as in matmul.
+// einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; a sum over a product of two tensors keeps the tensors' dtype, as in matmul.
 struct EinsumArgs : Args {
     using Args::Args;
     enum : int { kEquation, kTensors };
@@ -1185,7 +1185,7 @@ struct LinearArgs : Args {
 };
 Tensor compose_linear(LinearArgs a);
 
-// scaled_dot_product_attention: softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.
+// scaled_dot_product_attention: softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps the places that are true; enable_gqa shares each head of key and value among several of query.
 struct ScaledDotProductAttentionArgs : Args {
     using Args::Args;
     enum : int { kQuery, kKey, kValue, kMask, kDropoutP, kIsCausal, kScale, kEnableGqa };
@@ -1203,7 +1203,7 @@ struct ScaledDotProductAttentionArgs : Args {
 };
 Tensor compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs a);
 
-// scaled_mm: x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.
+// scaled_mm: x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; float8 gives bfloat16, unless out_dtype is given.
 struct ScaledMmArgs : Args {
     using Args::Args;
     enum : int { kX, kY, kScaleX, kScaleY, kOutDtype };
@@ -1240,7 +1240,7 @@ struct Conv1dArgs : Args {
 };
 Tensor compose_conv1d(Conv1dArgs a);
 
-// conv2d: Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.
+// conv2d: Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. A single number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x with another order is copied once.
 struct Conv2dArgs : Args {
     using Args::Args;
     enum : int { kX, kWeight, kBias, kStride, kPadding, kDilation, kGroups };
@@ -1282,7 +1282,7 @@ struct ConvTranspose2dArgs : Args {
 };
 Tensor compose_conv_transpose2d(ConvTranspose2dArgs a);
 
-// max_pool2d: The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
+// max_pool2d: The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if the window has a NaN. A single number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
 struct MaxPool2dArgs : Args {
     using Args::Args;
     enum : int { kX, kKernelSize, kStride, kPadding, kDilation, kCeilMode };
@@ -1300,7 +1300,7 @@ struct MaxPool2dArgs : Args {
 };
 Tensor compose_max_pool2d(MaxPool2dArgs a);
 
-// avg_pool2d: The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.
+// avg_pool2d: The mean of each window of x [N, C, H, W], or [C, H, W], with windows as in max_pool2d; zeros of padding are counted if count_include_pad is true. divisor_override divides the sum instead of the number of elements.
 struct AvgPool2dArgs : Args {
     using Args::Args;
     enum : int { kX, kKernelSize, kStride, kPadding, kCeilMode, kCountIncludePad, kDivisorOverride };
@@ -1341,7 +1341,7 @@ struct ReshapeArgs : Args {
 };
 Tensor compose_reshape(ReshapeArgs a);
 
-// view: x with another shape and the same memory; an error where strides do not allow it.
+// view: x with another shape and the same memory; an error where strides do not allow the shape.
 struct ViewArgs : Args {
     using Args::Args;
     enum : int { kX, kShape };
@@ -1431,7 +1431,7 @@ struct SliceArgs : Args {
 void infer_slice(SliceArgs a, Plan &plan);
 void vjp_slice(SliceArgs a, Backward &b);
 
-// contiguous: x itself if it is row-major without gaps, else a copy that is.
+// contiguous: x itself if it is row-major without gaps, else a row-major copy.
 struct ContiguousArgs : Args {
     using Args::Args;
     enum : int { kX };
@@ -1440,7 +1440,7 @@ struct ContiguousArgs : Args {
 };
 Tensor compose_contiguous(ContiguousArgs a);
 
-// index_select: The parts of x that a 1-D index names along one axis, in its order; a copy.
+// index_select: The parts of x that a 1-D index names along one axis, in the order of the index; a copy.
 struct IndexSelectArgs : Args {
     using Args::Args;
     enum : int { kX, kAxis, kIndex };
@@ -1578,7 +1578,7 @@ struct MaskedFillArgs : Args {
 void infer_masked_fill(MaskedFillArgs a, Plan &plan);
 void vjp_masked_fill(MaskedFillArgs a, Backward &b);
 
-// pad: x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps what is left.
+// pad: x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the axis before; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps the rest.
 struct PadArgs : Args {
     using Args::Args;
     enum : int { kX, kPadding, kMode, kValue };
@@ -1602,7 +1602,7 @@ struct FlipArgs : Args {
 };
 Tensor compose_flip(FlipArgs a);
 
-// roll: x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.
+// roll: x with its elements moved on by shifts along axes, the last to the front; without axes, x is rolled as a vector.
 struct RollArgs : Args {
     using Args::Args;
     enum : int { kX, kShifts, kAxes };
@@ -1708,7 +1708,7 @@ struct OnesArgs : Args {
 };
 Tensor compose_ones(OnesArgs a);
 
-// full: A tensor of one value; the dtype follows the value if none is given.
+// full: A tensor of one value; without dtype, the dtype follows the value.
 struct FullArgs : Args {
     using Args::Args;
     enum : int { kShape, kValue, kDtype, kDevice };
@@ -1721,7 +1721,7 @@ struct FullArgs : Args {
 };
 Tensor compose_full(FullArgs a);
 
-// arange: start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each value towards 0, after start + i * step.
+// arange: start, start + step, … below stop; with a single number, from 0 to the number. An integer dtype cuts each value towards 0, after start + i * step.
 struct ArangeArgs : Args {
     using Args::Args;
     enum : int { kStart, kStop, kStep, kDtype, kDevice };

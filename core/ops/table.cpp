@@ -1497,7 +1497,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "cast",
         .signature = "cast(x: tensor, dtype: dtype) -> tensor",
-        .doc = "x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.",
+        .doc = "x with another dtype; a copy, unless x has the dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.",
         .family = "pointwise",
         .args = kCastArgs,
         .arg_count = 2,
@@ -1875,7 +1875,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "clamp",
         .signature = "clamp(x: tensor, min: scalar? = none, max: scalar? = none) -> tensor",
-        .doc = "x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.",
+        .doc = "x held between min and max; min or max may be absent. The gradient is 1 between the bounds and at a bound.",
         .family = "pointwise",
         .args = kClampArgs,
         .arg_count = 3,
@@ -2169,7 +2169,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "logical_xor",
         .signature = "logical_xor(x: operand, y: operand) -> plain",
-        .doc = "Whether one of x and y is true (not 0), broadcast, as bool.",
+        .doc = "Whether exactly one of x and y is true (not 0), broadcast, as bool.",
         .family = "pointwise",
         .args = kLogicalXorArgs,
         .arg_count = 2,
@@ -2652,7 +2652,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "relu_",
         .signature = "relu_(x: mut) -> x",
-        .doc = "Sets what is negative in x to 0.",
+        .doc = "Sets the negative elements of x to 0.",
         .family = "inplace",
         .args = kReluInplaceArgs,
         .arg_count = 1,
@@ -2694,7 +2694,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "leaky_relu_",
         .signature = "leaky_relu_(x: mut, negative_slope: float = 0.01) -> x",
-        .doc = "Multiplies what is negative in x by negative_slope.",
+        .doc = "Multiplies the negative elements of x by negative_slope.",
         .family = "inplace",
         .args = kLeakyReluInplaceArgs,
         .arg_count = 2,
@@ -2820,7 +2820,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "clamp_",
         .signature = "clamp_(x: mut, min: scalar? = none, max: scalar? = none) -> x",
-        .doc = "Holds x between min and max; one of them may be absent.",
+        .doc = "Holds x between min and max; min or max may be absent.",
         .family = "inplace",
         .args = kClampInplaceArgs,
         .arg_count = 3,
@@ -3177,7 +3177,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "sort",
         .signature = "sort(x: tensor, axis: int = -1, descending: bool = false) -> tensor, plain",
-        .doc = "Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.",
+        .doc = "Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.",
         .family = "sort",
         .args = kSortArgs,
         .arg_count = 3,
@@ -3534,7 +3534,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "batch_norm_add_relu",
         .signature = "batch_norm_add_relu(x: tensor, residual: tensor? = none, running_mean: tensor? = none, running_var: tensor? = none, weight: tensor? = none, bias: tensor? = none, training: bool = false, momentum: float = 0.1, eps: float = 1e-5) -> tensor",
-        .doc = "relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.",
+        .doc = "relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; for the gradient, no tensor between x and the result is kept.",
         .family = "norm",
         .args = kBatchNormAddReluArgs,
         .arg_count = 9,
@@ -3555,7 +3555,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "add_layer_norm",
         .signature = "add_layer_norm(x: tensor, residual: tensor, normalized_shape: ints, weight: tensor? = none, bias: tensor? = none, eps: float = 1e-5, dtype: dtype = none) -> tensor, tensor, saved, saved",
-        .doc = "x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.",
+        .doc = "x + residual, and layer_norm of the sum in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.",
         .family = "norm",
         .args = kAddLayerNormArgs,
         .arg_count = 7,
@@ -3639,7 +3639,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "einsum",
         .signature = "einsum(equation: str, tensors: tensors) -> tensor",
-        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; what is summed by a product of two keeps their dtype, as in matmul.",
+        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; a sum over a product of two tensors keeps the tensors' dtype, as in matmul.",
         .family = "matmul",
         .args = kEinsumArgs,
         .arg_count = 2,
@@ -3681,7 +3681,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "scaled_dot_product_attention",
         .signature = "scaled_dot_product_attention(query: tensor, key: tensor, value: tensor, mask: tensor? = none, dropout_p: float = 0.0, is_causal: bool = false, scale: scalar? = none, enable_gqa: bool = false) -> tensor",
-        .doc = "softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.",
+        .doc = "softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps the places that are true; enable_gqa shares each head of key and value among several of query.",
         .family = "matmul",
         .args = kScaledDotProductAttentionArgs,
         .arg_count = 8,
@@ -3702,7 +3702,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "scaled_mm",
         .signature = "scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, *, out_dtype: dtype = none) -> plain",
-        .doc = "x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.",
+        .doc = "x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; float8 gives bfloat16, unless out_dtype is given.",
         .family = "matmul",
         .args = kScaledMmArgs,
         .arg_count = 5,
@@ -3744,7 +3744,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "conv2d",
         .signature = "conv2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? = none, dilation: ints? = none, groups: int = 1) -> tensor",
-        .doc = "Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.",
+        .doc = "Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. A single number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x with another order is copied once.",
         .family = "conv",
         .args = kConv2dArgs,
         .arg_count = 7,
@@ -3786,7 +3786,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "max_pool2d",
         .signature = "max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, dilation: ints? = none, ceil_mode: bool = false) -> tensor",
-        .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.",
+        .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if the window has a NaN. A single number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.",
         .family = "pool",
         .args = kMaxPool2dArgs,
         .arg_count = 6,
@@ -3807,7 +3807,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "avg_pool2d",
         .signature = "avg_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, ceil_mode: bool = false, count_include_pad: bool = true, divisor_override: int? = none) -> tensor",
-        .doc = "The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.",
+        .doc = "The mean of each window of x [N, C, H, W], or [C, H, W], with windows as in max_pool2d; zeros of padding are counted if count_include_pad is true. divisor_override divides the sum instead of the number of elements.",
         .family = "pool",
         .args = kAvgPool2dArgs,
         .arg_count = 7,
@@ -3870,7 +3870,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "view",
         .signature = "view(x: tensor, shape: ints) -> tensor",
-        .doc = "x with another shape and the same memory; an error where strides do not allow it.",
+        .doc = "x with another shape and the same memory; an error where strides do not allow the shape.",
         .family = "shape",
         .args = kViewArgs,
         .arg_count = 2,
@@ -4017,7 +4017,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "contiguous",
         .signature = "contiguous(x: tensor) -> tensor",
-        .doc = "x itself if it is row-major without gaps, else a copy that is.",
+        .doc = "x itself if it is row-major without gaps, else a row-major copy.",
         .family = "shape",
         .args = kContiguousArgs,
         .arg_count = 1,
@@ -4038,7 +4038,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "index_select",
         .signature = "index_select(x: tensor, axis: int, index: tensor) -> tensor",
-        .doc = "The parts of x that a 1-D index names along one axis, in its order; a copy.",
+        .doc = "The parts of x that a 1-D index names along one axis, in the order of the index; a copy.",
         .family = "shape",
         .args = kIndexSelectArgs,
         .arg_count = 3,
@@ -4269,7 +4269,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "pad",
         .signature = "pad(x: tensor, padding: ints, mode: str = \"constant\", value: scalar = 0) -> tensor",
-        .doc = "x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is \"constant\", \"reflect\", \"replicate\" or \"circular\"; negative numbers take elements away, before \"circular\" wraps what is left.",
+        .doc = "x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the axis before; mode is \"constant\", \"reflect\", \"replicate\" or \"circular\"; negative numbers take elements away, before \"circular\" wraps the rest.",
         .family = "shape",
         .args = kPadArgs,
         .arg_count = 4,
@@ -4311,7 +4311,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "roll",
         .signature = "roll(x: tensor, shifts: ints, axes: ints? = none) -> tensor",
-        .doc = "x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.",
+        .doc = "x with its elements moved on by shifts along axes, the last to the front; without axes, x is rolled as a vector.",
         .family = "shape",
         .args = kRollArgs,
         .arg_count = 3,
@@ -4500,7 +4500,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "full",
         .signature = "full(shape: ints, value: scalar, dtype: dtype = none, device: device = none) -> plain",
-        .doc = "A tensor of one value; the dtype follows the value if none is given.",
+        .doc = "A tensor of one value; without dtype, the dtype follows the value.",
         .family = "create",
         .args = kFullArgs,
         .arg_count = 4,
@@ -4521,7 +4521,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "arange",
         .signature = "arange(start: scalar, stop: scalar? = none, step: scalar = 1, dtype: dtype = none, device: device = none) -> plain",
-        .doc = "start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each value towards 0, after start + i * step.",
+        .doc = "start, start + step, … below stop; with a single number, from 0 to the number. An integer dtype cuts each value towards 0, after start + i * step.",
         .family = "create",
         .args = kArangeArgs,
         .arg_count = 5,

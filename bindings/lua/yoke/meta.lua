@@ -109,13 +109,13 @@ function yoke.gelu(x, approximate) end
 ---@overload fun(self: yoke.Tensor, options: { approximate?: string }): yoke.Tensor
 function Tensor:gelu(approximate) end
 
----x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
+---x with another dtype; a copy, unless x has the dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
 ---@param x yoke.Tensor
 ---@param dtype yoke.dtype
 ---@return yoke.Tensor
 function yoke.cast(x, dtype) end
 
----x with another dtype; a copy, unless it has that dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
+---x with another dtype; a copy, unless x has the dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.
 ---@param dtype yoke.dtype
 ---@return yoke.Tensor
 function Tensor:cast(dtype) end
@@ -287,7 +287,7 @@ function yoke.round(x) end
 ---@return yoke.Tensor
 function Tensor:round() end
 
----x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.
+---x held between min and max; min or max may be absent. The gradient is 1 between the bounds and at a bound.
 ---@param x yoke.Tensor
 ---@param min? number|boolean
 ---@param max? number|boolean
@@ -295,7 +295,7 @@ function Tensor:round() end
 ---@overload fun(x: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
 function yoke.clamp(x, min, max) end
 
----x held between min and max; one of them may be absent. The gradient at a bound is 1, as between them.
+---x held between min and max; min or max may be absent. The gradient is 1 between the bounds and at a bound.
 ---@param min? number|boolean
 ---@param max? number|boolean
 ---@return yoke.Tensor
@@ -441,13 +441,13 @@ function yoke.logical_or(x, y) end
 ---@return yoke.Tensor
 function Tensor:logical_or(y) end
 
----Whether one of x and y is true (not 0), broadcast, as bool.
+---Whether exactly one of x and y is true (not 0), broadcast, as bool.
 ---@param x yoke.Tensor|number
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
 function yoke.logical_xor(x, y) end
 
----Whether one of x and y is true (not 0), broadcast, as bool.
+---Whether exactly one of x and y is true (not 0), broadcast, as bool.
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
 function Tensor:logical_xor(y) end
@@ -668,12 +668,12 @@ function yoke.silu_(x) end
 ---@return yoke.Tensor
 function Tensor:silu_() end
 
----Sets what is negative in x to 0.
+---Sets the negative elements of x to 0.
 ---@param x yoke.Tensor
 ---@return yoke.Tensor
 function yoke.relu_(x) end
 
----Sets what is negative in x to 0.
+---Sets the negative elements of x to 0.
 ---@return yoke.Tensor
 function Tensor:relu_() end
 
@@ -690,14 +690,14 @@ function yoke.gelu_(x, approximate) end
 ---@overload fun(self: yoke.Tensor, options: { approximate?: string }): yoke.Tensor
 function Tensor:gelu_(approximate) end
 
----Multiplies what is negative in x by negative_slope.
+---Multiplies the negative elements of x by negative_slope.
 ---@param x yoke.Tensor
 ---@param negative_slope? number
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, options: { negative_slope?: number }): yoke.Tensor
 function yoke.leaky_relu_(x, negative_slope) end
 
----Multiplies what is negative in x by negative_slope.
+---Multiplies the negative elements of x by negative_slope.
 ---@param negative_slope? number
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, options: { negative_slope?: number }): yoke.Tensor
@@ -752,7 +752,7 @@ function yoke.round_(x) end
 ---@return yoke.Tensor
 function Tensor:round_() end
 
----Holds x between min and max; one of them may be absent.
+---Holds x between min and max; min or max may be absent.
 ---@param x yoke.Tensor
 ---@param min? number|boolean
 ---@param max? number|boolean
@@ -760,7 +760,7 @@ function Tensor:round_() end
 ---@overload fun(x: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
 function yoke.clamp_(x, min, max) end
 
----Holds x between min and max; one of them may be absent.
+---Holds x between min and max; min or max may be absent.
 ---@param min? number|boolean
 ---@param max? number|boolean
 ---@return yoke.Tensor
@@ -1009,7 +1009,7 @@ function yoke.cumsum(x, axis, dtype) end
 ---@overload fun(self: yoke.Tensor, axis: integer, options: { dtype?: yoke.dtype }): yoke.Tensor
 function Tensor:cumsum(axis, dtype) end
 
----Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.
+---Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.
 ---@param x yoke.Tensor
 ---@param axis? integer
 ---@param descending? boolean
@@ -1017,7 +1017,7 @@ function Tensor:cumsum(axis, dtype) end
 ---@overload fun(x: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor, yoke.Tensor
 function yoke.sort(x, axis, descending) end
 
----Sorted values along one axis and the indices they came from; equal values keep their order, NaN counts as the largest.
+---Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.
 ---@param axis? integer
 ---@param descending? boolean
 ---@return yoke.Tensor, yoke.Tensor
@@ -1280,7 +1280,7 @@ function yoke.batch_norm(x, running_mean, running_var, weight, bias, training, m
 ---@overload fun(self: yoke.Tensor, options: { running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
 function Tensor:batch_norm(running_mean, running_var, weight, bias, training, momentum, eps) end
 
----relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.
+---relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; for the gradient, no tensor between x and the result is kept.
 ---@param x yoke.Tensor
 ---@param residual? yoke.Tensor
 ---@param running_mean? yoke.Tensor
@@ -1294,7 +1294,7 @@ function Tensor:batch_norm(running_mean, running_var, weight, bias, training, mo
 ---@overload fun(x: yoke.Tensor, options: { residual?: yoke.Tensor, running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
 function yoke.batch_norm_add_relu(x, residual, running_mean, running_var, weight, bias, training, momentum, eps) end
 
----relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.
+---relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; for the gradient, no tensor between x and the result is kept.
 ---@param residual? yoke.Tensor
 ---@param running_mean? yoke.Tensor
 ---@param running_var? yoke.Tensor
@@ -1307,7 +1307,7 @@ function yoke.batch_norm_add_relu(x, residual, running_mean, running_var, weight
 ---@overload fun(self: yoke.Tensor, options: { residual?: yoke.Tensor, running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
 function Tensor:batch_norm_add_relu(residual, running_mean, running_var, weight, bias, training, momentum, eps) end
 
----x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
+---x + residual, and layer_norm of the sum in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
 ---@param x yoke.Tensor
 ---@param residual yoke.Tensor
 ---@param normalized_shape integer|integer[]
@@ -1320,7 +1320,7 @@ function Tensor:batch_norm_add_relu(residual, running_mean, running_var, weight,
 ---@overload fun(x: yoke.Tensor, residual: yoke.Tensor, ...: integer): yoke.Tensor, yoke.Tensor
 function yoke.add_layer_norm(x, residual, normalized_shape, weight, bias, eps, dtype) end
 
----x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
+---x + residual, and layer_norm of the sum in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
 ---@param residual yoke.Tensor
 ---@param normalized_shape integer|integer[]
 ---@param weight? yoke.Tensor
@@ -1369,7 +1369,7 @@ function yoke.outer(x, y) end
 ---@return yoke.Tensor
 function Tensor:outer(y) end
 
----Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; what is summed by a product of two keeps their dtype, as in matmul.
+---Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; a sum over a product of two tensors keeps the tensors' dtype, as in matmul.
 ---@param equation string
 ---@param tensors yoke.Tensor[]
 ---@return yoke.Tensor
@@ -1392,7 +1392,7 @@ function yoke.linear(x, weight, bias, activation) end
 ---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, activation?: string }): yoke.Tensor
 function Tensor:linear(weight, bias, activation) end
 
----softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.
+---softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps the places that are true; enable_gqa shares each head of key and value among several of query.
 ---@param query yoke.Tensor
 ---@param key yoke.Tensor
 ---@param value yoke.Tensor
@@ -1405,7 +1405,7 @@ function Tensor:linear(weight, bias, activation) end
 ---@overload fun(query: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean }): yoke.Tensor
 function yoke.scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa) end
 
----softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key and value among several of query.
+---softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps the places that are true; enable_gqa shares each head of key and value among several of query.
 ---@param key yoke.Tensor
 ---@param value yoke.Tensor
 ---@param mask? yoke.Tensor
@@ -1417,7 +1417,7 @@ function yoke.scaled_dot_product_attention(query, key, value, mask, dropout_p, i
 ---@overload fun(self: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean }): yoke.Tensor
 function Tensor:scaled_dot_product_attention(key, value, mask, dropout_p, is_causal, scale, enable_gqa) end
 
----x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.
+---x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; float8 gives bfloat16, unless out_dtype is given.
 ---@param x yoke.Tensor
 ---@param y yoke.Tensor
 ---@param scale_x yoke.Tensor
@@ -1426,7 +1426,7 @@ function Tensor:scaled_dot_product_attention(key, value, mask, dropout_p, is_cau
 ---@overload fun(x: yoke.Tensor, y: yoke.Tensor, scale_x: yoke.Tensor, scale_y: yoke.Tensor, options: { out_dtype?: yoke.dtype }): yoke.Tensor
 function yoke.scaled_mm(x, y, scale_x, scale_y) end
 
----x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.
+---x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; float8 gives bfloat16, unless out_dtype is given.
 ---@param y yoke.Tensor
 ---@param scale_x yoke.Tensor
 ---@param scale_y yoke.Tensor
@@ -1457,7 +1457,7 @@ function yoke.conv1d(x, weight, bias, stride, padding, dilation, groups) end
 ---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }): yoke.Tensor
 function Tensor:conv1d(weight, bias, stride, padding, dilation, groups) end
 
----Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.
+---Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. A single number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x with another order is copied once.
 ---@param x yoke.Tensor
 ---@param weight yoke.Tensor
 ---@param bias? yoke.Tensor
@@ -1469,7 +1469,7 @@ function Tensor:conv1d(weight, bias, stride, padding, dilation, groups) end
 ---@overload fun(x: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer }): yoke.Tensor
 function yoke.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 
----Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.
+---Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. A single number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x with another order is copied once.
 ---@param weight yoke.Tensor
 ---@param bias? yoke.Tensor
 ---@param stride? integer|integer[]
@@ -1505,7 +1505,7 @@ function yoke.conv_transpose2d(x, weight, bias, stride, padding, output_padding,
 ---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[] }): yoke.Tensor
 function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
----The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if the window has a NaN. A single number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
 ---@param x yoke.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
@@ -1516,7 +1516,7 @@ function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, 
 ---@overload fun(x: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean }): yoke.Tensor
 function yoke.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode) end
 
----The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if the window has a NaN. A single number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]
@@ -1526,7 +1526,7 @@ function yoke.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode) e
 ---@overload fun(self: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean }): yoke.Tensor
 function Tensor:max_pool2d(kernel_size, stride, padding, dilation, ceil_mode) end
 
----The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.
+---The mean of each window of x [N, C, H, W], or [C, H, W], with windows as in max_pool2d; zeros of padding are counted if count_include_pad is true. divisor_override divides the sum instead of the number of elements.
 ---@param x yoke.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
@@ -1538,7 +1538,7 @@ function Tensor:max_pool2d(kernel_size, stride, padding, dilation, ceil_mode) en
 ---@overload fun(x: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer }): yoke.Tensor
 function yoke.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
----The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.
+---The mean of each window of x [N, C, H, W], or [C, H, W], with windows as in max_pool2d; zeros of padding are counted if count_include_pad is true. divisor_override divides the sum instead of the number of elements.
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]
@@ -1575,14 +1575,14 @@ function yoke.reshape(x, shape) end
 ---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:reshape(shape) end
 
----x with another shape and the same memory; an error where strides do not allow it.
+---x with another shape and the same memory; an error where strides do not allow the shape.
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.view(x, shape) end
 
----x with another shape and the same memory; an error where strides do not allow it.
+---x with another shape and the same memory; an error where strides do not allow the shape.
 ---@param shape integer|integer[]
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
@@ -1670,23 +1670,23 @@ function yoke.slice(x, axis, start, stop, step) end
 ---@overload fun(self: yoke.Tensor, axis: integer, options: { start?: integer, stop?: integer, step?: integer }): yoke.Tensor
 function Tensor:slice(axis, start, stop, step) end
 
----x itself if it is row-major without gaps, else a copy that is.
+---x itself if it is row-major without gaps, else a row-major copy.
 ---@param x yoke.Tensor
 ---@return yoke.Tensor
 function yoke.contiguous(x) end
 
----x itself if it is row-major without gaps, else a copy that is.
+---x itself if it is row-major without gaps, else a row-major copy.
 ---@return yoke.Tensor
 function Tensor:contiguous() end
 
----The parts of x that a 1-D index names along one axis, in its order; a copy.
+---The parts of x that a 1-D index names along one axis, in the order of the index; a copy.
 ---@param x yoke.Tensor
 ---@param axis integer
 ---@param index yoke.Tensor
 ---@return yoke.Tensor
 function yoke.index_select(x, axis, index) end
 
----The parts of x that a 1-D index names along one axis, in its order; a copy.
+---The parts of x that a 1-D index names along one axis, in the order of the index; a copy.
 ---@param axis integer
 ---@param index yoke.Tensor
 ---@return yoke.Tensor
@@ -1810,7 +1810,7 @@ function yoke.masked_fill(x, mask, value) end
 ---@return yoke.Tensor
 function Tensor:masked_fill(mask, value) end
 
----x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps what is left.
+---x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the axis before; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps the rest.
 ---@param x yoke.Tensor
 ---@param padding integer|integer[]
 ---@param mode? string
@@ -1820,7 +1820,7 @@ function Tensor:masked_fill(mask, value) end
 ---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.pad(x, padding, mode, value) end
 
----x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the one before it; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps what is left.
+---x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the axis before; mode is "constant", "reflect", "replicate" or "circular"; negative numbers take elements away, before "circular" wraps the rest.
 ---@param padding integer|integer[]
 ---@param mode? string
 ---@param value? number|boolean
@@ -1842,7 +1842,7 @@ function yoke.flip(x, axes) end
 ---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:flip(axes) end
 
----x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.
+---x with its elements moved on by shifts along axes, the last to the front; without axes, x is rolled as a vector.
 ---@param x yoke.Tensor
 ---@param shifts integer|integer[]
 ---@param axes? integer|integer[]
@@ -1850,7 +1850,7 @@ function Tensor:flip(axes) end
 ---@overload fun(x: yoke.Tensor, shifts: integer|integer[], options: { axes?: integer|integer[] }): yoke.Tensor
 function yoke.roll(x, shifts, axes) end
 
----x with its elements moved on by shifts along axes, the last to the front; without axes, as if it had one.
+---x with its elements moved on by shifts along axes, the last to the front; without axes, x is rolled as a vector.
 ---@param shifts integer|integer[]
 ---@param axes? integer|integer[]
 ---@return yoke.Tensor
@@ -1951,7 +1951,7 @@ function yoke.zeros(shape, dtype, device) end
 ---@overload fun(...: integer): yoke.Tensor
 function yoke.ones(shape, dtype, device) end
 
----A tensor of one value; the dtype follows the value if none is given.
+---A tensor of one value; without dtype, the dtype follows the value.
 ---@param shape integer|integer[]
 ---@param value number|boolean
 ---@param dtype? yoke.dtype
@@ -1960,7 +1960,7 @@ function yoke.ones(shape, dtype, device) end
 ---@overload fun(shape: integer|integer[], value: number|boolean, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.full(shape, value, dtype, device) end
 
----start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each value towards 0, after start + i * step.
+---start, start + step, … below stop; with a single number, from 0 to the number. An integer dtype cuts each value towards 0, after start + i * step.
 ---@param start number|boolean
 ---@param stop? number|boolean
 ---@param step? number|boolean

@@ -77,7 +77,7 @@ YOKE_API yoke_status yoke_tanh(yoke_tensor *x, yoke_tensor **out);
  * [any-thread] */
 YOKE_API yoke_status yoke_gelu(yoke_tensor *x, const char *approximate, yoke_tensor **out);
 
-/* x with another dtype; a copy, unless it has that dtype already. Floats become integers towards
+/* x with another dtype; a copy, unless x has the dtype already. Floats become integers towards
  *     0, held within the bounds of the dtype; NaN becomes 0.
  * cast(x: tensor, dtype: dtype) -> tensor
  * [any-thread] */
@@ -169,8 +169,8 @@ YOKE_API yoke_status yoke_ceil(yoke_tensor *x, yoke_tensor **out);
  * [any-thread] */
 YOKE_API yoke_status yoke_round(yoke_tensor *x, yoke_tensor **out);
 
-/* x held between min and max; one of them may be absent. The gradient at a bound is 1, as
- *     between them.
+/* x held between min and max; min or max may be absent. The gradient is 1 between the bounds and
+ *     at a bound.
  * clamp(x: tensor, min: scalar? = none, max: scalar? = none) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_clamp(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max,
@@ -254,7 +254,7 @@ YOKE_API yoke_status yoke_logical_or(yoke_tensor *x, yoke_tensor *y, yoke_tensor
 YOKE_API yoke_status yoke_logical_or_scalar(yoke_tensor *x, const yoke_scalar *y,
                                             yoke_tensor **out);
 
-/* Whether one of x and y is true (not 0), broadcast, as bool.
+/* Whether exactly one of x and y is true (not 0), broadcast, as bool.
  * logical_xor(x: operand, y: operand) -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_logical_xor(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
@@ -381,7 +381,7 @@ YOKE_API yoke_status yoke_sigmoid_(yoke_tensor *x);
  * [any-thread] */
 YOKE_API yoke_status yoke_silu_(yoke_tensor *x);
 
-/* Sets what is negative in x to 0.
+/* Sets the negative elements of x to 0.
  * relu_(x: mut) -> x
  * [any-thread] */
 YOKE_API yoke_status yoke_relu_(yoke_tensor *x);
@@ -391,7 +391,7 @@ YOKE_API yoke_status yoke_relu_(yoke_tensor *x);
  * [any-thread] */
 YOKE_API yoke_status yoke_gelu_(yoke_tensor *x, const char *approximate);
 
-/* Multiplies what is negative in x by negative_slope.
+/* Multiplies the negative elements of x by negative_slope.
  * leaky_relu_(x: mut, negative_slope: float = 0.01) -> x
  * [any-thread] */
 YOKE_API yoke_status yoke_leaky_relu_(yoke_tensor *x, double negative_slope);
@@ -421,7 +421,7 @@ YOKE_API yoke_status yoke_ceil_(yoke_tensor *x);
  * [any-thread] */
 YOKE_API yoke_status yoke_round_(yoke_tensor *x);
 
-/* Holds x between min and max; one of them may be absent.
+/* Holds x between min and max; min or max may be absent.
  * clamp_(x: mut, min: scalar? = none, max: scalar? = none) -> x
  * [any-thread] */
 YOKE_API yoke_status yoke_clamp_(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max);
@@ -527,8 +527,8 @@ YOKE_API yoke_status yoke_cumsum(yoke_tensor *x, int64_t axis, yoke_dtype dtype,
 
 /* ---- sort ------------------------------------------------------------------------------------ */
 
-/* Sorted values along one axis and the indices they came from; equal values keep their order,
- *     NaN counts as the largest.
+/* Sorted values along one axis and their indices in x; equal values keep their order, NaN counts
+ *     as the largest.
  * sort(x: tensor, axis: int = -1, descending: bool = false) -> tensor, plain
  * [any-thread] */
 YOKE_API yoke_status yoke_sort(yoke_tensor *x, int64_t axis, int32_t descending, yoke_tensor **out0,
@@ -670,8 +670,8 @@ YOKE_API yoke_status yoke_batch_norm(yoke_tensor *x, yoke_tensor *running_mean,
                                      double eps, yoke_tensor **out);
 
 /* relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass
- *     over memory after the statistics; of what lies beside x, the result alone is kept for the
- *     gradient.
+ *     over memory after the statistics; for the gradient, no tensor between x and the result is
+ *     kept.
  * batch_norm_add_relu(x: tensor, residual: tensor? = none, running_mean: tensor? = none,
  *     running_var: tensor? = none, weight: tensor? = none, bias: tensor? = none, training: bool
  *     = false, momentum: float = 0.1, eps: float = 1e-5) -> tensor
@@ -682,8 +682,8 @@ YOKE_API yoke_status yoke_batch_norm_add_relu(yoke_tensor *x, yoke_tensor *resid
                                               int32_t training, double momentum, double eps,
                                               yoke_tensor **out);
 
-/* x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add
- *     up to float32; dtype is the sum's if absent, and may be a half beside float32.
+/* x + residual, and layer_norm of the sum in dtype, in one pass over memory. float32 and halves
+ *     add up to float32; dtype is the sum's if absent, and may be a half beside float32.
  * add_layer_norm(x: tensor, residual: tensor, normalized_shape: ints, weight: tensor? = none,
  *     bias: tensor? = none, eps: float = 1e-5, dtype: dtype = none) -> tensor, tensor, saved,
  *     saved
@@ -713,8 +713,8 @@ YOKE_API yoke_status yoke_matmul(yoke_tensor *x, yoke_tensor *y, yoke_tensor **o
 YOKE_API yoke_status yoke_outer(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
 
 /* Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not
- *     named. Labels of one tensor alone are summed first, integers in int64; what is summed by a
- *     product of two keeps their dtype, as in matmul.
+ *     named. Labels of one tensor alone are summed first, integers in int64; a sum over a
+ *     product of two tensors keeps the tensors' dtype, as in matmul.
  * einsum(equation: str, tensors: tensors) -> tensor
  * Under autocast it runs in the autocast dtype. [any-thread] */
 YOKE_API yoke_status yoke_einsum(const char *equation, yoke_tensor *const *tensors,
@@ -728,8 +728,8 @@ YOKE_API yoke_status yoke_linear(yoke_tensor *x, yoke_tensor *weight, yoke_tenso
                                  const char *activation, yoke_tensor **out);
 
 /* softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 /
- *     sqrt(width) if absent; a bool mask keeps what is true; enable_gqa shares each head of key
- *     and value among several of query.
+ *     sqrt(width) if absent; a bool mask keeps the places that are true; enable_gqa shares each
+ *     head of key and value among several of query.
  * scaled_dot_product_attention(query: tensor, key: tensor, value: tensor, mask: tensor? = none,
  *     dropout_p: float = 0.0, is_causal: bool = false, scale: scalar? = none, enable_gqa: bool =
  *     false) -> tensor
@@ -741,7 +741,7 @@ YOKE_API yoke_status yoke_scaled_dot_product_attention(yoke_tensor *query, yoke_
                                                        yoke_tensor **out);
 
 /* x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above
- *     all, and scales of one element; bfloat16 from float8 unless told otherwise.
+ *     all, and scales of one element; float8 gives bfloat16, unless out_dtype is given.
  * scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, *, out_dtype: dtype = none)
  *     -> plain
  * [any-thread] */
@@ -760,9 +760,9 @@ YOKE_API yoke_status yoke_conv1d(yoke_tensor *x, yoke_tensor *weight, yoke_tenso
                                  yoke_tensor **out);
 
 /* Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width],
- *     plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding,
- *     of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x
- *     that does not is copied to that once.
+ *     plus bias [out]. A single number stands for both axes; stride and dilation are 1 and
+ *     padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C];
+ *     an x with another order is copied once.
  * conv2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? =
  *     none, dilation: ints? = none, groups: int = 1) -> tensor
  * Under autocast it runs in the autocast dtype. [any-thread] */
@@ -789,10 +789,10 @@ YOKE_API yoke_status yoke_conv_transpose2d(yoke_tensor *x, yoke_tensor *weight, 
 
 /* ---- pool ------------------------------------------------------------------------------------ */
 
-/* The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number
- *     stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of
- *     kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than
- *     stride. The gradient goes to the first of equal maxima, or of NaNs.
+/* The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if the window has a NaN. A
+ *     single number stands for both axes; stride is kernel_size, dilation 1 and padding, at most
+ *     half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by
+ *     less than stride. The gradient goes to the first of equal maxima, or of NaNs.
  * max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none,
  *     dilation: ints? = none, ceil_mode: bool = false) -> tensor
  * [any-thread] */
@@ -802,9 +802,9 @@ YOKE_API yoke_status yoke_max_pool2d(yoke_tensor *x, const int64_t *kernel_size,
                                      int64_t padding_count, const int64_t *dilation,
                                      int64_t dilation_count, int32_t ceil_mode, yoke_tensor **out);
 
-/* The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of
- *     padding are counted unless told otherwise. divisor_override divides the sum instead of
- *     their number.
+/* The mean of each window of x [N, C, H, W], or [C, H, W], with windows as in max_pool2d; zeros
+ *     of padding are counted if count_include_pad is true. divisor_override divides the sum
+ *     instead of the number of elements.
  * avg_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none,
  *     ceil_mode: bool = false, count_include_pad: bool = true, divisor_override: int? = none) ->
  *     tensor
@@ -831,7 +831,7 @@ YOKE_API yoke_status yoke_adaptive_avg_pool2d(yoke_tensor *x, const int64_t *out
 YOKE_API yoke_status yoke_reshape(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
                                   yoke_tensor **out);
 
-/* x with another shape and the same memory; an error where strides do not allow it.
+/* x with another shape and the same memory; an error where strides do not allow the shape.
  * view(x: tensor, shape: ints) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_view(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
@@ -871,12 +871,12 @@ YOKE_API yoke_status yoke_unsqueeze(yoke_tensor *x, int64_t axis, yoke_tensor **
 YOKE_API yoke_status yoke_slice(yoke_tensor *x, int64_t axis, const int64_t *start,
                                 const int64_t *stop, int64_t step, yoke_tensor **out);
 
-/* x itself if it is row-major without gaps, else a copy that is.
+/* x itself if it is row-major without gaps, else a row-major copy.
  * contiguous(x: tensor) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_contiguous(yoke_tensor *x, yoke_tensor **out);
 
-/* The parts of x that a 1-D index names along one axis, in its order; a copy.
+/* The parts of x that a 1-D index names along one axis, in the order of the index; a copy.
  * index_select(x: tensor, axis: int, index: tensor) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_index_select(yoke_tensor *x, int64_t axis, yoke_tensor *index,
@@ -943,8 +943,8 @@ YOKE_API yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, const y
                                       yoke_tensor **out);
 
 /* x with more elements at the ends of its last axes: padding is (before, after) for the last
- *     axis, then for the one before it; mode is "constant", "reflect", "replicate" or
- *     "circular"; negative numbers take elements away, before "circular" wraps what is left.
+ *     axis, then for the axis before; mode is "constant", "reflect", "replicate" or "circular";
+ *     negative numbers take elements away, before "circular" wraps the rest.
  * pad(x: tensor, padding: ints, mode: str = "constant", value: scalar = 0) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_pad(yoke_tensor *x, const int64_t *padding, int64_t padding_count,
@@ -956,8 +956,8 @@ YOKE_API yoke_status yoke_pad(yoke_tensor *x, const int64_t *padding, int64_t pa
 YOKE_API yoke_status yoke_flip(yoke_tensor *x, const int64_t *axes, int64_t axes_count,
                                yoke_tensor **out);
 
-/* x with its elements moved on by shifts along axes, the last to the front; without axes, as if
- *     it had one.
+/* x with its elements moved on by shifts along axes, the last to the front; without axes, x is
+ *     rolled as a vector.
  * roll(x: tensor, shifts: ints, axes: ints? = none) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_roll(yoke_tensor *x, const int64_t *shifts, int64_t shifts_count,
@@ -1012,14 +1012,14 @@ YOKE_API yoke_status yoke_zeros(const int64_t *shape, int64_t shape_count, yoke_
 YOKE_API yoke_status yoke_ones(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
                                yoke_device *device, yoke_tensor **out);
 
-/* A tensor of one value; the dtype follows the value if none is given.
+/* A tensor of one value; without dtype, the dtype follows the value.
  * full(shape: ints, value: scalar, dtype: dtype = none, device: device = none) -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_full(const int64_t *shape, int64_t shape_count, const yoke_scalar *value,
                                yoke_dtype dtype, yoke_device *device, yoke_tensor **out);
 
-/* start, start + step, … below stop; with one bound, from 0 to it. An integer dtype cuts each
- *     value towards 0, after start + i * step.
+/* start, start + step, … below stop; with a single number, from 0 to the number. An integer
+ *     dtype cuts each value towards 0, after start + i * step.
  * arange(start: scalar, stop: scalar? = none, step: scalar = 1, dtype: dtype = none, device:
  *     device = none) -> plain
  * [any-thread] */
