@@ -101,7 +101,7 @@ ordered_json head_of(const Dump &dump)
             {"cause", dump.cause ? json_of(*dump.cause) : ordered_json()},
             {"failed", value_if(dump.cause.has_value(), dump.failed_s)},
             {"ranks", ranks_json(dump)},
-            {"meeting", dump.store_call ? json_of(*dump.store_call) : ordered_json()},
+            {"rendezvous", dump.store_call ? json_of(*dump.store_call) : ordered_json()},
             {"calls", dump.calls},
             {"sent", dump.sent},
             {"received", dump.received}};

@@ -4,7 +4,7 @@
 //   {"format": 1, "yoke": "0.1.0", "group": "0x1f", "rank": 0, "ways": "…", "time": "2026-11-25T18:00:00Z",
 //    "now": 812.5, "timeout": 600, "cause": null, "failed": null,
 //    "ranks": [{"host": "a", "process": 7, "machine": "…"}],
-//    "meeting": {"call": "shrink", "since": 811.5, "file": "t.py", "line": 8, "function": "step"},
+//    "rendezvous": {"call": "shrink", "since": 811.5, "file": "t.py", "line": 8, "function": "step"},
 //    "calls": 2, "sent": [0], "received": [0],
 //    "records": [{"sequence": 1, "op": "all_reduce", "dtype": "float32", "count": 4, "reduction": "sum", "peer":
 //    null,

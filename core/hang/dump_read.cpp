@@ -243,7 +243,8 @@ Dump read_dump(std::string_view text)
     dump.timeout_s = root.seconds_or_0("timeout");
     if (root.has("cause")) dump.cause = cause_in(root.part("cause"));
     dump.failed_s = root.seconds_or_0("failed");
-    if (root.has("meeting")) dump.store_call = store_call_of(root.part("meeting"));
+    for (const char *key : {"rendezvous", "meeting"})  // the second is of older dumps
+        if (root.has(key)) dump.store_call = store_call_of(root.part(key));
     dump.calls = static_cast<uint64_t>(root.integer("calls", 0, INT64_MAX));
     dump.sent = counts_of(root, "sent", dump);
     dump.received = counts_of(root, "received", dump);

@@ -14,9 +14,9 @@ namespace yoke {
 
 const char *finding_name(FindingKind kind) noexcept
 {
-    static constexpr const char *kNames[] = {"cause",   "in",       "mismatch", "never_came",
-                                             "behind",  "no_dump",  "ended",    "cycle",
-                                             "meeting", "under_way"};
+    static constexpr const char *kNames[] = {"cause",      "in",       "mismatch", "never_came",
+                                             "behind",     "no_dump",  "ended",    "cycle",
+                                             "rendezvous", "under_way"};
     return kNames[static_cast<size_t>(kind)];
 }
 

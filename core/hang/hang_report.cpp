@@ -137,12 +137,12 @@ Ref<State> call_node(const Whereabouts &place)
                  {"line", text_node(describe_line(each.file, each.line, each.function))}});
 }
 
-// Returns the report's word for a place: `in` for a call in progress, `meeting` for a store call, `behind` for a
+// Returns the report's word for a place: `in` for a call in progress, `rendezvous` for a store call, `behind` for a
 // finished last call, `none` or `no_dump`.
 const char *state_word(const Whereabouts &place)
 {
     if (!place.dump) return "no_dump";
-    if (!place.is_in && place.dump->store_call) return "meeting";
+    if (!place.is_in && place.dump->store_call) return "rendezvous";
     return !place.call ? "none" : place.is_in ? "in" : "behind";
 }
 

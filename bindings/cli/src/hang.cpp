@@ -41,11 +41,11 @@ void print_ranks(const Json &group)
     for (const Json &rank : group["ranks"]) {
         const Json &call = rank["call"];
         const bool is_there = !call.is_null();
-        const std::string state = rank["state"] == "no_dump"   ? "no dump"
-                                  : rank["state"] == "meeting" ? "in a rendezvous"
-                                  : !is_there                  ? "no call yet"
-                                  : rank["state"] == "in"      ? "in"
-                                                               : "behind";
+        const std::string state = rank["state"] == "no_dump"      ? "no dump"
+                                  : rank["state"] == "rendezvous" ? "in a rendezvous"
+                                  : !is_there                     ? "no call yet"
+                                  : rank["state"] == "in"         ? "in"
+                                                                  : "behind";
         table.add(
             {rank["rank"].dump(), told(rank["host"]), rank["process"].dump(), state,
              is_there ? call["sequence"].dump() : "", is_there ? told(call["op"]) : "",
