@@ -120,14 +120,14 @@ void tell_setting(const Row &row, ForeignVariable &out)
     out.setting = row.setting;
     if (reading.allowed) {
         out.effect = ForeignVariable::kUnreadable;
-        out.says = std::string("it must be ") + reading.allowed;
+        out.says = std::string("the value must be ") + reading.allowed;
     } else if (!reading.value) {
         out.effect = ForeignVariable::kNothing;
     } else {
         out.setting += "=" + *reading.value;
         if (decides == out.name) return;
         out.effect = ForeignVariable::kOverruled;
-        out.says = decides + " has priority: " + row.says;
+        out.says = decides + " has priority. Meaning of this variable: " + row.says;
     }
 }
 

@@ -11,9 +11,14 @@ namespace yoke::cli {
 
 namespace {
 
-// By YOKE_VARIABLE_*.
-constexpr Colour kColours[] = {Colour::kPlain, Colour::kGood, Colour::kWarn, Colour::kGood,
-                               Colour::kWarn,  Colour::kBad,  Colour::kGood};
+// Colours and texts of effects, by YOKE_VARIABLE_*.
+constexpr struct {
+    Colour colour;
+    const char *text;
+} kEffects[] = {{Colour::kPlain, "no effect"},        {Colour::kGood, "sets"},
+                {Colour::kWarn, "no effect on Yoke"}, {Colour::kGood, "always"},
+                {Colour::kWarn, "unknown"},           {Colour::kBad, "invalid"},
+                {Colour::kGood, "only NCCL uses it"}};
 
 std::vector<yoke_comm_variable> variables()
 {
@@ -39,9 +44,10 @@ void print_text(const std::vector<yoke_comm_variable> &all)
     if (all.empty()) puts("No variable of NCCL, Gloo or PyTorch's groups is set.");
     constexpr int kIndent = 4;
     for (const yoke_comm_variable &each : all) {
-        const std::string what = coloured(kColours[each.effect], each.word);
-        printf("%s: %s%s%s\n", shown(each).c_str(), what.c_str(), *each.setting ? " " : "",
-               each.setting);
+        const auto &[colour, text] = kEffects[each.effect];
+        printf("%s: %s", shown(each).c_str(), coloured(colour, text).c_str());
+        if (each.effect == YOKE_VARIABLE_SETS) printf(" %s", each.setting);
+        putchar('\n');
         fputs(wrapped(each.text, terminal_width(), kIndent).c_str(), stdout);
     }
 }
@@ -73,7 +79,8 @@ int run(bool json)
 void add_comm(CLI::App &app, Action &action)
 {
     auto json = std::make_shared<bool>(false);
-    CLI::App *comm = app.add_subcommand("comm", "Groups of ranks")->require_subcommand(1);
+    CLI::App *comm =
+        app.add_subcommand("comm", "Show settings for groups of ranks")->require_subcommand(0, 1);
     CLI::App *command = comm->add_subcommand(
         "env", "Effects of the variables NCCL_*, GLOO_* and TORCH_NCCL_* that are set");
     command->footer(
