@@ -317,8 +317,7 @@ Spec parse_spec(std::string_view text)
         spec.kind = first;
         spec.form = has_rest ? Spec::Form::kIndex : Spec::Form::kKind;
         if (has_rest && first == kHostKind)
-            refuse(spec, std::string("has a number, but the host is a single device; use one of ") +
-                             kForms);
+            refuse(spec, "has a number; use 'cpu', because the CPU is a single device");
         if (has_rest) read_index(spec, rest);
     } else {
         refuse_form(spec, first);

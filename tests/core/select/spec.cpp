@@ -103,7 +103,7 @@ TEST(DeviceSpec, WhatIsWrongIsNamedByKeyValueAndWhatIsAllowed)
         {"pci:slot4", {"0000:65:00.0"}},
         {"cuda:", {"'cuda:'", "cuda:N"}},
         {"cuda:1x", {"'cuda:1x'"}},
-        {"cpu:0", {"host is a single device"}},
+        {"cpu:0", {"'cpu:0'", "use 'cpu'"}},
         {"cudda", {"'cudda'", "did you mean 'cuda'"}},
         {"flaot16", {"'flaot16'", "did you mean the dtype 'float16'", "cuda:N"}},
         {"float", {"did you mean the dtype 'float32'"}},
