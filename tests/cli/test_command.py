@@ -56,9 +56,23 @@ def test_each_command_explains_itself(command):
     assert done.returncode == 0 and "Usage:" in done.stdout and done.stderr == ""
 
 
-def test_a_wrong_word_is_an_error_that_names_it():
-    done = yoke("devcies")
-    assert done.returncode == 2 and "devcies" in done.stderr
+@pytest.mark.parametrize("arguments, refused", [
+    ("devcies", "yoke: there is no command 'yoke devcies'; did you mean 'devices'?\nRun 'yoke --help' for the arguments.\n"),
+    ("devicse --json", "yoke: there is no command 'yoke devicse'; did you mean 'devices'?\n"),
+    ("comm evn", "yoke: there is no command 'yoke comm evn'; did you mean 'env'?\nRun 'yoke comm --help' "),
+    ("bench nosuch", "yoke: there is no command 'yoke bench nosuch'; the commands are device, collectives\n"),
+    ("version x", "yoke: The following argument was not expected: x\nRun 'yoke version --help' "),
+    ("comm --nosuch", "yoke: The following argument was not expected: --nosuch\n"),
+    ("devices --every 1", "yoke: --every requires --watch\n")])
+def test_a_wrong_word_is_an_error_that_names_it(arguments, refused):
+    done = yoke(*arguments.split())
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.startswith(refused), done
+
+
+@pytest.mark.parametrize("command", ["bench", "comm"])
+def test_a_missing_command_shows_which_there_are(command):
+    done = yoke(command)
+    assert done.returncode == 2 and done.stdout == "" and "Subcommands:" in done.stderr, done
 
 
 @pytest.mark.parametrize("arguments", [["devices", "--every", "1"], ["devices", "--watch", "--every", "0"],

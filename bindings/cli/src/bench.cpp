@@ -119,7 +119,8 @@ int run(const BenchOptions &options)
 void add_bench(CLI::App &app, Action &action)
 {
     auto options = std::make_shared<BenchOptions>();
-    CLI::App *bench = app.add_subcommand("bench", "Measures")->require_subcommand(1);
+    CLI::App *bench =
+        app.add_subcommand("bench", "Measure a device, or collectives")->require_subcommand(0, 1);
     CLI::App *command = bench->add_subcommand(
         "device",
         "Measure products, copies and launches of a device; compare with its catalog and the CPU");

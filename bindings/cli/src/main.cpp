@@ -2,6 +2,7 @@
 #include "bindings/cli/src/command.h"
 #include "bindings/cli/src/handles.h"
 #include "bindings/cli/src/output.h"
+#include "bindings/cli/src/refusal.h"
 
 #include <cstdio>
 
@@ -17,10 +18,12 @@ int run(int argc, char **argv)
 {
     using namespace yoke::cli;
     CLI::App app(
-        "Yoke: GPUs for any script. Lists GPUs, explains their problems, and selects GPUs.",
+        "Yoke is one shared library with a C API, through which Python, Lua and C programs train networks on GPUs and processors.\n"
+        "This command lists and selects GPUs, explains their problems, and starts groups of ranks.",
         "yoke");
+    app.failure_message(refusal);
     app.footer("Help for a command: yoke COMMAND --help. Manual: man yoke.");
-    app.require_subcommand(0, 1);  // a word that is no command is then named as such
+    app.require_subcommand(0, 1);  // so an unknown word is an extra argument, which `refusal` names
     app.set_version_flag("--version", std::string("yoke ") + yoke_version());
     Action action;
     for (const auto add : {add_devices, add_topology, add_doctor, add_select, add_bench, add_comm,
