@@ -48,10 +48,10 @@ Finding check_gpu_present(const Facts &facts)
     for (const Dock &dock : facts.docks)
         if (dock.authorized == "0")
             return found(status,
-                         "no device of vendor 10de is on the PCI bus, and the dock " + dock.name +
-                             " is not authorized",
+                         "no NVIDIA device (PCI vendor 10de) is on the PCI bus, and the dock " +
+                             dock.name + " is not authorized",
                          authorize(dock));
-    std::string evidence = "no device of vendor 10de is on the PCI bus" + others(facts);
+    std::string evidence = "no NVIDIA device (PCI vendor 10de) is on the PCI bus" + others(facts);
     if (status == kFail)
         evidence += facts.is_set("YOKE_DEVICE")
                         ? "; YOKE_DEVICE is '" + facts.variable("YOKE_DEVICE") + "'"

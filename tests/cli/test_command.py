@@ -234,6 +234,19 @@ def test_doctor_is_right_about_a_plain_machine(scenario):
     assert {c["number"]: c for c in json.loads(named.stdout)["checks"]}[1]["status"] == "fail"
 
 
+def test_doctor_prints_what_readme_shows(tmp_path):
+    shown = re.search(r"^\$ yoke doctor\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)[1]
+    done = yoke("doctor", "--no-probe", variables={"YOKE_SYSROOT": str(tmp_path), "YOKE_NVML_PATH": str(tmp_path / "none.so")})
+    numbers = re.compile(r"\d+ (ok|do not apply)")  # depend on the machine
+    assert done.returncode == 0 and numbers.sub(r"N \1", done.stdout) == numbers.sub(r"N \1", shown), done
+
+
+def test_doctor_says_what_is_expected_and_why_a_check_did_not_run(tmp_path):
+    done = yoke("doctor", "--no-probe", "--all", variables={"YOKE_SYSROOT": str(tmp_path), "YOKE_NVML_PATH": str(tmp_path / "none.so")})
+    assert "warn  1 expected: An NVIDIA GPU is in the machine [gpu-present]\n        found: no NVIDIA device" in done.stdout
+    assert "skip  3 The kernel module is loaded [module-loaded]\n        not checked: there is no NVIDIA GPU" in done.stdout
+
+
 def test_what_is_disabled_is_not_mapped_and_what_is_enabled_is(scenario):
     module = BUILD / "tests" / "emu" / "lib"
     if not (module / "libyoke_cuda.so").exists():

@@ -10,6 +10,7 @@ import re
 
 import pytest
 import yoke
+from yoke import _doctor
 
 import doctor_machines
 from doctor_machines import CASES, TABLE, examined, patched, rendered, replayed
@@ -83,6 +84,15 @@ def test_the_report_holds_every_declared_check_once_and_in_order():
     with pytest.raises(yoke.ValueError, match="there is no check 'flux'"):
         report["flux"]
     assert report.checks[0].title in str(report) and "skip" in repr(report)
+
+
+def test_a_printed_report_says_what_is_expected_and_what_was_found():
+    def printed(status):
+        return str(_doctor.Report([_doctor.Check("fan", status, "it stands", "turn it", "page", 7, "The fan turns", -1)], 0)).splitlines()
+    assert printed("ok") == ["ok    7 The fan turns: it stands"]
+    assert printed("skip") == ["skip  7 The fan turns; not checked: it stands"]
+    assert printed("warn") == ["warn  7 expected: The fan turns; found: it stands", "        turn it", "        page"]
+    assert printed("fail")[0] == "fail  7 expected: The fan turns; found: it stands"
 
 
 def test_a_plain_machine_is_told_as_it_is_and_nothing_fails(tmp_path):
@@ -310,8 +320,8 @@ def test_a_driver_that_hangs_hangs_in_the_recording_too(tmp_path):
 
 
 def test_a_heading_fits_a_line():
-    # The command prints "FAIL 12 Title  [id]".
-    assert [id for _, _, id, title in DECLARED if len(title) + len(id) + 12 > 80] == []
+    # The command prints "ok   12 Title [id]".
+    assert [id for _, _, id, title in DECLARED if len(title) + len(id) + 11 > 80] == []
 
 
 def test_a_recording_that_cannot_be_written_says_where(tmp_path):

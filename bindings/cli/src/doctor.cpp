@@ -20,6 +20,8 @@ struct DoctorOptions {
     std::string record;
 };
 
+constexpr int kIndent = 8;  // columns of "warn 12 "
+
 struct Look {
     const char *name;
     Colour colour;
@@ -56,14 +58,23 @@ Json answer_json(const Answer &one)
             {"url", one.url}};
 }
 
+// Prints "warn  1 expected: " and the title, which describes a machine without the defect, then "found: " and the
+// evidence.
 void print_answer(const Answer &one, int width)
 {
     const Look look = look_of(one.status);
-    printf("%s %2d %s%s\n",
+    const bool is_defect = one.status == YOKE_CHECK_WARN || one.status == YOKE_CHECK_FAIL;
+    printf("%s %2d ",
            coloured(look.colour, std::string(look.name) + (look.name[2] ? "" : "  ")).c_str(),
-           one.number, one.title.c_str(), coloured(Colour::kDim, "  [" + one.id + "]").c_str());
-    fputs(wrapped(one.evidence, width, 8).c_str(), stdout);
-    if (one.status == YOKE_CHECK_OK || one.status == YOKE_CHECK_SKIP) return;
+           one.number);
+    const std::string heading =
+        wrapped((is_defect ? "expected: " : "") + one.title + " [" + one.id + "]", width, kIndent);
+    fputs(heading.c_str() + kIndent, stdout);
+    const char *const front = is_defect                       ? "found: "
+                              : one.status == YOKE_CHECK_SKIP ? "not checked: "
+                                                              : "";
+    fputs(wrapped(front + one.evidence, width, kIndent).c_str(), stdout);
+    if (!is_defect) return;
     for (std::string_view rest = one.remedy; !rest.empty();) {  // a command must not be broken
         const size_t end = std::min(rest.find('\n'), rest.size());
         printf("      > %.*s\n", static_cast<int>(end), rest.data());

@@ -36,8 +36,13 @@ class Report:
     def __str__(self):
         lines = []
         for check in self.checks:
-            lines.append(f"{check.status:4} {check.number:2} {check.title}: {check.evidence}")
-            if check.status in ("warn", "fail"):
+            front = f"{check.status:4} {check.number:2} "
+            if check.status == "ok":
+                lines.append(f"{front}{check.title}: {check.evidence}")
+            elif check.status == "skip":
+                lines.append(f"{front}{check.title}; not checked: {check.evidence}")
+            else:
+                lines.append(f"{front}expected: {check.title}; found: {check.evidence}")
                 lines += [f"        {line}" for line in [*check.remedy.splitlines(), check.url]]
         return "\n".join(lines)
 
