@@ -58,9 +58,12 @@ TEST(DeviceSelect, OtherSpecsAreRefusedByName)
 {
     in_fresh_process([] {
         prepare();
-        for (const char *spec : {"sim:3", "gpu", "", "CPU", "cpu:0", "cpu:", "fake:", "fake:x",
-                                 "fake:-1", "fake:1x", "fake:99999999999"})
+        for (const char *spec : {"sim:3", "gpu", "", "CPU", "fake:", "fake:x", "fake:-1", "fake:1x",
+                                 "fake:99999999999"})
             expect_error(YOKE_E_VALUE, {(std::string("'") + spec + "'").c_str(), "auto", "cuda:N"},
+                         [&] { open_device(spec); });
+        for (const char *spec : {"cpu:0", "cpu:"})
+            expect_error(YOKE_E_VALUE, {(std::string("'") + spec + "'").c_str(), "use 'cpu'"},
                          [&] { open_device(spec); });
         expect_error(YOKE_E_VALUE, {"'auto:n=2'", "select(n=2)"}, [] { open_device("auto:n=2"); });
         expect_error(YOKE_E_UNAVAILABLE, {"uuid:GPU-89"}, [] { open_device("uuid:GPU-89"); });
