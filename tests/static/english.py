@@ -1,5 +1,6 @@
 """Sentences and words of the tree's prose: comments, docstrings, messages and pages."""
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -89,6 +90,7 @@ def lua_comments(text):
             yield *place(text, match.start()), re.sub(r"^---? ?", "", match[0])
 
 
+@functools.cache
 def python_comments(text):
     found = []
     lines = text.splitlines()
