@@ -383,7 +383,7 @@ int64_t Number::read()
 {
     const char *text = config_or_default(key_);
     const int64_t value = text ? parsed<int64_t>(text).value_or(0) : 0;
-    int64_t unread = kUnread;  // as above
+    int64_t unread = kUnread;  // a value set meanwhile by the program stays
     value_.compare_exchange_strong(unread, value);
     return value_.load();
 }

@@ -152,7 +152,8 @@ private:
     std::atomic<int32_t> open_{0};
     std::atomic<int64_t> asked_for_{0};
     std::atomic<size_t> most_params_{0};
-    bool has_failed_ = false, has_reduced_ = false, has_answered_ = false;  // the open backward's
+    // State of the open backward pass.
+    bool has_failed_ = false, has_reduced_ = false, has_answered_ = false;
     bool has_gone_on_ = false;
     int64_t done_ = 0, answered_ = 0;
     int64_t asked_then_ = 0;  // at the end of the last backward

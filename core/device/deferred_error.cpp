@@ -21,7 +21,7 @@ namespace {
 struct DeferredError {
     yoke_status status;
     std::string text;
-    uint64_t failure;  // its number
+    uint64_t failure;  // number of the failure
 };
 struct DeferredErrors {
     Mutex mutex{LockRank::kOther};

@@ -25,7 +25,7 @@ struct NvmlFailure {
         kHung,        // a call did not come back
     };
     Kind kind = Kind::kNone;
-    int code = 0;        // NVML's, of kNotStarted
+    int code = 0;        // NVML's error code, with kNotStarted
     std::string call;    // the hanging call, "nvmlDeviceGetName"; "" for none
     std::string card;    // address of the call's card; "" for the library itself
     double seconds = 0;  // length of the wait

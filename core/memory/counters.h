@@ -32,7 +32,7 @@ enum class MemoryEvent {
     kGiveBack,
     kCollector,
     kCallback,
-    // Others.
+    // Events that are not rungs.
     kRetry,
     kOutOfMemory,
     kSynchronize,

@@ -32,10 +32,10 @@ public:
         each_fence([this](Ref<Fence> fence) { fences_.push_back(std::move(fence)); });
         if (fences_.empty()) last_ = std::max(last_, asked_);
     }
-    // Gives up the open question: what cannot be asked is not settled.
+    // Drops the pending fences. Their frees stay unsettled.
     void give_up() noexcept { fences_.clear(); }
 
-    // Returns how often forget() was called: an answer from before counts no more.
+    // Returns the number of calls of forget(). An answer from before the last call is invalid.
     uint64_t forgets() const noexcept { return forgets_; }
     // Counts the frees up to `clock` as settled, if forget() has not been called since the host's wait began at
     // `forgets`.

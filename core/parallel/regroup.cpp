@@ -202,7 +202,7 @@ Regrouped regroup(Reducer &former, const Ref<Group> &group, const Ref<State> &mi
         return there;
     } catch (const NotReduced &) {  // the group is usable, and may be given again
         throw;
-    } catch (const UnlikeModels &) {  // likewise
+    } catch (const UnlikeModels &) {  // the group stays usable here too
         throw;
     } catch (...) {
         tell_raised(*group, kRegroup);

@@ -226,7 +226,7 @@ int64_t yoke_sampler::taken_by_all() const
 }
 
 // Returns the state as if all ranks were as far as this rank. Other ranks may get more examples at the order's end.
-// So the end counts as consumed only after this rank has asked for more examples than there are for it.
+// So the end counts as consumed only after this rank has used all its examples and asked for another.
 SamplerState yoke_sampler::state() const
 {
     const std::lock_guard lock(mutex_);

@@ -10,7 +10,7 @@ namespace yoke {
 struct HostNode {
     std::string identity;  // boot id, network namespace
     std::string memory;    // `identity`, and the pid namespace
-    std::string host;      // for people
+    std::string host;      // text for messages
 };
 // Returns the machine, the namespaces and the host name of this process. Each call reads anew, because a process may
 // enter another namespace.

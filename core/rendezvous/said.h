@@ -15,7 +15,7 @@ struct Said {
 
 // Values given by a launcher. Each may be missing.
 struct LauncherSource {
-    std::string name;  // for people
+    std::string name;  // text for messages
     Said<int32_t> rank, size, local_rank, local_size;
     Said<std::vector<std::string>> hosts;
     Said<uint16_t> port;
@@ -24,7 +24,8 @@ struct LauncherSource {
     bool agent_store = false;
     bool is_inner = false;  // started by the later sources: this process is not a rank of theirs
     Said<std::string> run = {};  // name unique to each start of the launcher
-    bool is_outer = false;       // has started the launcher with a `run`: likewise
+    bool is_outer =
+        false;  // has started the launcher with a `run`: this process is not a rank of it
 };
 
 // Returns a variable's whole number from 0 on, or an empty value if the variable is not set. Raises YOKE_E_VALUE for

@@ -46,7 +46,7 @@ private:
 
     Socket listening_;
     std::vector<uint16_t> ports_;  // by rank
-    std::string secret_;           // rank 0's
+    std::string secret_;           // secret of rank 0
 };
 
 // Returns the members of the smaller group. Raises YOKE_E_COMM if the other ranks have gone on without this rank. If

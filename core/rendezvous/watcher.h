@@ -57,7 +57,7 @@ private:
     Mutex mutex_{LockRank::kOther};
     std::vector<std::weak_ptr<GroupLink>> links_;
     std::weak_ptr<Store> store_;            // where news for other ranks are published
-    uint64_t told_ = 0;                     // there
+    uint64_t told_ = 0;                     // number of published news
     std::map<int32_t, PeerEvent> missing_;  // by rank: the last news of a missing rank
 };
 

@@ -24,8 +24,8 @@ bool take_lease(std::string_view card);
 // Gives the lease up, however often it was taken. Without a lease, there is no effect.
 void drop_lease(std::string_view card) noexcept;
 
-// Takes a single take_lease() back. The lease ends with the last take_lease(), so a thread that needs the lease does
-// not lose it to another thread that changes its mind.
+// Undoes one take_lease(). The process keeps the lease until every take_lease() is undone, so one thread cannot end a
+// lease that another thread needs.
 void return_lease(std::string_view card) noexcept;
 
 bool holds_lease(std::string_view card) noexcept;

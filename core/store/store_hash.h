@@ -49,7 +49,7 @@ private:
     std::unordered_map<std::string, std::string> values_;
     std::unordered_map<std::string, Waiters> waiters_;
     uint64_t last_number_ = 0;
-    size_t bytes_ = 0;  // keys and values, about
+    size_t bytes_ = 0;  // approximate size of all keys and values
 };
 
 }  // namespace yoke

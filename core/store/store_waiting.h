@@ -22,7 +22,7 @@ public:
         bool is_waited_for = true;  // false: no call waits, a callback is wanted
         size_t there = 0;           // keys found so far; the next key is awaited
         uint64_t waiter = 0;        // number of the store's callback for the awaited key
-        size_t bytes = 0;           // memory, about
+        size_t bytes = 0;           // approximate memory
         const std::string &awaited() const { return keys[there]; }
     };
 

@@ -91,9 +91,10 @@ private:
     int telling_ = 0;
     std::list<Flight> flying_,
         landed_;  // the watch thread moves calls between the lists without memory
-    // Calls in flight; landed calls; both.
+    // Counts of running calls, of landed calls, and of both.
     std::atomic<size_t> flying_count_{0}, landed_count_{0}, count_{0};
-    std::atomic<size_t> issued_{0};  // both, and calls not yet flying
+    std::atomic<size_t> issued_{
+        0};  // running and landed calls, and calls that have not been launched
     std::atomic<uint64_t> issued_ever_{0}, ended_ever_{0};
     WatchedFlight watched_;  // used by the watch thread
 };

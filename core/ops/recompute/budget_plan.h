@@ -31,7 +31,7 @@ struct ProfiledCall {
     double seconds = 0;
     uint32_t reads = 0, makes = 0, end = 0;  // Profile::operands: [reads, makes) and [makes, end)
     uint32_t needs = kNever;  // results are held only if this call's results are held
-    bool can_cut = true;      // before it
+    bool can_cut = true;      // whether a segment may end before this call
     bool can_hold = true;
     int64_t in_forward = 0;
     int64_t before_node = 0;  // as backward comes to its node

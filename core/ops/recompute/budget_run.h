@@ -116,7 +116,7 @@ private:
     std::vector<Recording *> ended_;  // the segments before, until forward ends
     std::atomic<bool> is_open_{true};
     bool holds_ = false, holds_all_ = false;
-    bool is_whole_ = true;  // false: there was no memory to take something down
+    bool is_whole_ = true;  // false: memory ran out while a call was recorded
     Device *device_ = nullptr;
     ForwardProfiler profiler_;
     StepMeter meter_;

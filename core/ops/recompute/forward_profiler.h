@@ -61,7 +61,7 @@ private:
     std::vector<uint64_t> marks_;
     BudgetPlan done_;
     std::vector<uint8_t> is_crossing_;  // by value: read behind a cut
-    std::vector<Ref<Value>> values_;    // while it learns
+    std::vector<Ref<Value>> values_;    // values of the profile, while the profiler learns
     std::vector<uint32_t> alive_;       // indices into values_
     uint32_t segment_begin_ = 0;
     int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts

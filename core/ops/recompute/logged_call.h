@@ -63,7 +63,7 @@ public:
     }
 
     Device &device;
-    const uint32_t position;  // in its log
+    const uint32_t position;  // index in the log
     const int32_t threads;    // threads for CPU kernels
     const OpDef &named;       // op called by the script; this call may be a part
     const uint64_t graph;     // number of the graph under capture; 0: none

@@ -65,7 +65,7 @@ private:
     Block mine_, theirs_;
     RingReader in_;
     RingWriter out_;
-    Descriptor event_;  // the peer's
+    Descriptor event_;  // eventfd of the peer
     Descriptor peer_;
 };
 

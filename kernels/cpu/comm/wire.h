@@ -28,7 +28,7 @@ struct Header {
     uint32_t mark = kHeaderMark;
     uint32_t segment = kNoSegment;  // mem_alloc region of the caller's tensor, in and out alike
     yoke_comm_signature signature = {};
-    uint64_t offset = 0;  // there
+    uint64_t offset = 0;  // place in the region
 };
 static_assert(sizeof(Header) == 64 && sizeof(Header) % kPad == 0);
 

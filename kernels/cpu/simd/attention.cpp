@@ -21,7 +21,7 @@ struct ForwardRoom {
     C *keys;                     // kKeyBlock (and a panel) x width
     C *values;                   // kKeyBlock x value_width
     C *scores;                   // kKeyBlock (and a panel) x kWidth: transposed
-    C *max, *sum;                // kQueryBlock each
+    C *max, *sum;                // sizes: kQueryBlock
     int64_t size;
 
     ForwardRoom(const AttentionSizes &s, C *room)

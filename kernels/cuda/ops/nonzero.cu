@@ -26,7 +26,7 @@ struct NonzeroJob {
     int64_t chunk;       // elements; a multiple of what a block takes at a time
     bool is_contiguous;  // then places need no division
     bool packed;         // packs are read at once, too
-    int dtype, size;     // x's, as words
+    int dtype, size;     // data type and item size of x, whose elements are read as words
     uint64_t mask;       // the bits of an element that are not all 0
     int ndim;
     int64_t rows, step[2];  // rows of the result, and steps in elements

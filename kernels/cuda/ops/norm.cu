@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(kMostThreads)
                 const C mean = to.means ? sum_values(x, scale) / (C)count : (C)0;
                 const GradientSums<C> sums =
                     deviations_from<In, false>(x, scale, mean, member, rows.length - first);
-                const C rest = to.means ? sums.g / (C)count : (C)0;  // as above
+                const C rest = to.means ? sums.g / (C)count : (C)0;  // corrects the mean
                 state =
                     State::combine(state, {(C)count, mean + rest, sums.g_normal - sums.g * rest});
             }

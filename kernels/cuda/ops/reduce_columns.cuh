@@ -12,7 +12,7 @@ struct ColumnJob {
     int64_t tiles, items, item;  // tiles of a plane's columns; items of its rows, and their length
     int width;                   // threads along the columns
     bool packed;                 // a thread's columns at once
-    int dtype, size;             // x's
+    int dtype, size;             // data type and item size of x
 };
 
 template <class In>

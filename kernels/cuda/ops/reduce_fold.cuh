@@ -39,7 +39,7 @@ using kernels::kX;
 constexpr int kSides = kMore + 2;
 
 struct ReduceAxes : kernels::ReducedAxes<kSides> {
-    yoke_dtype dtype;  // x's
+    yoke_dtype dtype;  // data type of x
 
     ReduceAxes(const yoke_operand &x, const yoke_operand &result, const bool *is_reduced,
                const yoke_operand *more0 = nullptr, const yoke_operand *more1 = nullptr)

@@ -12,7 +12,7 @@ struct RowJob {
     int64_t items, item;  // items of a result, and their length
     int group;            // threads of one item: a power of two up to the warp, or the block
     bool packed;          // runs go in packs
-    int dtype, size;      // x's
+    int dtype, size;      // data type and item size of x
 };
 
 // Combines the states of a group's threads. The group's first thread gets the result.
@@ -173,8 +173,8 @@ inline bool has_runs(const RowJob &job, int64_t n)
     return job.reduced.ndim == 1 || job.reduced.shape[0] >= (job.group / 2 + 1) * n;
 }
 
-// Plans a reduction of rows. If `alone`, each result has a thread. Else a result has as many threads as get four
-// packs each, so loads overlap. Long rows are cut into items.
+// Plans a reduction of rows. If `alone`, each result has a thread. Otherwise a result has enough threads that each
+// thread loads four packs, so loads overlap. Long rows are cut into items.
 template <class In>
 inline RowJob plan_rows(const ReduceAxes &axes, int threads, bool alone)
 {

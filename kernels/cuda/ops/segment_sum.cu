@@ -6,7 +6,7 @@ YOKE_CUDA_BEGIN
 
 constexpr int kChunk = 64;
 constexpr int kRowsAtOnce = 4;
-constexpr uint32_t kNothing = 0xffffffffu;  // in place of an entry: nothing to add
+constexpr uint32_t kNothing = 0xffffffffu;  // marks an empty entry
 
 // ---- entries --------------------------------------------------------------------------------------------------------
 

@@ -61,9 +61,9 @@ private:
 
     Device *const device_;
     const char *const entry_;
-    std::atomic<const char *> in_{nullptr};        // the function that has not returned
-    std::atomic<const char *> function_{nullptr};  // the last that the thread called
-    const char *stuck_in_ = nullptr;               // the caller's
+    std::atomic<const char *> in_{nullptr};        // function that has not returned
+    std::atomic<const char *> function_{nullptr};  // last function that the thread called
+    const char *stuck_in_ = nullptr;               // function in which the caller is stuck
     std::mutex lock_;
     std::condition_variable ended_;
     bool has_ended_ = false, is_left_ = false;
