@@ -50,9 +50,10 @@ Device &device_at(const char *kind, int32_t index, const char *call)
 {
     const auto &devices = devices_of(kind);
     if (index < 0 || static_cast<size_t>(index) >= devices.size())
-        fail(YOKE_E_INDEX,
-             "%s: argument 'index' is %d; there are %zu devices of kind %s, counted from 0",
-             short_name(call), index, devices.size(), kind);
+        fail(YOKE_E_INDEX, "%s: argument 'index' is %d; it must be %s", short_name(call), index,
+             devices.size() == 1
+                 ? format("0, because %s has a single device", kind).c_str()
+                 : format("0 to %zu, the devices of %s", devices.size() - 1, kind).c_str());
     return *devices[static_cast<size_t>(index)];
 }
 

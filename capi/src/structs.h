@@ -14,9 +14,10 @@ inline void check_struct_size(uint32_t size, size_t known, const char *call, con
     // Far above any struct to come, far below what an uninitialised field tends to hold.
     constexpr uint32_t kLargest = 4096;
     if (size < sizeof(uint32_t) || size > kLargest)
-        fail(YOKE_E_VALUE,
-             "%s: struct_size of argument '%s' is %u; set it to its sizeof, %zu in this version",
-             short_name(call), argument, size, known);
+        fail(
+            YOKE_E_VALUE,
+            "%s: struct_size of argument '%s' is %u; it must be the struct's sizeof, %zu in this version",
+            short_name(call), argument, size, known);
 }
 
 // Copies the caller's struct to the library's size. Missing fields are zero; unknown fields must be zero.

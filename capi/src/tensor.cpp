@@ -232,10 +232,16 @@ yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype)
         const yoke_dtype found = dtype_from_name(name);
         if (found == YOKE_NONE) {
             std::string known;
-            for (yoke_dtype d = YOKE_NONE + 1; d < YOKE_DTYPE_COUNT; ++d)
-                add_part(known, yoke::name(d));
-            fail(YOKE_E_VALUE, "%s: there is no dtype '%s'%s; the dtypes are %s", short_name(call),
-                 name, names_device(name) ? ", which names a device" : "", known.c_str());
+            std::vector<const char *> names;
+            for (yoke_dtype d = YOKE_NONE + 1; d < YOKE_DTYPE_COUNT; ++d) {
+                names.push_back(yoke::name(d));
+                add_part(known, names.back());
+            }
+            const bool is_device = names_device(name);
+            const char *meant = is_device ? nullptr : nearest_word(name, names);
+            fail(YOKE_E_VALUE, "%s: argument 'name' is '%s'%s; it must be %s%s", short_name(call),
+                 name, is_device ? ", which names a device" : "", known.c_str(),
+                 meant ? format("; did you mean '%s'?", meant).c_str() : "");
         }
         need(dtype, call, "dtype") = found;
     });

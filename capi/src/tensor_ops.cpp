@@ -32,12 +32,16 @@ private:
     std::vector<yoke_index> found_;
 };
 
+// Names of the calls in messages: x[...] and x.item() in scripts.
+constexpr const char *kIndexing = "indexing";
+constexpr const char *kItem = "item";
+
 // Returns the only element of x as a T; `dtype` is the dtype of T.
 template <class T>
 T item(const yoke_tensor &x, yoke_dtype dtype, const char *call)
 {
     if (x.numel != 1)
-        fail(YOKE_E_VALUE, "%s: the tensor %s has %lld elements; it must have one", call,
+        fail(YOKE_E_VALUE, "%s: the tensor %s has %lld elements; it must have one element", call,
              describe(x).c_str(), static_cast<long long>(x.numel));
     const NoGrad no_grad;
     const Tensor converted = ops::cast(x, dtype);
@@ -114,7 +118,7 @@ yoke_status yoke_tensor_item_f64(yoke_tensor *tensor, double *value)
     constexpr const char *call = "yoke_tensor_item_f64";
     return guard(call, [&] {
         need(value, call, "value");
-        *value = item<double>(need(tensor, call, "tensor"), YOKE_F64, short_name(call));
+        *value = item<double>(need(tensor, call, "tensor"), YOKE_F64, kItem);
     });
 }
 
@@ -124,9 +128,8 @@ yoke_status yoke_tensor_item_i64(yoke_tensor *tensor, int64_t *value)
     return guard(call, [&] {
         need(value, call, "value");
         const yoke_tensor &x = need(tensor, call, "tensor");
-        *value = is_floating(x.dtype)
-                     ? whole_number(item<double>(x, YOKE_F64, short_name(call)), short_name(call))
-                     : item<int64_t>(x, YOKE_I64, short_name(call));
+        *value = is_floating(x.dtype) ? whole_number(item<double>(x, YOKE_F64, kItem), kItem)
+                                      : item<int64_t>(x, YOKE_I64, kItem);
     });
 }
 
@@ -176,7 +179,7 @@ yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int6
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         const yoke_tensor &x = need(tensor, call, "tensor");
-        place = hand_out(index(x, Key(items, count, call), short_name(call)));
+        place = hand_out(index(x, Key(items, count, call), kIndexing));
     });
 }
 
@@ -187,7 +190,7 @@ yoke_status yoke_tensor_index_put(yoke_tensor *tensor, const yoke_index *items, 
     return guard(call, [&] {
         yoke_tensor &x = need(tensor, call, "tensor");
         const Key key(items, count, call);
-        index_put(x, key, need(values, call, "values"), short_name(call));
+        index_put(x, key, need(values, call, "values"), kIndexing);
     });
 }
 
@@ -204,6 +207,6 @@ yoke_status yoke_tensor_index_fill(yoke_tensor *tensor, const yoke_index *items,
                 YOKE_E_TYPE,
                 "%s: argument 'value' has kind %d; the kind of a scalar must be YOKE_ARG_BOOL, _INT or _FLOAT",
                 short_name(call), number.kind);
-        index_fill(x, key, number, short_name(call));
+        index_fill(x, key, number, kIndexing);
     });
 }

@@ -66,7 +66,8 @@ int64_t checked_numel(IntList shape, const char *call)
     check_ndim(shape.size(), call);
     for (const int64_t size : shape)
         if (size < 0)
-            fail(YOKE_E_VALUE, "%s: shape %s has a negative size", call, to_string(shape).c_str());
+            fail(YOKE_E_VALUE, "%s: argument 'shape' is %s; each size must be 0 or more", call,
+                 to_string(shape).c_str());
     int64_t numel = 0;
     if (!count_elements(shape, numel))
         fail(YOKE_E_VALUE, "%s: shape %s has more elements than memory can address (%lld at most)",

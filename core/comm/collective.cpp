@@ -160,9 +160,10 @@ void check_sizes(Collective &call, RankOf at)
     if (has_in && count != call.count)
         fail(
             YOKE_E_VALUE,
-            "%s: 't' of shape %s and 'out' of shape %s do not fit a group of %d ranks: the part of a rank has %lld elements in 't' and %lld in 'out'",
-            call.name(), to_string(call.in->shape()).c_str(), to_string(call.out->shape()).c_str(),
-            at.size, static_cast<long long>(call.count), static_cast<long long>(count));
+            "%s: argument 'out' of shape %s has %lld elements for each part; it must have %lld, like argument 't' of shape %s in a group of %d rank%s",
+            call.name(), to_string(call.out->shape()).c_str(), static_cast<long long>(count),
+            static_cast<long long>(call.count), to_string(call.in->shape()).c_str(), at.size,
+            at.size == 1 ? "" : "s");
     call.count = count;
 }
 

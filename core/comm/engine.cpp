@@ -64,11 +64,12 @@ const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
                     module->reason.c_str());
         return *module->table;
     }
+    const bool has_address = name.find("://") != std::string::npos;
     if (name != kHostKind && name != "gloo")
-        fail_in(
-            call, YOKE_E_VALUE,
-            "there is no engine of collectives '%s'; use cpu (also called gloo), nccl for CUDA devices, or mpi if its module is installed",
-            name.c_str());
+        fail_in(call, YOKE_E_VALUE,
+                "argument 'backend' is '%s'; it must be cpu (also called gloo), nccl or mpi%s",
+                name.c_str(),
+                has_address ? "; give the address as init_method='tcp://HOST:PORT'" : "");
     const Backend &backend = backend_of(kHostKind);
     if (!backend.table || !backend.table->comm)
         fail_in(call, YOKE_E_UNSUPPORTED, "this build has no collectives on the CPU");

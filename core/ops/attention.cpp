@@ -29,11 +29,11 @@ void check_operand(const yoke_tensor &x, const yoke_tensor &query, const char *a
 {
     check_floating(x, kAttention, arg);
     if (x.dtype != query.dtype)
-        fail(YOKE_E_TYPE, "%s: 'query' is %s and '%s' is %s; cast one of them first", kAttention,
-             name(query.dtype), arg, name(x.dtype));
+        fail(YOKE_E_TYPE, "%s: argument 'query' is %s and '%s' is %s; cast one of them first",
+             kAttention, name(query.dtype), arg, name(x.dtype));
     if (x.ndim < 2)
-        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; it must be [..., length, width]", kAttention,
-             arg, to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: argument '%s' has shape %s; it must be [..., length, width]",
+             kAttention, arg, to_string(x.shape()).c_str());
 }
 
 void check_operands(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value)
@@ -42,10 +42,12 @@ void check_operands(const yoke_tensor &query, const yoke_tensor &key, const yoke
     check_operand(key, query, "key");
     check_operand(value, query, "value");
     if (size_of(query, 1) != size_of(key, 1))
-        fail(YOKE_E_VALUE, "%s: 'query' has a width of %lld and 'key' of %lld; they must agree",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'query' has a width of %lld and 'key' of %lld; they must agree",
              kAttention, size_of(query, 1), size_of(key, 1));
     if (size_of(key, 2) != size_of(value, 2))
-        fail(YOKE_E_VALUE, "%s: 'key' has a length of %lld and 'value' of %lld; they must agree",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'key' has a length of %lld and 'value' of %lld; they must agree",
              kAttention, size_of(key, 2), size_of(value, 2));
 }
 
@@ -54,16 +56,17 @@ void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_t
     if (query.ndim < 3 || key.ndim < 3 || value.ndim < 3)
         fail(
             YOKE_E_VALUE,
-            "%s: 'query' has shape %s, 'key' %s and 'value' %s; with enable_gqa they must be [..., heads, length, width]",
+            "%s: argument 'query' has shape %s, 'key' %s and 'value' %s; with enable_gqa they must be [..., heads, length, width]",
             kAttention, to_string(query.shape()).c_str(), to_string(key.shape()).c_str(),
             to_string(value.shape()).c_str());
     if (size_of(key, 3) != size_of(value, 3))
-        fail(YOKE_E_VALUE, "%s: 'key' has %lld heads and 'value' %lld; they must agree", kAttention,
-             size_of(key, 3), size_of(value, 3));
+        fail(YOKE_E_VALUE, "%s: argument 'key' has %lld heads and 'value' %lld; they must agree",
+             kAttention, size_of(key, 3), size_of(value, 3));
     if (size_of(key, 3) == 0 || size_of(query, 3) % size_of(key, 3))
-        fail(YOKE_E_VALUE,
-             "%s: 'query' has %lld heads, which is not a multiple of the %lld heads of 'key'",
-             kAttention, size_of(query, 3), size_of(key, 3));
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'query' has %lld heads, which is not a multiple of the %lld heads of 'key'",
+            kAttention, size_of(query, 3), size_of(key, 3));
 }
 
 // Reshapes [..., heads, a, b] to [..., groups, heads / groups, a, b].
@@ -100,7 +103,7 @@ void check_lead(const yoke_tensor &query, const yoke_tensor &other, const char *
         if (x == y || x == 1 || y == 1) continue;
         fail(
             YOKE_E_VALUE,
-            "%s: 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two axes do not broadcast%s",
+            "%s: argument 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two axes do not broadcast%s",
             kAttention, to_string(query.shape()).c_str(), arg, to_string(other.shape()).c_str(),
             static_cast<long long>(x), static_cast<long long>(y),
             i == 0 ? "; enable_gqa shares heads of key and value" : "");
@@ -173,9 +176,10 @@ Dims Attention::scores_lead() const
 void Attention::check_mask(const yoke_tensor &given) const
 {
     if (causal)
-        fail(YOKE_E_VALUE,
-             "%s: 'mask' is given and 'is_causal' is true; put the causal part into the mask",
-             kAttention);
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'mask' is given and 'is_causal' is true; put the causal part into the mask",
+            kAttention);
     if (given.dtype != YOKE_BOOL) check_floating(given, kAttention, "mask");
     Dims scores = scores_lead();
     scores.push_back(query->shape_[query->ndim - 2]);
@@ -183,10 +187,10 @@ void Attention::check_mask(const yoke_tensor &given) const
     if (given.ndim < 2)
         fail(
             YOKE_E_VALUE,
-            "%s: 'mask' has shape %s; it must have two or more axes, queries and keys last, like the scores' %s; unsqueeze(0) makes one row for all queries",
+            "%s: argument 'mask' has shape %s; it must have two or more axes, queries and keys last, like the scores' %s; unsqueeze(0) makes one row for all queries",
             kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
     if (!broadcasts_to(given.shape(), scores))
-        fail(YOKE_E_VALUE, "%s: 'mask' of shape %s does not broadcast to the scores' %s",
+        fail(YOKE_E_VALUE, "%s: argument 'mask' of shape %s does not broadcast to the scores' %s",
              kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
 }
 

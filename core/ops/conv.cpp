@@ -38,29 +38,30 @@ void check_dtypes(const Given &g)
 {
     check_computable(g.x, g.call, "x");
     if (g.weight.dtype != g.x.dtype)
-        fail(YOKE_E_TYPE, "%s: 'x' is %s, but 'weight' is %s; cast one of them first", g.call,
-             name(g.x.dtype), name(g.weight.dtype));
+        fail(YOKE_E_TYPE, "%s: argument 'x' is %s, but 'weight' is %s; cast one of them first",
+             g.call, name(g.x.dtype), name(g.weight.dtype));
     if (g.bias && g.bias->dtype != g.x.dtype)
-        fail(YOKE_E_TYPE, "%s: 'x' is %s, but 'bias' is %s; cast one of them first", g.call,
-             name(g.x.dtype), name(g.bias->dtype));
+        fail(YOKE_E_TYPE, "%s: argument 'x' is %s, but 'bias' is %s; cast one of them first",
+             g.call, name(g.x.dtype), name(g.bias->dtype));
 }
 
 void check_ranks(const Given &g)
 {
     if (g.x.ndim != g.axes + 1 && g.x.ndim != g.axes + 2)
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it must be %s", g.call,
+        fail(YOKE_E_VALUE, "%s: argument 'x' has shape %s; it must be %s", g.call,
              to_string(g.x.shape()).c_str(),
              g.axes == 1 ? "[N, C, L], or [C, L]" : "[N, C, H, W], or [C, H, W]");
     if (g.weight.ndim != g.axes + 2)
-        fail(YOKE_E_VALUE, "%s: 'weight' has shape %s; it must be %s", g.call,
+        fail(YOKE_E_VALUE, "%s: argument 'weight' has shape %s; it must be %s", g.call,
              to_string(g.weight.shape()).c_str(),
              g.is_transposed ? "[in, out / groups, height, width]"
              : g.axes == 1   ? "[out, in / groups, size]"
                              : "[out, in / groups, height, width]");
     const Pair kernel = g.sizes_of(g.weight);
     if (kernel[0] < 1 || kernel[1] < 1)
-        fail(YOKE_E_VALUE, "%s: 'weight' has shape %s; its window must have at least 1 element",
-             g.call, to_string(g.weight.shape()).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: argument 'weight' has shape %s; its window must have at least 1 element", g.call,
+             to_string(g.weight.shape()).c_str());
 }
 
 void check_groups(const Given &g)
@@ -85,7 +86,7 @@ void check_channels(const Given &g)
     if (channels == taken) return;
     fail(
         YOKE_E_VALUE,
-        "%s: 'x' of shape %s has %lld channels, but 'weight' of shape %s takes %s in %lld group(s); they must agree (x is [N, C, H, W], and weight [%s, H, W])",
+        "%s: argument 'x' of shape %s has %lld channels, but 'weight' of shape %s takes %s in %lld group(s); they must agree (x is [N, C, H, W], and weight [%s, H, W])",
         g.call, to_string(g.x.shape()).c_str(), static_cast<long long>(channels),
         to_string(g.weight.shape()).c_str(),
         taken < 0 ? "more than memory holds" : std::to_string(taken).c_str(),
@@ -108,10 +109,11 @@ int64_t out_channels(const Given &g)
 void check_bias(const Given &g, int64_t channels)
 {
     if (!g.bias || same(g.bias->shape(), Dims{channels})) return;
-    fail(YOKE_E_VALUE,
-         "%s: 'bias' has shape %s; for a 'weight' of shape %s in %lld group(s) it must be [%lld]",
-         g.call, to_string(g.bias->shape()).c_str(), to_string(g.weight.shape()).c_str(),
-         static_cast<long long>(g.groups), static_cast<long long>(channels));
+    fail(
+        YOKE_E_VALUE,
+        "%s: argument 'bias' has shape %s; for a 'weight' of shape %s in %lld group(s) it must be [%lld]",
+        g.call, to_string(g.bias->shape()).c_str(), to_string(g.weight.shape()).c_str(),
+        static_cast<long long>(g.groups), static_cast<long long>(channels));
 }
 
 [[noreturn]] void fail_overflow(const Given &g)
@@ -160,7 +162,7 @@ Pair unslide(const Given &g, const Pair &more)
     if (from[0] < 1 || from[1] < 1 || out[0] < 1 || out[1] < 1)
         fail(
             YOKE_E_VALUE,
-            "%s: 'x' of shape %s with padding %s gives a result of %s; height and width of both must be at least 1",
+            "%s: argument 'x' of shape %s with padding %s gives a result of %s; height and width of both must be at least 1",
             g.call, to_string(g.x.shape()).c_str(), g.told(g.padding).c_str(), g.told(out).c_str());
     return out;
 }

@@ -59,10 +59,15 @@ bool leads_somewhere(const yoke_arg &start, const yoke_arg &stop, const yoke_arg
 // nowhere, or memory cannot address the elements.
 double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_arg &step)
 {
-    if (!leads_somewhere(start, stop, step))
-        fail(YOKE_E_VALUE,
-             "arange: from %s to %s in steps of %s leads nowhere; give a step towards the end",
-             text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str());
+    if (!leads_somewhere(start, stop, step)) {
+        const double distance = scalar_f64(stop) - scalar_f64(start);
+        if (!std::isfinite(distance) || !std::isfinite(scalar_f64(step)))
+            fail(YOKE_E_VALUE, "arange: from %s to %s in steps of %s; all three must be finite",
+                 text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str());
+        fail(YOKE_E_VALUE, "arange: argument 'step' is %s; it must be %s 0 to go from %s to %s",
+             text_of(step).c_str(), distance < 0 ? "below" : "above", text_of(start).c_str(),
+             text_of(stop).c_str());
+    }
     const double length = std::ceil((scalar_f64(stop) - scalar_f64(start)) / scalar_f64(step));
     if (length >= 0x1p62)
         fail(YOKE_E_VALUE,

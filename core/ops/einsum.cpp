@@ -214,7 +214,7 @@ Tensor compose_outer(OuterArgs a)
 {
     const yoke_tensor &x = a.x(), &y = a.y();
     if (x.ndim != 1 || y.ndim != 1)
-        fail(YOKE_E_VALUE, "outer: 'x' has shape %s and 'y' %s; both must have one axis",
+        fail(YOKE_E_VALUE, "outer: argument 'x' has shape %s and 'y' %s; both must have one axis",
              to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
     return ops::mul(ops::unsqueeze(x, 1), y);
 }

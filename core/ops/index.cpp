@@ -98,8 +98,8 @@ void infer_scatter_add(ScatterAddArgs a, Plan &plan)
 {
     check_index(a.index(), plan.name(), "index");
     if (a.x().dtype != a.src().dtype)
-        fail(YOKE_E_TYPE, "%s: 'x' is %s and 'src' is %s; cast one of them first", plan.name(),
-             name(a.x().dtype), name(a.src().dtype));
+        fail(YOKE_E_TYPE, "%s: argument 'x' is %s and 'src' is %s; cast one of them first",
+             plan.name(), name(a.x().dtype), name(a.src().dtype));
     const int axis = normalize_axis(a.axis(), a.x().ndim, plan.name());
     check_index_shape(a.index(), a.x(), "x", axis, plan.name());
     check_index_shape(a.index(), a.src(), "src", -1, plan.name());
@@ -284,12 +284,12 @@ void infer_one_hot(OneHotArgs a, Plan &plan)
     // No kernel runs for an empty result, and an index of no class is still out of range.
     if (a.num_classes() == 0 && a.x().numel > 0)
         fail(YOKE_E_INDEX,
-             "%s: 'x' has %lld indices, but 'num_classes' is 0; give at least 1 class", plan.name(),
-             static_cast<long long>(a.x().numel));
+             "%s: argument 'x' has %lld indices, but 'num_classes' is 0; give at least 1 class",
+             plan.name(), static_cast<long long>(a.x().numel));
     if (a.num_classes() == -1) {
         if (a.x().numel == 0)
             fail(YOKE_E_VALUE,
-                 "%s: 'x' is empty, so the number of classes is unknown; give num_classes",
+                 "%s: argument 'x' is empty, so the number of classes is unknown; give num_classes",
                  plan.name());
         int64_t largest = 0;
         const Tensor top = ops::cast(ops::amax(a.x()), YOKE_I64);

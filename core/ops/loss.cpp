@@ -31,10 +31,11 @@ void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *
             call, name(target.dtype), to_string(target.shape()).c_str());
     check_index(target, call, "target");
     if (x.ndim != 2 || target.ndim != 1 || x.shape_[0] != target.shape_[0])
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be [N, C] and [N]",
-             call, to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: argument 'x' has shape %s and 'target' %s; they must be [N, C] and [N]", call,
+             to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
     if (x.shape_[0] > 0 && x.shape_[1] == 0)
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it must have at least 1 class", call,
+        fail(YOKE_E_VALUE, "%s: argument 'x' has shape %s; it must have at least 1 class", call,
              to_string(x.shape()).c_str());
 }
 
@@ -54,7 +55,7 @@ void warn_of_shapes(const char *call, const yoke_tensor &x, const yoke_tensor &t
         if (known == call) return;
     }
     log(LogLevel::kWarn,
-        "%s: 'x' has shape %s and 'target' %s, and both are broadcast to %s; give both the same shape by reshape or squeeze, or by expand if the broadcast is meant",
+        "%s: argument 'x' has shape %s and 'target' %s, and both are broadcast to %s; give both the same shape by reshape or squeeze, or by expand if the broadcast is meant",
         call, to_string(x.shape()).c_str(), to_string(target.shape()).c_str(),
         to_string(broadcast(x.shape(), target.shape(), call)).c_str());
 }
@@ -73,10 +74,11 @@ struct PairLoss {
         const yoke_dtype dtype = promote(x.dtype, target.dtype);
         if (!is_floating(dtype))
             fail(YOKE_E_TYPE,
-                 "%s: 'x' is %s and 'target' %s; one of them must have a floating dtype", call,
-                 name(x.dtype), name(target.dtype));
+                 "%s: argument 'x' is %s and 'target' %s; one of them must have a floating dtype",
+                 call, name(x.dtype), name(target.dtype));
         if (of_one_shape && !same(x.shape(), target.shape()))
-            fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be the same", call,
+            fail(YOKE_E_VALUE,
+                 "%s: argument 'x' has shape %s and 'target' %s; they must be the same", call,
                  to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
         if (of_one_shape || same(x.shape(), target.shape())) return;
         broadcast(x.shape(), target.shape(), call);  // raises in the loss's name
@@ -136,8 +138,9 @@ void check_weight(const yoke_tensor *weight, const char *arg, const yoke_tensor 
     if (!weight) return;
     check_floating(*weight, call, arg);
     if (!broadcasts_to(weight->shape(), x.shape()))
-        fail(YOKE_E_VALUE, "%s: '%s' has shape %s, which does not broadcast to that of 'x', %s",
-             call, arg, to_string(weight->shape()).c_str(), to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: argument '%s' has shape %s, which does not broadcast to that of 'x', %s", call,
+             arg, to_string(weight->shape()).c_str(), to_string(x.shape()).c_str());
 }
 
 }  // namespace
@@ -268,7 +271,7 @@ Tensor compose_kl_div(KlDivArgs a)
     if (loss.reduction == "batchmean" && a.x().ndim == 0)
         fail(
             YOKE_E_VALUE,
-            "kl_div: 'x' has no axes, but reduction \"batchmean\" divides by the length of the first axis; use \"sum\"");
+            "kl_div: argument 'x' has no axes, but reduction \"batchmean\" divides by the length of the first axis; use \"sum\"");
     return loss.value();
 }
 

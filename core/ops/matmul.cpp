@@ -11,7 +11,7 @@ void check_same_dtype(const yoke_tensor &x, const yoke_tensor &y, const char *se
                       const char *call)
 {
     if (x.dtype != y.dtype)
-        fail(YOKE_E_TYPE, "%s: 'x' is %s and '%s' is %s; cast one of them first", call,
+        fail(YOKE_E_TYPE, "%s: argument 'x' is %s and '%s' is %s; cast one of them first", call,
              name(x.dtype), second, name(y.dtype));
     if (x.dtype == YOKE_BOOL)
         fail(YOKE_E_TYPE, "%s: bool tensors have no matrix product; cast them first", call);
@@ -40,7 +40,8 @@ void check_linear_bias(const yoke_tensor &x, const yoke_tensor &weight, const yo
 {
     check_same_dtype(x, bias, "bias", kLinear);
     if (bias.ndim != 1 || bias.shape_[0] != weight.shape_[0])
-        fail(YOKE_E_VALUE, "%s: 'bias' has shape %s; for a weight of shape %s it must be [%lld]",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'bias' has shape %s; for a weight of shape %s it must be [%lld]",
              kLinear, to_string(bias.shape()).c_str(), to_string(weight.shape()).c_str(),
              static_cast<long long>(weight.shape_[0]));
 }
@@ -52,8 +53,8 @@ Dims infer_product(const Args &a, Plan &plan)
     check_floating(x, kLinear, "x");
     if (weight.ndim != 2 || x.ndim == 0 || x.shape_[x.ndim - 1] != weight.shape_[1])
         fail(YOKE_E_VALUE,
-             "%s: 'x' has shape %s and 'weight' %s; they must be [..., in] and [out, in]", kLinear,
-             to_string(x.shape()).c_str(), to_string(weight.shape()).c_str());
+             "%s: argument 'x' has shape %s and 'weight' %s; they must be [..., in] and [out, in]",
+             kLinear, to_string(x.shape()).c_str(), to_string(weight.shape()).c_str());
     if (const yoke_tensor *bias = a.tensor_or_null(kBias)) check_linear_bias(x, weight, *bias);
     Dims shape{x.shape()};
     shape[x.ndim - 1] = weight.shape_[0];
@@ -90,14 +91,15 @@ void infer_matmul(MatmulArgs a, Plan &plan)
     const yoke_tensor &x = a.x(), &y = a.y();
     check_same_dtype(x, y, "y", plan.name());
     if (x.ndim == 0 || y.ndim == 0)
-        fail(YOKE_E_VALUE,
-             "%s: 'x' has shape %s and 'y' %s; both need at least one axis, use mul for scalars",
-             plan.name(), to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'x' has shape %s and 'y' %s; both need at least one axis, use mul for scalars",
+            plan.name(), to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
     const int64_t inner = x.shape_[x.ndim - 1], other = y.shape_[y.ndim == 1 ? 0 : y.ndim - 2];
     if (inner != other)
         fail(
             YOKE_E_VALUE,
-            "%s: 'x' of shape %s has %lld columns, but 'y' of shape %s has %lld rows; they must agree%s",
+            "%s: argument 'x' of shape %s has %lld columns, but 'y' of shape %s has %lld rows; they must agree%s",
             plan.name(), to_string(x.shape()).c_str(), static_cast<long long>(inner),
             to_string(y.shape()).c_str(), static_cast<long long>(other),
             y.ndim > 1 && y.shape_[y.ndim - 1] == inner ? "; y.mT would fit" : "");

@@ -21,12 +21,13 @@ void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, I
     const bool fits =
         p->dtype == x.dtype || (takes_f32 && is_half(x.dtype) && p->dtype == YOKE_F32);
     if (!fits)
-        fail(YOKE_E_TYPE, "%s: 'x' is %s, but '%s' is %s; %scast one of them first", call,
+        fail(YOKE_E_TYPE, "%s: argument 'x' is %s, but '%s' is %s; %scast one of them first", call,
              name(x.dtype), arg, name(p->dtype),
              takes_f32 ? "with a half 'x', float32 is allowed too: " : "");
     if (!same(p->shape(), shape))
-        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; for 'x' of shape %s it must be %s", call, arg,
-             to_string(p->shape()).c_str(), to_string(x.shape()).c_str(), to_string(shape).c_str());
+        fail(YOKE_E_VALUE, "%s: argument '%s' has shape %s; for 'x' of shape %s it must be %s",
+             call, arg, to_string(p->shape()).c_str(), to_string(x.shape()).c_str(),
+             to_string(shape).c_str());
 }
 
 void plan_gradient(Plan &plan, bool wanted, const yoke_tensor &like)
@@ -47,9 +48,10 @@ int check_normalized_shape(const yoke_tensor &x, IntList shape, const char *call
 {
     const int axis = x.ndim - static_cast<int>(shape.size());
     if (shape.empty() || axis < 0 || !same(x.shape().subspan(static_cast<size_t>(axis)), shape))
-        fail(YOKE_E_VALUE,
-             "%s: 'normalized_shape' is %s, but 'x' has shape %s; give the sizes of its last axes",
-             call, to_string(shape).c_str(), to_string(x.shape()).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'normalized_shape' is %s, but 'x' has shape %s; give the sizes of its last axes",
+            call, to_string(shape).c_str(), to_string(x.shape()).c_str());
     return axis;
 }
 
@@ -143,7 +145,7 @@ yoke_dtype sum_dtype(const yoke_tensor &x, const yoke_tensor &residual, const ch
     check_floating(residual, call, "residual");
     if (x.dtype == residual.dtype) return x.dtype;
     if (x.dtype != YOKE_F64 && residual.dtype != YOKE_F64) return YOKE_F32;
-    fail(YOKE_E_TYPE, "%s: 'x' is %s, but 'residual' is %s; cast one of them first", call,
+    fail(YOKE_E_TYPE, "%s: argument 'x' is %s, but 'residual' is %s; cast one of them first", call,
          name(x.dtype), name(residual.dtype));
 }
 
@@ -156,8 +158,8 @@ void check_beside_sum(const yoke_tensor *p, const char *arg, yoke_dtype sum, Int
         fail(YOKE_E_TYPE, "%s: the sum is %s, but '%s' is %s; cast one of them first", call,
              name(sum), arg, name(p->dtype));
     if (!same(p->shape(), shape))
-        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; it must be 'normalized_shape', %s", call, arg,
-             to_string(p->shape()).c_str(), to_string(shape).c_str());
+        fail(YOKE_E_VALUE, "%s: argument '%s' has shape %s; it must be 'normalized_shape', %s",
+             call, arg, to_string(p->shape()).c_str(), to_string(shape).c_str());
 }
 
 yoke_dtype norm_dtype(yoke_dtype wanted, yoke_dtype sum, const char *call)
@@ -178,8 +180,8 @@ void infer_add_layer_norm(AddLayerNormArgs a, Plan &plan)
     const char *call = plan.name();
     const yoke_tensor &x = a.x(), &residual = a.residual();
     if (!same(x.shape(), residual.shape()))
-        fail(YOKE_E_VALUE, "%s: 'residual' has shape %s; it must be the shape of 'x', %s", call,
-             to_string(residual.shape()).c_str(), to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: argument 'residual' has shape %s; it must be the shape of 'x', %s",
+             call, to_string(residual.shape()).c_str(), to_string(x.shape()).c_str());
     const yoke_dtype sum = sum_dtype(x, residual, call);
     const int axis = check_normalized_shape(x, a.normalized_shape(), call);
     check_beside_sum(a.weight(), "weight", sum, a.normalized_shape(), call);
@@ -228,15 +230,16 @@ void infer_embedding(EmbeddingArgs a, Plan &plan)
     const yoke_tensor &index = a.index(), &weight = a.weight();
     check_index(index, plan.name(), "index");
     if (weight.ndim != 2)
-        fail(YOKE_E_VALUE, "%s: 'weight' has shape %s; it must be [count, width]", plan.name(),
-             to_string(weight.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: argument 'weight' has shape %s; it must be [count, width]",
+             plan.name(), to_string(weight.shape()).c_str());
     if (const auto padding = a.padding_idx()) {
         const int64_t count = weight.shape_[0];
         if (*padding < -count || *padding >= count)
-            fail(YOKE_E_VALUE,
-                 "%s: 'padding_idx' is %lld; 'weight' of shape %s has the rows %lld to %lld",
-                 plan.name(), static_cast<long long>(*padding), to_string(weight.shape()).c_str(),
-                 static_cast<long long>(-count), static_cast<long long>(count - 1));
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument 'padding_idx' is %lld; 'weight' of shape %s has the rows %lld to %lld",
+                plan.name(), static_cast<long long>(*padding), to_string(weight.shape()).c_str(),
+                static_cast<long long>(-count), static_cast<long long>(count - 1));
         a.set_padding_idx(*padding < 0 ? *padding + count : *padding);
     }
     Dims shape{index.shape()};

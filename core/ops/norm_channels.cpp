@@ -19,7 +19,7 @@ void check_channels(const yoke_tensor &x, const char *call)
 {
     check_floating(x, call, "x");
     if (x.ndim < 2)
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it must be [N, C, ...]", call,
+        fail(YOKE_E_VALUE, "%s: argument 'x' has shape %s; it must be [N, C, ...]", call,
              to_string(x.shape()).c_str());
 }
 
@@ -42,10 +42,11 @@ void infer_group_norm(GroupNormArgs a, Plan &plan)
     check_channels(x, plan.name());
     const int64_t channels = x.shape_[kChannelAxis], groups = a.num_groups();
     if (groups < 1 || channels % groups != 0)
-        fail(YOKE_E_VALUE,
-             "%s: 'num_groups' is %lld, which does not divide the %lld channels of 'x' of shape %s",
-             plan.name(), static_cast<long long>(groups), static_cast<long long>(channels),
-             to_string(x.shape()).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'num_groups' is %lld, which does not divide the %lld channels of 'x' of shape %s",
+            plan.name(), static_cast<long long>(groups), static_cast<long long>(channels),
+            to_string(x.shape()).c_str());
     check_beside(a.weight(), "weight", x, Dims{channels}, plan.name());
     check_beside(a.bias(), "bias", x, Dims{channels}, plan.name());
     plan.result_like(x, x.dtype);
@@ -96,9 +97,10 @@ int64_t checked_count(const yoke_tensor &x, const char *call)
 {
     const int64_t channels = x.shape_[kChannelAxis], count = channels ? x.numel / channels : 0;
     if (count == 1)
-        fail(YOKE_E_VALUE,
-             "%s: 'x' of shape %s has one value for each channel, but training needs at least two",
-             call, to_string(x.shape()).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'x' of shape %s has one value for each channel, but training needs at least two",
+            call, to_string(x.shape()).c_str());
     return count;
 }
 
@@ -121,7 +123,8 @@ Tensor normalize_batch(const char *call, BatchArgs a, const Normalize &normalize
     check_channels(x, call);
     if (!a.training()) {
         if (!a.running_mean() || !a.running_var())
-            fail(YOKE_E_VALUE, "%s: '%s' is absent; without training, give both running statistics",
+            fail(YOKE_E_VALUE,
+                 "%s: argument '%s' is absent; without training, give both running statistics",
                  call, a.running_mean() ? "running_var" : "running_mean");
         return std::move(normalize(a.running_mean(), a.running_var())[0]);
     }

@@ -22,11 +22,11 @@ void check_x(const char *call, const yoke_tensor &x)
 {
     check_computable(x, call, "x");
     if (x.ndim != 3 && x.ndim != 4)
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it must be [N, C, H, W], or [C, H, W]", call,
-             to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: argument 'x' has shape %s; it must be [N, C, H, W], or [C, H, W]",
+             call, to_string(x.shape()).c_str());
     if (x.shape_[x.ndim - 2] < 1 || x.shape_[x.ndim - 1] < 1)
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; its height and width must be at least 1", call,
-             to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: argument 'x' has shape %s; its height and width must be at least 1",
+             call, to_string(x.shape()).c_str());
 }
 
 void check_padding(const Pooling &p)

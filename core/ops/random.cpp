@@ -52,8 +52,8 @@ WholeRange whole_range(yoke_dtype dtype)
 void check_range(int64_t low, int64_t high, yoke_dtype dtype, const char *call)
 {
     if (low >= high)
-        fail(YOKE_E_VALUE, "%s: 'low' is %lld and 'high' %lld; low must be below high", call,
-             static_cast<long long>(low), static_cast<long long>(high));
+        fail(YOKE_E_VALUE, "%s: argument 'low' is %lld and 'high' %lld; low must be below high",
+             call, static_cast<long long>(low), static_cast<long long>(high));
     const WholeRange whole = whole_range(dtype);
     if (low >= whole.least && high - 1 <= whole.most) return;
     fail(

@@ -14,15 +14,17 @@ void check_matrices(const yoke_tensor &x, const yoke_tensor &y)
     check_floating(x, kScaledMm, "x");
     check_floating(y, kScaledMm, "y");
     if (x.ndim != 2 || y.ndim != 2 || x.shape_[1] != y.shape_[0])
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'y' %s; they must be [m, k] and [k, n]",
-             kScaledMm, to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
+        fail(YOKE_E_VALUE,
+             "%s: argument 'x' has shape %s and 'y' %s; they must be [m, k] and [k, n]", kScaledMm,
+             to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
 }
 
 void check_scale(const yoke_tensor &scale, const char *arg)
 {
     check_floating(scale, kScaledMm, arg);
     if (scale.numel != 1)
-        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; a scale is one number for the whole matrix",
+        fail(YOKE_E_VALUE,
+             "%s: argument '%s' has shape %s; a scale is one number for the whole matrix",
              kScaledMm, arg, to_string(scale.shape()).c_str());
 }
 

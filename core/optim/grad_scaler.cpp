@@ -30,8 +30,8 @@ void check_options(const ScalerOptions &o)
     // The scale is a float32 on the device.
     if (!is_scale(o.init_scale))
         fail(YOKE_E_VALUE,
-             "%s: option 'init_scale' is %g; it must be at least %g and finite as a float32", call,
-             o.init_scale, static_cast<double>(yoke_grad_scaler::kSmallest));
+             "%s: argument 'init_scale' is %g; it must be at least %g and finite as a float32",
+             call, o.init_scale, static_cast<double>(yoke_grad_scaler::kSmallest));
     check_rule(o);
 }
 
@@ -41,13 +41,13 @@ void check_rule(const ScalerOptions &o)
 {
     constexpr const char *call = "GradScaler";
     if (!(o.growth_factor > 1) || std::isinf(o.growth_factor))
-        fail(YOKE_E_VALUE, "%s: option 'growth_factor' is %g; it must be finite and above 1", call,
-             o.growth_factor);
+        fail(YOKE_E_VALUE, "%s: argument 'growth_factor' is %g; it must be finite and above 1",
+             call, o.growth_factor);
     if (!(o.backoff_factor > 0 && o.backoff_factor < 1))
-        fail(YOKE_E_VALUE, "%s: option 'backoff_factor' is %g; it must be between 0 and 1", call,
+        fail(YOKE_E_VALUE, "%s: argument 'backoff_factor' is %g; it must be between 0 and 1", call,
              o.backoff_factor);
     if (o.growth_interval < 1)
-        fail(YOKE_E_VALUE, "%s: option 'growth_interval' is %lld; it must be at least 1", call,
+        fail(YOKE_E_VALUE, "%s: argument 'growth_interval' is %lld; it must be at least 1", call,
              static_cast<long long>(o.growth_interval));
     if (o.growth_tracker < 0 || o.growth_tracker > INT32_MAX)
         fail(YOKE_E_VALUE,

@@ -89,9 +89,9 @@ void LoadAttempt::refuse() const
         joined(found_, ", ", [](const FoundStep &each) { return std::to_string(each.step); });
     if (options_.step && !is_asked_step_there_)
         throw Error(YOKE_E_CHECKPOINT,
-                    format("%s: there is no step %lld in '%s', which has %s", call_,
+                    format("%s: there is no step %lld in '%s'; the folder has %s", call_,
                            static_cast<long long>(*options_.step), folder_.c_str(),
-                           steps.empty() ? "none" : steps.c_str()),
+                           steps.empty() ? "no steps" : ("the steps " + steps).c_str()),
                     ENOENT);
     if (options_.step)
         fail(YOKE_E_CHECKPOINT, "%s: step %lld is not complete: %s", call_,

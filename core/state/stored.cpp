@@ -41,7 +41,7 @@ uint64_t StoredFile::read_length() const
         check_no_other({bytes, known});
     if (fits) return length;
     std::string problem = format(
-        "%s: the header would have %llu bytes, of at most %llu, in a file of %llu; the file is not a safetensors file, or was cut short",
+        "%s: the file is not a safetensors file, or is cut short (header size %llu, limit %llu, file size %llu); give a file that save() wrote",
         path(), static_cast<unsigned long long>(length),
         static_cast<unsigned long long>(kMostHeader),
         static_cast<unsigned long long>(file_.size()));

@@ -348,7 +348,7 @@ def test_what_is_no_optimizer_is_refused():
 
 @pytest.mark.parametrize("scale", [0.0, 1e-60, 1e40, float("inf"), float("nan")])
 def test_a_first_scale_that_float32_does_not_hold_is_refused(scale):
-    with pytest.raises(yoke.ValueError, match="GradScaler: option 'init_scale'"):
+    with pytest.raises(yoke.ValueError, match="GradScaler: argument 'init_scale'"):
         yoke.GradScaler(init_scale=scale)
 
 

@@ -175,19 +175,19 @@ def transpose(x=X, w=(4, 6, 3, 3), **named):
 
 
 ERRORS = {
-    "an x of two axes": (lambda: conv(x=(4, 5)), r"conv2d: 'x' has shape \[4, 5\]; it must be \[N, C, H, W\], or \[C, H, W\]"),
-    "a weight of three axes": (lambda: conv(w=(6, 4, 3)), r"conv2d: 'weight' has shape \[6, 4, 3\]; it must be \[out, in / groups"),
-    "an x of no row": (lambda: yoke.conv1d(ones(4), ones(1, 1, 1)), r"conv1d: 'x' has shape \[4\]; it must be \[N, C, L\], or \[C, L\]"),
-    "a weight of conv1d": (lambda: yoke.conv1d(ones(1, 4), ones(1, 1)), r"conv1d: 'weight' has shape \[1, 1\]; it must be \[out, in / groups, size\]"),
-    "channels": (lambda: conv(w=(6, 3, 3, 3)), r"conv2d: 'x' of shape \[1, 4, 5, 6\] has 4 channels, but 'weight' of shape \[6, 3, 3, 3\] takes 3 in 1 group"),
-    "channels of the transpose": (lambda: transpose(w=(5, 6, 3, 3)), r"conv_transpose2d: 'x' .*has 4 channels, but 'weight' .*takes 5 in 1 group"),
+    "an x of two axes": (lambda: conv(x=(4, 5)), r"conv2d: argument 'x' has shape \[4, 5\]; it must be \[N, C, H, W\], or \[C, H, W\]"),
+    "a weight of three axes": (lambda: conv(w=(6, 4, 3)), r"conv2d: argument 'weight' has shape \[6, 4, 3\]; it must be \[out, in / groups"),
+    "an x of no row": (lambda: yoke.conv1d(ones(4), ones(1, 1, 1)), r"conv1d: argument 'x' has shape \[4\]; it must be \[N, C, L\], or \[C, L\]"),
+    "a weight of conv1d": (lambda: yoke.conv1d(ones(1, 4), ones(1, 1)), r"conv1d: argument 'weight' has shape \[1, 1\]; it must be \[out, in / groups, size\]"),
+    "channels": (lambda: conv(w=(6, 3, 3, 3)), r"conv2d: argument 'x' of shape \[1, 4, 5, 6\] has 4 channels, but 'weight' of shape \[6, 3, 3, 3\] takes 3 in 1 group"),
+    "channels of the transpose": (lambda: transpose(w=(5, 6, 3, 3)), r"conv_transpose2d: argument 'x' .*has 4 channels, but 'weight' .*takes 5 in 1 group"),
     "channels in groups": (lambda: conv(groups=2), r"has 4 channels, but 'weight' of shape \[6, 4, 3, 3\] takes 8 in 2 group"),
     "groups": (lambda: conv(w=(6, 1, 3, 3), groups=4), r"conv2d: argument 'groups' is 4; .* 6 output channels of 'weight' of shape"),
     "groups of the transpose": (lambda: transpose(groups=3), "argument 'groups' is 3; .* 4 input channels"),
     "no groups": (lambda: conv(groups=0), "conv2d: argument 'groups' is 0; it must be at least 1"),
-    "a bias": (lambda: yoke.conv2d(ones(*X), ones(*W), ones(4)), r"conv2d: 'bias' has shape \[4\]; for a 'weight' of shape \[6, 4, 3, 3\] .* must be \[6\]"),
+    "a bias": (lambda: yoke.conv2d(ones(*X), ones(*W), ones(4)), r"conv2d: argument 'bias' has shape \[4\]; for a 'weight' of shape \[6, 4, 3, 3\] .* must be \[6\]"),
     "a bias of the transpose": (lambda: yoke.conv_transpose2d(ones(*X), ones(4, 3, 3, 3), ones(3), groups=2), r"must be \[6\]"),
-    "a window of nothing": (lambda: conv(w=(6, 4, 0, 3)), r"conv2d: 'weight' has shape \[6, 4, 0, 3\]; its window must have at least 1"),
+    "a window of nothing": (lambda: conv(w=(6, 4, 0, 3)), r"conv2d: argument 'weight' has shape \[6, 4, 0, 3\]; its window must have at least 1"),
     "stride": (lambda: conv(stride=0), r"conv2d: argument 'stride' is \[0\]; it must be at least 1"),
     "stride of one axis": (lambda: conv(stride=(2, 0)), r"conv2d: argument 'stride' is \[2, 0\]; it must be at least 1"),
     "stride of conv1d": (lambda: yoke.conv1d(ones(1, 4), ones(1, 1, 1), stride=-1), r"conv1d: argument 'stride' is \[-1\]; it must be at least 1"),
@@ -201,7 +201,7 @@ ERRORS = {
     "output_padding": (lambda: transpose(stride=2, output_padding=(1, 2)), r"conv_transpose2d: argument 'output_padding' is \[1, 2\]; it must be below 'stride' \[2, 2\] or below 'dilation' \[1, 1\], in each axis"),
     "output_padding of one axis": (lambda: transpose(stride=(1, 3), dilation=(2, 1), output_padding=(1, 3)),
                                    r"argument 'output_padding' is \[1, 3\]; it must be below 'stride' \[1, 3\] or below 'dilation' \[2, 1\]"),
-    "a transpose of nothing": (lambda: transpose(padding=4), r"conv_transpose2d: 'x' of shape \[1, 4, 5, 6\] with padding \[4, 4\] gives a result of \[-1, 0\]"),
+    "a transpose of nothing": (lambda: transpose(padding=4), r"conv_transpose2d: argument 'x' of shape \[1, 4, 5, 6\] with padding \[4, 4\] gives a result of \[-1, 0\]"),
     "a transpose of no row": (lambda: transpose(x=(1, 4, 0, 6)), r"'x' of shape \[1, 4, 0, 6\] .*must be at least 1"),
     "padding that overflows": (lambda: conv(padding=HUGE), r"conv2d: the sizes of 'x' of shape \[1, 4, 5, 6\] .*padding \[9223372036854775807, .*overflow"),
     "dilation that overflows": (lambda: conv(dilation=HUGE), "conv2d: the sizes .*overflow"),
@@ -221,8 +221,8 @@ def test_what_does_not_fit_is_told_with_both_values(name):
 
 
 @pytest.mark.parametrize("weight, bias, message", [
-    ("float64", "float32", "conv2d: 'x' is float32, but 'weight' is float64; cast one of them first"),
-    ("float32", "bfloat16", "conv2d: 'x' is float32, but 'bias' is bfloat16; cast one of them first")])
+    ("float64", "float32", "conv2d: argument 'x' is float32, but 'weight' is float64; cast one of them first"),
+    ("float32", "bfloat16", "conv2d: argument 'x' is float32, but 'bias' is bfloat16; cast one of them first")])
 def test_dtypes_that_differ_are_a_type_error(weight, bias, message):
     with pytest.raises(yoke.TypeError, match=message):
         yoke.conv2d(ones(*X), ones(*W, dtype=weight), ones(6, dtype=bias))

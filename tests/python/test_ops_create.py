@@ -93,7 +93,7 @@ def test_arange_of_integers_cuts_each_value(bounds, got):
 
 @pytest.mark.parametrize("bounds", [(0, 5, 0), (5, 0), (0, 5, -1), (0.0, float("inf")), (float("nan"), 1.0), (0, 1, float("nan"))])
 def test_arange_that_leads_nowhere_is_refused(bounds):
-    with pytest.raises(yoke.ValueError, match="arange: from .* leads nowhere"):
+    with pytest.raises(yoke.ValueError, match="arange: (argument 'step' is .*; it must be (above|below) 0|from .*; all three must be finite)"):
         yoke.arange(*bounds)
 
 
@@ -118,7 +118,7 @@ def test_eye_has_ones_on_its_diagonal():
 @pytest.mark.parametrize("make", [yoke.empty, yoke.zeros, yoke.ones, yoke.rand, lambda s: yoke.full(s, 1),
                                   lambda s: yoke.randint(0, 5, s)])
 def test_sizes_that_cannot_be_are_refused(make):
-    with pytest.raises(yoke.ValueError, match=r"shape \[2, -1\] has a negative size"):
+    with pytest.raises(yoke.ValueError, match=r"argument 'shape' is \[2, -1\]; each size must be 0 or more"):
         make((2, -1))
     with pytest.raises(yoke.ValueError, match="more elements than memory can address"):
         make((2**32, 2**32))

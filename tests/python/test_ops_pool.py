@@ -172,8 +172,8 @@ def test_numbers_of_any_size_that_fit_are_taken():
 
 
 ERRORS = {
-    "an x of two axes": (lambda: yoke.max_pool2d(ones(4, 5), 2), r"max_pool2d: 'x' has shape \[4, 5\]; it must be \[N, C, H, W\], or \[C, H, W\]"),
-    "an x of no pixels": (lambda: yoke.avg_pool2d(ones(1, 2, 0, 3), 2, padding=1), r"avg_pool2d: 'x' has shape \[1, 2, 0, 3\]; its height and width must"),
+    "an x of two axes": (lambda: yoke.max_pool2d(ones(4, 5), 2), r"max_pool2d: argument 'x' has shape \[4, 5\]; it must be \[N, C, H, W\], or \[C, H, W\]"),
+    "an x of no pixels": (lambda: yoke.avg_pool2d(ones(1, 2, 0, 3), 2, padding=1), r"avg_pool2d: argument 'x' has shape \[1, 2, 0, 3\]; its height and width must"),
     "no kernel": (lambda: yoke.max_pool2d(ones(1, 2, 3, 3), 0), r"max_pool2d: argument 'kernel_size' is \[0\]; it must be at least 1"),
     "three numbers": (lambda: yoke.avg_pool2d(ones(1, 2, 3, 3), (1, 2, 3)), "avg_pool2d: argument 'kernel_size' has 3 numbers; give one, or two"),
     "stride": (lambda: yoke.max_pool2d(ones(1, 2, 3, 3), 2, 0), r"max_pool2d: argument 'stride' is \[0\]; it must be at least 1"),

@@ -210,7 +210,7 @@ ERRORS = {
     "columns and rows": (lambda: yoke.matmul(yoke.ones((2, 3)), yoke.ones((4, 2))), yoke.ValueError, r"matmul: .*3 columns.*4 rows"),
     "a product with a scalar": (lambda: yoke.matmul(yoke.ones(()), yoke.ones(3)), yoke.ValueError, "matmul: .*at least one axis"),
     "a product of two dtypes": (lambda: yoke.matmul(yoke.ones((2, 2)), yoke.ones((2, 2), dtype=yoke.float64)), yoke.TypeError,
-                                "matmul: 'x' is float32 and 'y' is float64"),
+                                "matmul: argument 'x' is float32 and 'y' is float64"),
     "a weight of another width": (lambda: yoke.linear(yoke.ones((2, 3)), yoke.ones((5, 4))), yoke.ValueError, r"\[2, 3\].*\[5, 4\]"),
     "a bias of another length": (lambda: yoke.linear(yoke.ones((2, 3)), yoke.ones((5, 3)), yoke.ones(4)), yoke.ValueError,
                                  r"'bias' has shape \[4\].*\[5\]"),

@@ -178,7 +178,7 @@ class Colour(enum.Enum):
 
 
 REFUSED = [
-    (lambda: {"a": {1: object()}}, yoke.TypeError, r"state\['a'\]\[1\] is a object"),
+    (lambda: {"a": {1: object()}}, yoke.TypeError, r"state\['a'\]\[1\] is an object"),
     (lambda: {"a": [1, b"bytes"]}, yoke.TypeError, r"state\['a'\]\[1\] is a bytes"),
     (lambda: {1.5: 1}, yoke.TypeError, r"state\[1.5\].*strings or ints"),
     (lambda: {"a": {True: 1}}, yoke.TypeError, r"state\['a'\]\[True\].*strings or ints"),
@@ -197,7 +197,7 @@ REFUSED = [
     (lambda: loop(list), yoke.ValueError, r"state\[0\].*contains itself"),
     (lambda: {"b": loop(dict)}, yoke.ValueError, r"state\['b'\]\['a'\]\[0\].*contains itself"),
     (itself, yoke.ValueError, r"state(\['me'\])+ .*64 deep"),
-    (lambda: {"a": Stateful(3)}, yoke.TypeError, r"state\['a'\] is a int; state_dict\(\) must return a dict or a tensor"),
+    (lambda: {"a": Stateful(3)}, yoke.TypeError, r"state\['a'\] is an int; state_dict\(\) must return a dict or a tensor"),
     (lambda: {"a": Stateful([1])}, yoke.TypeError, r"state\['a'\] is a list; state_dict\(\) must return a dict or a tensor"),
     (lambda: {"a": Stateful(())}, yoke.TypeError, r"state\['a'\] is a tuple; state_dict\(\) must return a dict or a tensor"),
     (lambda: {np.True_: 1}, yoke.TypeError, "state.*strings or ints"),
@@ -222,7 +222,7 @@ def test_what_no_state_has_is_refused_by_its_place(tmp_path, make, error, words)
 
 def test_a_long_key_is_cut_between_characters(tmp_path):
     for key in ("ü" * 200, "a" + "ü" * 200, "𝄞" * 100, "ab" + "𝄞" * 100):
-        with pytest.raises(yoke.TypeError, match="is a object") as raised:
+        with pytest.raises(yoke.TypeError, match="is an object") as raised:
             yoke.save(tmp_path / "file", {key: object()})
         assert "\ufffd" not in str(raised.value) and len(str(raised.value)) < 400
 

@@ -27,7 +27,7 @@ def test_a_loss_of_two_shapes_says_so_once():
             loss(x.expand(4, 4), target.expand(4, 4))
     """)
     assert [line.split(":")[0] for line in said] == ["mse_loss", "l1_loss", "smooth_l1_loss", "kl_div"]
-    assert said[0] == ("mse_loss: 'x' has shape [4, 1] and 'target' [4], and both are broadcast to [4, 4]; "
+    assert said[0] == ("mse_loss: argument 'x' has shape [4, 1] and 'target' [4], and both are broadcast to [4, 4]; "
                        "give both the same shape by reshape or squeeze, or by expand if the broadcast is meant")
 
 

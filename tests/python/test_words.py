@@ -53,7 +53,7 @@ WORDS = {
     "zeros(layout=)": (lambda: yoke.zeros(2, layout=None), "all tensors are strided"),
     "Module.to(memory_format=)": (lambda: NET.to(memory_format=None), r"to\(\): there is no argument 'memory_format'; leave it out.*: to\(device, dtype, non_blocking\)"),
     "Module.to(nonblocking=)": (lambda: NET.to("cpu", nonblocking=True), "did you mean 'non_blocking'"),
-    "zeros(dtype=cuda)": (lambda: yoke.zeros(2, dtype="cuda"), "there is no dtype 'cuda', which names a device"),
+    "zeros(dtype=cuda)": (lambda: yoke.zeros(2, dtype="cuda"), "argument 'dtype' is 'cuda', which names a device"),
     "checkpoint_sequential(fn=)": (lambda: yoke.checkpoint_sequential(functions=[], segments=1, x=X), "there is no argument 'functions'"),
     "checkpoint(use_reentrant=)": (lambda: yoke.checkpoint(NET, X, use_reentrant=False), r"checkpoint\(\): .*'use_reentrant'; leave it out; a scope runs no code"),
     "tensor.numpy() with grad": (lambda: X.numpy(), r"call \.detach\(\) first"),
@@ -86,7 +86,7 @@ def test_the_devices_of_a_spec_are_all_known_to_be_devices():
     for kind in ("cuda", "cuda:1", "cpu", "gpu", "sim", "auto", "mps", "xpu:0", "hip"):
         with pytest.raises(yoke.TypeError, match="the first argument is the device"):
             yoke.autocast(kind)
-        with pytest.raises(yoke.ValueError, match=f"there is no dtype '{kind}', which names a device"):
+        with pytest.raises(yoke.ValueError, match=f"argument 'dtype' is '{kind}', which names a device"):
             yoke.zeros(2, dtype=kind)
 
 

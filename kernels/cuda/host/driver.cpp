@@ -63,7 +63,7 @@ bool no_library(Driver &driver, const char *said)
     const char *folders = g_host->config("YOKE_CUDA_LIB_PATH");
     return give_up(
         driver, YOKE_OK, 0,
-        "there is no %s%s%s: no NVIDIA driver is installed; install release %s or newer (Debian: nvidia-driver), or start the container with --gpus all",
+        "there is no %s%s%s: no NVIDIA driver is installed; install release %s or newer (Debian: nvidia-driver), start the container with --gpus all, or use device='cpu'; yoke doctor tells more",
         kLibrary, folders ? ", nor in YOKE_CUDA_LIB_PATH, " : "", folders ? folders : "",
         kFloor.release);
 }

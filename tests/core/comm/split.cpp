@@ -90,7 +90,7 @@ TEST(Group, RefusesMemoryThatIsNotThereAndGoesOn)
         const int64_t huge[] = {int64_t{1} << 45}, negative[] = {-1};
         expect_error(YOKE_E_OOM, {"empty", "the 2 ranks on the host of rank 0", "are free"},
                      [&] { group.empty(huge, YOKE_F32, open_device("cpu")); });
-        expect_error(YOKE_E_VALUE, {"empty", "[-1]", "negative size"},
+        expect_error(YOKE_E_VALUE, {"empty", "[-1]", "0 or more"},
                      [&] { group.empty(negative, YOKE_F32, open_device("cpu")); });
         group.run(barrier(), false);
     });

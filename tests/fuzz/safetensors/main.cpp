@@ -38,7 +38,7 @@ void tell_number_of_signal(int)
 // Reasons for refusals that must occur in 20,000 mutants. Otherwise the mutants are too weak.
 constexpr const char *kRules[] = {
     "it has",
-    "the header would have",
+    "is cut short (header size",
     "does not begin with '{'",
     "the header is not JSON",
     "is in the header twice",

@@ -1,14 +1,18 @@
 #include "bindings/lua/src/values/convert.h"
 
+#include <string.h>
+
 yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
 {
     if (lua_isnoneornil(L, index)) return YOKE_NONE;
     if (lua_type(L, index) != LUA_TSTRING)
         yl_wrong_type(L, target, index, yl_arg_types[kDtype].wanted);
     yoke_dtype dtype = YOKE_NONE;
-    if (yoke_dtype_from_name(yl_need_text(L, target, index), &dtype))
-        yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s': %s", target.name,
-                 yoke_last_error()->message);
+    if (yoke_dtype_from_name(yl_need_text(L, target, index), &dtype)) {
+        const char *problem = strstr(yoke_last_error()->message, " is '");
+        yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s'%s", target.name,
+                 problem ? problem : " is not a dtype");
+    }
     return dtype;
 }
 

@@ -5,6 +5,7 @@
 #include "bindings/python/src/values/tensor.h"
 
 #include "yoke/device.h"
+#include "yoke/runtime.h"
 
 #include <cstring>
 
@@ -138,7 +139,10 @@ bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out)
         return raise_type(place, "a dtype such as yoke.float32, or its name", value) != nullptr;
     const char *name = nullptr;
     if (!to_text(value, place, &name)) return false;
-    return yoke_dtype_from_name(name, out) == YOKE_OK || raise_last_error() != nullptr;
+    if (yoke_dtype_from_name(name, out) == YOKE_OK) return true;
+    const char *problem = std::strstr(yoke_last_error()->message, " is '");
+    return raise_error(YOKE_E_VALUE, place.call, "argument '%s'%s", place.argument,
+                       problem ? problem : " is not a dtype") != nullptr;
 }
 
 bool is_number(PyObject *value)

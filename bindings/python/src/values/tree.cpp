@@ -3,6 +3,7 @@
 #include "bindings/python/src/values/need.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,8 +30,10 @@ public:
 private:
     [[noreturn]] void refuse(yoke_status status, const char *what, py::handle value) const
     {
-        raise_error(status, call_, "%s is %s%.100s; %s", path_.c_str(),
-                    status == YOKE_E_TYPE ? "a " : "", Py_TYPE(value.ptr())->tp_name, what);
+        const char *type = Py_TYPE(value.ptr())->tp_name;
+        const bool has_vowel = std::strchr("AEIOaeio", *type) != nullptr;
+        const char *article = status != YOKE_E_TYPE ? "" : has_vowel ? "an " : "a ";
+        raise_error(status, call_, "%s is %s%.100s; %s", path_.c_str(), article, type, what);
         throw py::error_already_set();
     }
     // Scope in which a key stands behind the path: "state['net'][0]".
