@@ -47,3 +47,15 @@ const char *yoke_cudnn_why_unavailable(void)
         });
     return why ? why : last_error()->message;
 }
+
+yoke_status yoke_use_deterministic_algorithms(int32_t enabled)
+{
+    return guard("yoke_use_deterministic_algorithms",
+                 [&] { use_deterministic_algorithms(enabled != 0); });
+}
+
+int32_t yoke_are_deterministic_algorithms_enabled(void)
+{
+    return guard_value("yoke_are_deterministic_algorithms_enabled", -1,
+                       [] { return uses_deterministic_algorithms() ? 1 : 0; });
+}

@@ -58,11 +58,11 @@ typedef struct yoke_host {
 #define YOKE_OPERAND_CONTIGUOUS 8u /* row-major without gaps */
 
 /* Flags of a launch: permissions of the host program. A backend ignores a flag without use for the backend. */
-#define YOKE_LAUNCH_TF32 1u      /* products of f32 may round their factors to TF32 */
-#define YOKE_LAUNCH_CUDNN_OFF 2u /* own kernels alone; cuDNN is not even looked for */
-#define YOKE_LAUNCH_CUDNN_BENCHMARK \
-    4u /* the quickest of cuDNN's plans, as measured, not its first */
+#define YOKE_LAUNCH_TF32 1u                   /* products of f32 may round their factors to TF32 */
+#define YOKE_LAUNCH_CUDNN_OFF 2u              /* own kernels alone; cuDNN is not even looked for */
+#define YOKE_LAUNCH_CUDNN_BENCHMARK 4u        /* cuDNN's quickest plan, as measured */
 #define YOKE_LAUNCH_CUDNN_NONDETERMINISTIC 8u /* sums of cuDNN's may come in any order */
+#define YOKE_LAUNCH_DETERMINISTIC 16u         /* nothing that times or chance decide */
 
 /* Tensor of a launch. An absent optional tensor has flags 0 and data NULL. */
 typedef struct yoke_operand {

@@ -219,7 +219,7 @@ void Call::launch()
                        nullptr,
                        is_product ? plan_.work_ : static_cast<double>(bytes),
                        nullptr,
-                       tf32_flag() | cudnn.flags,
+                       tf32_flag() | determinism_flag() | cudnn.flags,
                        cudnn.benchmark_limit,
                        cudnn.workspace_limit};
     if (Scope *scope = Scope::of_thread()) [[unlikely]]

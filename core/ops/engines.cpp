@@ -11,11 +11,17 @@
 
 namespace yoke {
 
+constinit Switch detail::deterministic_algorithms("YOKE_DETERMINISTIC_ALGORITHMS");
 constinit Number detail::cudnn_settings[kCudnnSettings] = {
     Number("YOKE_CUDNN_ENABLED"),         Number("YOKE_CUDNN_BENCHMARK"),
     Number("YOKE_CUDNN_BENCHMARK_LIMIT"), Number("YOKE_CUDNN_DETERMINISTIC"),
     Number("YOKE_CUDNN_WORKSPACE_LIMIT"),
 };
+
+void use_deterministic_algorithms(bool wanted) noexcept
+{
+    detail::deterministic_algorithms.set(wanted);
+}
 
 void set_cudnn_setting(CudnnSetting setting, int64_t value)
 {

@@ -1,5 +1,6 @@
-// engines.h: process-wide settings of cuDNN for launches, and whether cuDNN is present.
+// engines.h: process-wide settings for launches: deterministic algorithms, and cuDNN. Also whether cuDNN is present.
 //
+// Every launch record carries YOKE_LAUNCH_DETERMINISTIC while deterministic algorithms are asked for.
 // The launch records of products, convolutions and attention carry the settings (YOKE_LAUNCH_CUDNN_*,
 // benchmark_limit, workspace_limit), so a graph keeps the settings of its capture. Other ops do not use the settings.
 #pragma once
@@ -16,10 +17,27 @@ enum class CudnnSetting { kEnabled, kBenchmark, kBenchmarkLimit, kDeterministic,
 inline constexpr int kCudnnSettings = 5;
 
 namespace detail {
+extern Switch deterministic_algorithms;
 extern Number cudnn_settings[kCudnnSettings];
 }  // namespace detail
 
-// Returns a setting: at first the value of the setting's variable (YOKE_CUDNN_ENABLED, …), else 1, 0, 10, 1 and 256
+// Returns whether ops must give the same bits in each run: at first the value of YOKE_DETERMINISTIC_ALGORITHMS, else
+// false. Raises YOKE_E_VALUE for an unreadable value.
+inline bool uses_deterministic_algorithms()
+{
+    return detail::deterministic_algorithms.is_on();
+}
+
+// Sets the switch for launches of every thread from now on.
+void use_deterministic_algorithms(bool wanted) noexcept;
+
+// Returns YOKE_LAUNCH_DETERMINISTIC if the switch is on, else 0.
+inline uint32_t determinism_flag()
+{
+    return uses_deterministic_algorithms() ? YOKE_LAUNCH_DETERMINISTIC : 0;
+}
+
+// Returns a setting: at first the value of the setting's variable (YOKE_CUDNN_ENABLED, …), else 1, 0, 10, 0 and 256
 // MiB. Raises YOKE_E_VALUE for an unreadable value.
 inline int64_t cudnn_setting(CudnnSetting setting)
 {
@@ -42,7 +60,8 @@ inline uint32_t cudnn_flags()
     uint32_t flags = 0;
     if (!cudnn_setting(CudnnSetting::kEnabled)) flags |= YOKE_LAUNCH_CUDNN_OFF;
     if (cudnn_setting(CudnnSetting::kBenchmark)) flags |= YOKE_LAUNCH_CUDNN_BENCHMARK;
-    if (!cudnn_setting(CudnnSetting::kDeterministic)) flags |= YOKE_LAUNCH_CUDNN_NONDETERMINISTIC;
+    if (!cudnn_setting(CudnnSetting::kDeterministic) && !uses_deterministic_algorithms())
+        flags |= YOKE_LAUNCH_CUDNN_NONDETERMINISTIC;
     return flags;
 }
 

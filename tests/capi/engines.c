@@ -1,4 +1,5 @@
-/* Settings of cuDNN from C: settings of the process with reasons for refusals, and the reason for a missing cuDNN. */
+/* Settings of cuDNN from C: settings of the process with reasons for refusals, and the reason for a missing cuDNN. Also
+ * deterministic algorithms. */
 #include "check.h"
 
 static int64_t get(int32_t setting)
@@ -10,9 +11,9 @@ static int64_t get(int32_t setting)
 
 static void each_has_a_first_value_and_keeps_what_it_is_given(void)
 {
-    static const int64_t first[YOKE_CUDNN_SETTING_COUNT] = {1, 0, 10, 1, 256 << 20},
-                         given[YOKE_CUDNN_SETTING_COUNT] = {-5, 7, 2147483647, 0, INT64_MAX},
-                         kept[YOKE_CUDNN_SETTING_COUNT] = {1, 1, 2147483647, 0, INT64_MAX};
+    static const int64_t first[YOKE_CUDNN_SETTING_COUNT] = {1, 0, 10, 0, 256 << 20},
+                         given[YOKE_CUDNN_SETTING_COUNT] = {-5, 7, 2147483647, 3, INT64_MAX},
+                         kept[YOKE_CUDNN_SETTING_COUNT] = {1, 1, 2147483647, 1, INT64_MAX};
     for (int32_t i = 0; i < YOKE_CUDNN_SETTING_COUNT; ++i) CHECK(get(i) == first[i]);
     for (int32_t i = 0; i < YOKE_CUDNN_SETTING_COUNT; ++i) OK(yoke_cudnn_set(i, given[i]));
     for (int32_t i = 0; i < YOKE_CUDNN_SETTING_COUNT; ++i) CHECK(get(i) == kept[i]);
@@ -44,10 +45,21 @@ static void where_it_is_not_there_it_says_why(void)
     OK(yoke_cudnn_set(YOKE_CUDNN_ENABLED, 1));
 }
 
+static void deterministic_algorithms_are_asked_for_and_the_settings_of_cudnn_stay(void)
+{
+    CHECK(yoke_are_deterministic_algorithms_enabled() == 0);
+    OK(yoke_use_deterministic_algorithms(-5));
+    CHECK(yoke_are_deterministic_algorithms_enabled() == 1);
+    CHECK(get(YOKE_CUDNN_DETERMINISTIC) == 0);
+    OK(yoke_use_deterministic_algorithms(0));
+    CHECK(yoke_are_deterministic_algorithms_enabled() == 0);
+}
+
 int main(void)
 {
     RUN(each_has_a_first_value_and_keeps_what_it_is_given);
     RUN(what_is_none_is_refused);
     RUN(where_it_is_not_there_it_says_why);
+    RUN(deterministic_algorithms_are_asked_for_and_the_settings_of_cudnn_stay);
     return report();
 }

@@ -178,6 +178,22 @@ TEST_P(Convolutions, KeepWithinTheirWorkspace)
     for (const CudnnPlan &plan : smaller) EXPECT_LT(plan.workspace, most);
 }
 
+// So the first plan in order serves where none is measured.
+TEST_P(Convolutions, HaveSumsInOrderInTheirFirstPlan)
+{
+    for (const Layer &layer : kLayers)
+        for (const ConvKind kind : {ConvKind::kForward, ConvKind::kData, ConvKind::kWeight}) {
+            const Conv conv = conv_of(layer, kind, YOKE_F16);
+            if (may_be_compiled(layer, kind)) continue;
+            EngineRules rules = rules_of(conv, false);
+            rules.deterministic = false;
+            const auto found = plans(conv, rules);
+            ASSERT_EQ(found.size(), 1u) << layer.name;
+            EXPECT_FALSE(has_note(found[0], CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
+                << layer.name << ", kind " << static_cast<int>(kind);
+        }
+}
+
 TEST_P(Convolutions, AreAskedForWithoutDeterminismToo)
 {
     const Conv conv = conv_of(kLayers[0], ConvKind::kWeight, YOKE_F32);

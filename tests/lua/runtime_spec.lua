@@ -222,9 +222,9 @@ describe("backends", function()
 
     it("say what cuDNN may do", function()
         local cudnn = yoke.backends.cudnn
-        local first = { enabled = true, benchmark = false, benchmark_limit = 10, deterministic = true,
+        local first = { enabled = true, benchmark = false, benchmark_limit = 10, deterministic = false,
             workspace_limit = 256 << 20 }
-        local other = { enabled = false, benchmark = true, benchmark_limit = 0, deterministic = false,
+        local other = { enabled = false, benchmark = true, benchmark_limit = 0, deterministic = true,
             workspace_limit = math.maxinteger }
         for name, value in pairs(first) do
             assert.equal(value, cudnn[name])
@@ -232,6 +232,19 @@ describe("backends", function()
             assert.equal(other[name], cudnn[name])
             cudnn[name] = value
         end
+    end)
+
+    it("give the same bits in each run if they are asked to", function()
+        assert.is_false(yoke.are_deterministic_algorithms_enabled())
+        yoke.use_deterministic_algorithms(true)
+        assert.is_true(yoke.are_deterministic_algorithms_enabled())
+        assert.is_false(yoke.backends.cudnn.deterministic)
+        fails("type", { "use_deterministic_algorithms", "'mode'", "boolean" }, function()
+            yoke.use_deterministic_algorithms(1)
+        end)
+        assert.is_true(yoke.are_deterministic_algorithms_enabled())
+        yoke.use_deterministic_algorithms(false)
+        assert.is_false(yoke.are_deterministic_algorithms_enabled())
     end)
 
     it("refuse what is no setting of cuDNN's, or no value of one", function()

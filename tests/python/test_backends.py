@@ -195,8 +195,8 @@ def test_flags_of_cudnn_hold_for_a_block():
 @pytest.mark.parametrize("name, setting, told", [
     ("ENABLED", "0", "enabled=False"), ("ENABLED", "1", "enabled=True"), ("ENABLED", "", "enabled=True"),
     ("BENCHMARK", "1", "benchmark=True"), ("BENCHMARK", "", "benchmark=False"), ("BENCHMARK_LIMIT", "0", "benchmark_limit=0"),
-    ("BENCHMARK_LIMIT", "", "benchmark_limit=10"), ("DETERMINISTIC", "0", "deterministic=False"),
-    ("DETERMINISTIC", "", "deterministic=True"), ("WORKSPACE_LIMIT", "4096", "workspace_limit=4096"),
+    ("BENCHMARK_LIMIT", "", "benchmark_limit=10"), ("DETERMINISTIC", "1", "deterministic=True"),
+    ("DETERMINISTIC", "", "deterministic=False"), ("WORKSPACE_LIMIT", "4096", "workspace_limit=4096"),
     ("WORKSPACE_LIMIT", "", "workspace_limit=268435456")])
 def test_the_environment_says_what_cudnn_may_do_at_first(name, setting, told):
     done = in_fresh_python(setting, f"YOKE_CUDNN_{name}", "import yoke; print(yoke.backends.cudnn)")

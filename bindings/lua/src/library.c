@@ -116,6 +116,24 @@ static int get_allow_tf32(lua_State *L)
     return 1;
 }
 
+static int use_deterministic_algorithms(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b,
+             yoke_use_deterministic_algorithms(
+                 yl_bool_arg(L, b, 1, "use_deterministic_algorithms", "mode")));
+    return 0;
+}
+
+static int are_deterministic_algorithms_enabled(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int32_t enabled = yoke_are_deterministic_algorithms_enabled();
+    if (enabled < 0) return yl_raise_last(L, b);
+    lua_pushboolean(L, enabled);
+    return 1;
+}
+
 /* The names of YOKE_CUDNN_*, in their order. */
 static const char *const cudnn_names[YOKE_CUDNN_SETTING_COUNT] = {
     "enabled", "benchmark", "benchmark_limit", "deterministic", "workspace_limit"};
@@ -230,25 +248,28 @@ static void set_dtypes(lua_State *L)
 
 void yl_open_library(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"build_info", build_info},
-                                         {"config_set", config_set},
-                                         {"config_get", config_get},
-                                         {"shutdown", shutdown},
-                                         {"manual_seed", manual_seed},
-                                         {"get_rng_state", get_rng_state},
-                                         {"set_rng_state", set_rng_state},
-                                         {"clock", monotonic_clock},
-                                         {"set_num_threads", set_num_threads},
-                                         {"get_num_threads", get_num_threads},
-                                         {"set_allow_tf32", set_allow_tf32},
-                                         {"get_allow_tf32", get_allow_tf32},
-                                         {"cudnn_set", cudnn_set},
-                                         {"cudnn_get", cudnn_get},
-                                         {"cudnn_version", cudnn_version},
-                                         {"cudnn_why_unavailable", cudnn_why_unavailable},
-                                         {"read_idx", read_idx},
-                                         {"ops", ops},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"build_info", build_info},
+        {"config_set", config_set},
+        {"config_get", config_get},
+        {"shutdown", shutdown},
+        {"manual_seed", manual_seed},
+        {"get_rng_state", get_rng_state},
+        {"set_rng_state", set_rng_state},
+        {"clock", monotonic_clock},
+        {"set_num_threads", set_num_threads},
+        {"get_num_threads", get_num_threads},
+        {"use_deterministic_algorithms", use_deterministic_algorithms},
+        {"are_deterministic_algorithms_enabled", are_deterministic_algorithms_enabled},
+        {"set_allow_tf32", set_allow_tf32},
+        {"get_allow_tf32", get_allow_tf32},
+        {"cudnn_set", cudnn_set},
+        {"cudnn_get", cudnn_get},
+        {"cudnn_version", cudnn_version},
+        {"cudnn_why_unavailable", cudnn_why_unavailable},
+        {"read_idx", read_idx},
+        {"ops", ops},
+        {NULL, NULL}};
     yl_set_functions(L, b, functions);
     set_dtypes(L);
     lua_pushstring(L, yoke_version());

@@ -326,6 +326,13 @@ function yoke.current_device() end
 ---@param device? yoke.Device|string|integer
 function yoke.synchronize(device) end
 
+---Sets whether ops give the same bits in each run, in the whole process. False at first. The CPU always does.
+---@param mode boolean
+function yoke.use_deterministic_algorithms(mode) end
+
+---@return boolean
+function yoke.are_deterministic_algorithms_enabled() end
+
 ---@param n integer 0 for the default
 function yoke.set_num_threads(n) end
 

@@ -7,7 +7,7 @@ local core = require "yoke.core"
 ---@field enabled boolean true at first; false from the start: it is not even looked for
 ---@field benchmark boolean the first call of each shape times its plans and keeps the quickest
 ---@field benchmark_limit integer how many of them, 10 at first; 0: all
----@field deterministic boolean true at first: the same call always gives the same bits
+---@field deterministic boolean false at first; true: cuDNN adds in order, so the same call gives the same bits
 ---@field workspace_limit integer bytes of memory that a call may want beside its tensors, 256 MiB at first
 ---@field version fun(): integer? 91900 is 9.19.0; nil where it cannot serve
 ---@field why_unavailable fun(): string? with its remedy; nil where it can serve

@@ -170,7 +170,7 @@ void bind_class(py::module_ &module)
         });
 }
 
-// Switches behind yoke.backends.
+// Switches behind yoke.backends, and deterministic algorithms.
 void bind_backends(py::module_ &module)
 {
     module.def("_set_allow_tf32", [](const py::object &on) {
@@ -181,6 +181,22 @@ void bind_backends(py::module_ &module)
         if (allowed < 0) require(raise_last_error() != nullptr);
         return allowed == 1;
     });
+    module.def(
+        "use_deterministic_algorithms",
+        [](const py::object &mode) {
+            check(yoke_use_deterministic_algorithms(
+                need_bool(mode, "use_deterministic_algorithms", "mode")));
+        },
+        py::arg("mode"),
+        "Sets whether ops give the same bits in each run, in the whole process. False at first. The CPU always does.");
+    module.def(
+        "are_deterministic_algorithms_enabled",
+        [] {
+            const int32_t enabled = yoke_are_deterministic_algorithms_enabled();
+            if (enabled < 0) require(raise_last_error() != nullptr);
+            return enabled == 1;
+        },
+        "Returns whether use_deterministic_algorithms asks for the same bits in each run.");
     module.def("_cudnn_set", [](int32_t setting, const char *name, const py::object &value) {
         const bool is_limit =
             setting == YOKE_CUDNN_BENCHMARK_LIMIT || setting == YOKE_CUDNN_WORKSPACE_LIMIT;

@@ -41,7 +41,7 @@ class _Cudnn:
         """)
     benchmark = _Setting(1, bool, "True if the first call of each shape measures cuDNN's plans and keeps the fastest. False, the default, takes cuDNN's first plan.")
     benchmark_limit = _Setting(2, int, "Number of plans that `benchmark` measures; 0: all. 10 by default.")
-    deterministic = _Setting(3, bool, "True if the same call always gives the same bits; the default. False lets cuDNN add in any order.")
+    deterministic = _Setting(3, bool, "True if cuDNN adds in order, so the same call gives the same bits. False by default. See use_deterministic_algorithms, too.")
     workspace_limit = _Setting(4, int, "Bytes of memory that the plan of a call may use beside its tensors. 256 MiB by default.")
 
     def version(self) -> int | None:

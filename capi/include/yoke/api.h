@@ -759,6 +759,8 @@ typedef struct yoke_api {
                                   yoke_dtype dtype, yoke_device *device, yoke_tensor **out);
     yoke_status (*group_all_reduce_in)(yoke_group *group, yoke_tensor *t, int32_t reduction,
                                        yoke_dtype reduce_dtype, yoke_work **work);
+    yoke_status (*use_deterministic_algorithms)(int32_t enabled);
+    int32_t (*are_deterministic_algorithms_enabled)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

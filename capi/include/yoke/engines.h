@@ -1,5 +1,5 @@
 /*
- * yoke/engines.h: settings of cuDNN behind the ops on CUDA devices, and its presence.
+ * yoke/engines.h: deterministic algorithms, settings of cuDNN behind the ops on CUDA devices, and its presence.
  *
  * The settings belong to the process and hold for every thread, from the next op on. A graph keeps the settings of
  * its capture. The first op with a use for cuDNN looks for the library. If cuDNN cannot serve, the ops' own kernels
@@ -22,7 +22,7 @@ extern "C" {
 #define YOKE_CUDNN_BENCHMARK_LIMIT \
     2 /* 10: plans that are measured, 0: all. YOKE_CUDNN_BENCHMARK_LIMIT */
 #define YOKE_CUDNN_DETERMINISTIC \
-    3 /* 1: the same bits each time; 0: any order of sums. YOKE_CUDNN_DETERMINISTIC */
+    3 /* 0: any order of sums; 1: the same bits each time. YOKE_CUDNN_DETERMINISTIC */
 #define YOKE_CUDNN_WORKSPACE_LIMIT \
     4 /* 256 MiB: bytes of a call's workspace. YOKE_CUDNN_WORKSPACE_LIMIT */
 #define YOKE_CUDNN_SETTING_COUNT 5
@@ -41,6 +41,15 @@ YOKE_API int64_t yoke_cudnn_version(void);
 /* Returns why cuDNN cannot serve, one sentence with its remedy; "" if cuDNN can serve. Valid until the thread's next
  * call of this function. Looks for cuDNN as above. [any-thread] */
 YOKE_API const char *yoke_cudnn_why_unavailable(void);
+
+/* Sets whether ops must give the same bits in each run, on the same kind of device with the same libraries. Then no
+ * sum comes in any order, whatever YOKE_CUDNN_DETERMINISTIC says, and no plan is chosen by its time; every op has
+ * such a way. The default is 0, unless YOKE_DETERMINISTIC_ALGORITHMS is 1. On the CPU ops give the same bits in any
+ * case. [any-thread] */
+YOKE_API yoke_status yoke_use_deterministic_algorithms(int32_t enabled);
+
+/* Returns 1 or 0; -1 if YOKE_DETERMINISTIC_ALGORITHMS cannot be read. [any-thread] */
+YOKE_API int32_t yoke_are_deterministic_algorithms_enabled(void);
 
 #ifdef __cplusplus
 }

@@ -89,6 +89,7 @@ Request::Request(const yoke_launch *launch, const Gemm &gemm)
     key.dtype = p.dtype;
     key.epilogue = epilogue_of(gemm);
     key.tf32 = p.dtype == YOKE_F32 && launch->flags & YOKE_LAUNCH_TF32;
+    key.untried = (launch->flags & YOKE_LAUNCH_DETERMINISTIC) != 0;
     const void *const pointers[] = {a, b, d, bias, before};
     for (int i = 0; i < 5; ++i)
         key.alignment[i] = pointers[i] ? alignment_of(pointers[i]) : int8_t(0);

@@ -7,6 +7,7 @@ namespace yoke::cuda {
 Tuning tuning_of(const yoke_launch *launch)
 {
     const char *wanted = g_host->config("YOKE_CUBLASLT_AUTOTUNE");
+    if (launch->flags & YOKE_LAUNCH_DETERMINISTIC) return Tuning::kOff;
     if (!wanted || strcmp(wanted, "1") != 0) return Tuning::kOff;
     return tuning_on(launch, kTunedProduct);
 }

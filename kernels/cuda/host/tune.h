@@ -1,8 +1,8 @@
 // Choice among a library's algorithms by trial: a stopwatch, a race, and a file of winners.
 //
 // Contract
-//  * All algorithms compute the same result, so trials change no result. No algorithm is timed while the stream is
-//    captured.
+//  * Algorithms may add in different orders, so the last places of a result depend on the winner. A deterministic
+//    launch tries none, because times differ from run to run. No algorithm is timed while the stream is captured.
 //  * Each line of a file of winners is for a version of the library and a kind of GPU. Other lines, and unreadable
 //    lines, are skipped. Several processes may share the file.
 #pragma once

@@ -67,6 +67,9 @@ TEST(Engines, ALaunchSaysWhatCudnnMayDo)
     in_fresh_process([] {
         const Tensor x = ones_on(fake_device());
         ops::matmul(*x, *x);
+        expect_launch(YOKE_LAUNCH_CUDNN_NONDETERMINISTIC, 10, 256 << 20);
+        set_cudnn_setting(CudnnSetting::kDeterministic, 1);
+        ops::matmul(*x, *x);
         expect_launch(0, 10, 256 << 20);
         set_all();
         ops::matmul(*x, *x);
@@ -94,7 +97,33 @@ TEST(Engines, AGraphKeepsWhatCudnnMightDoAtItsCapture)
         ops::matmul(*x, *x);
         expect_launch(kAllFlags, 0, INT64_MAX);
         graph->replay();
-        expect_launch(0, 10, 256 << 20);
+        expect_launch(YOKE_LAUNCH_CUDNN_NONDETERMINISTIC, 10, 256 << 20);
+    });
+}
+
+TEST(Engines, DeterministicAlgorithmsReachEveryLaunchAndForbidSumsInAnyOrder)
+{
+    in_fresh_process([] {
+        const Tensor x = ones_on(fake_device());
+        EXPECT_FALSE(uses_deterministic_algorithms());
+        for (const bool wanted : {true, false, true}) {
+            use_deterministic_algorithms(wanted);
+            EXPECT_EQ(uses_deterministic_algorithms(), wanted);
+            ops::matmul(*x, *x);
+            EXPECT_EQ(fake.launch_flags,
+                      wanted ? YOKE_LAUNCH_DETERMINISTIC : YOKE_LAUNCH_CUDNN_NONDETERMINISTIC);
+            ops::add(*x, *x);
+            EXPECT_EQ(fake.launch_flags, wanted ? YOKE_LAUNCH_DETERMINISTIC : 0);
+        }
+    });
+    in_fresh_process([] {
+        setenv("YOKE_DETERMINISTIC_ALGORITHMS", "1", 1);
+        EXPECT_TRUE(uses_deterministic_algorithms());
+    });
+    in_fresh_process([] {
+        setenv("YOKE_DETERMINISTIC_ALGORITHMS", "yes", 1);
+        expect_error(YOKE_E_VALUE, {"YOKE_DETERMINISTIC_ALGORITHMS", "'yes'", "0 or 1"},
+                     [] { uses_deterministic_algorithms(); });
     });
 }
 
@@ -104,11 +133,11 @@ TEST(Engines, TheEnvironmentSaysWhatCudnnMayDoAtFirst)
         setenv("YOKE_CUDNN_ENABLED", "0", 1);
         setenv("YOKE_CUDNN_BENCHMARK", "1", 1);
         setenv("YOKE_CUDNN_BENCHMARK_LIMIT", "3", 1);
-        setenv("YOKE_CUDNN_DETERMINISTIC", "0", 1);
+        setenv("YOKE_CUDNN_DETERMINISTIC", "1", 1);
         setenv("YOKE_CUDNN_WORKSPACE_LIMIT", "4096", 1);
         const Tensor x = ones_on(fake_device());
         ops::matmul(*x, *x);
-        expect_launch(kAllFlags, 3, 4096);
+        expect_launch(kAllFlags & ~YOKE_LAUNCH_CUDNN_NONDETERMINISTIC, 3, 4096);
     });
     in_fresh_process([] {
         setenv("YOKE_CUDNN_DETERMINISTIC", "perhaps", 1);

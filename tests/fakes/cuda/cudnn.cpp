@@ -37,6 +37,7 @@ std::set<const void *> g_handles;
 std::map<void *, std::shared_ptr<CudnnObject>> g_objects;
 int g_runs[2];  // in TF32, and not
 int g_engine_runs[8], g_last_engine = -1;
+int g_gradients[3];  // by Gradient
 
 std::shared_ptr<CudnnObject> object_of(void *descriptor)
 {
@@ -108,6 +109,13 @@ extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs_of(int eng
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return g_engine_runs[engine];
+}
+
+// Number of gradients of attention run so far, in order (1) or in any order (2).
+extern "C" __attribute__((visibility("default"))) int fake_cudnn_gradients(int order)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    return g_gradients[order];
 }
 
 // Engine of the last run.
@@ -335,6 +343,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     {
         const std::lock_guard<std::mutex> lock(g_mutex);
         ++g_runs[work.tf32];
+        ++g_gradients[static_cast<int>(gradient_of(*work.graph))];
+        work.turn = g_runs[0] + g_runs[1];
         g_last_engine = static_cast<int>(&engine - kEngines.data());
         ++g_engine_runs[g_last_engine];
     }

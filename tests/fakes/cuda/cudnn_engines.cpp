@@ -22,16 +22,23 @@ bool is_float_graph(const CudnnObject &graph)
            CUDNN_DATA_FLOAT;
 }
 
-// Returns the bytes of the scores' gradients. An attention's gradient stores the scores' gradients if the last step
-// is a product.
-static int64_t bytes_of_scores(const CudnnObject &graph)
+static bool is_product(const CudnnRef &step)
+{
+    return step->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+}
+
+Gradient gradient_of(const CudnnObject &graph)
 {
     const std::vector<CudnnRef> &steps = graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs;
-    const auto is_product = [](const CudnnRef &step) {
-        return step->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
-    };
-    if (std::count_if(steps.begin(), steps.end(), is_product) < 5 || !is_product(steps.back()))
-        return 0;
+    if (std::count_if(steps.begin(), steps.end(), is_product) < 5) return Gradient::kNone;
+    return is_product(steps.back()) ? Gradient::kInOrder : Gradient::kAnyOrder;
+}
+
+// Returns the bytes of the scores' gradients, which an attention's gradient in order stores.
+static int64_t bytes_of_scores(const CudnnObject &graph)
+{
+    if (gradient_of(graph) != Gradient::kInOrder) return 0;
+    const std::vector<CudnnRef> &steps = graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs;
     int64_t bytes = 2;
     for (const int64_t length :
          steps.back()->ref(CUDNN_ATTR_OPERATION_MATMUL_ADESC)->list(CUDNN_ATTR_TENSOR_DIMENSIONS))

@@ -32,6 +32,10 @@ CudnnValue value_of(cudnnBackendAttributeType_t type, const T &value)
 
 bool is_float_graph(const CudnnObject &graph);
 
+// Order of the sums in a graph that is an attention's gradient. In order, the last step is a product.
+enum class Gradient { kNone, kInOrder, kAnyOrder };
+Gradient gradient_of(const CudnnObject &graph);
+
 // Returns the bytes of a workspace: the engine's and the graph's.
 int64_t workspace_of(const CudnnObject &config);
 

@@ -84,6 +84,7 @@ struct CudnnWork {
     void *workspace;
     uint64_t workspace_bytes;
     int microseconds;  // length of the plan on the clock of FAKE_CUDA_TICKS
+    int turn;          // number of the run: sums that may come in any order begin elsewhere in each
 };
 // Takes addresses over. Each real tensor of the graph must have an address, aligned as promised.
 cudnnStatus_t read_cudnn_pack(const CudnnObject &pack, const CudnnObject &graph, CudnnWork &work);

@@ -273,11 +273,15 @@ void Run::multiply(const CudnnObject &operation)
     const Shape left(a), right(b), to(c);
     const Numbers xs = numbers(a), ys = numbers(b);
     const auto head = [&](const Shape &of, int64_t h) { return h / (to.dims[1] / of.dims[1]); };
-    Numbers all = is_accumulator(c) ? numbers(c) : Numbers(to.count());
+    const bool adds = is_accumulator(c);
+    const int64_t length = left.dims[3], first = adds ? work_.turn % length : 0;
+    Numbers all = adds ? numbers(c) : Numbers(to.count());
     each_place(to, [&](size_t i, const int64_t(&at)[4]) {
-        for (int64_t k = 0; k < left.dims[3]; ++k)
+        for (int64_t n = 0; n < length; ++n) {
+            const int64_t k = (first + n) % length;
             all[i] += xs[left.at(at[0], head(left, at[1]), at[2], k)] *
                       ys[right.at(at[0], head(right, at[1]), k, at[3])];
+        }
     });
     keep(c, std::move(all));
 }

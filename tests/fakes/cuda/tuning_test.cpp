@@ -84,6 +84,21 @@ TEST(Tuning, TakesTheFirstOfThoseThatAreAsFastAsEachOther)
     });
 }
 
+TEST(Tuning, IsLeftOutIfTheLaunchMustBeDeterministic)
+{
+    in_fresh_process([] {
+        tune("30,20,10,20");
+        Products all;
+        int before = 0;
+        for (const bool same : {true, false, true}) {
+            ASSERT_EQ(all.multiply(same ? YOKE_LAUNCH_DETERMINISTIC : 0), YOKE_OK);
+            EXPECT_EQ(last_algorithm(), same ? 0 : 2) << "also after another launch's trials";
+            EXPECT_TRUE(!same || products() == before + 1);
+            before = products();
+        }
+    });
+}
+
 TEST(Tuning, TakesNoLongerThanItMay)
 {
     struct Case {

@@ -32,7 +32,7 @@ private:
     CudnnKey key() const override;
     EngineRules rules(uint64_t limit) const override
     {
-        return {false, false, heads_.deterministic, limit};
+        return {false, false, !heads_.backward || heads_.deterministic, limit};
     }
     void build(Graph &graph) const override
     {

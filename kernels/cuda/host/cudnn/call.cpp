@@ -62,7 +62,8 @@ View::View(const yoke_operand &like, const void *data, const int64_t *wanted) : 
 
 bool CudnnCall::is_benchmark() const
 {
-    return launch_->flags & YOKE_LAUNCH_CUDNN_BENCHMARK;
+    return launch_->flags & YOKE_LAUNCH_CUDNN_BENCHMARK &&
+           !(launch_->flags & YOKE_LAUNCH_DETERMINISTIC);
 }
 
 yoke_status cudnn_prepare(Device &device, uint32_t flags)
@@ -83,7 +84,7 @@ yoke_status CudnnCall::prepare(bool *exists)
     const EngineRules rules = this->rules(limit);
     CudnnKey key = this->key();
     key.words[kLast] = static_cast<int64_t>(limit);
-    key.words[kLast - 1] = rules.tf32 | rules.deterministic << 1;
+    key.words[kLast - 1] = rules.tf32 | rules.deterministic << 1 | is_benchmark() << 2;
     entry_ = worker_.find(key);
     yoke_status status = YOKE_OK;
     if (!entry_) {

@@ -3,9 +3,10 @@
 // Contract
 //  * Inside the context of its device, on the launch's stream, without waiting for the stream.
 //  * A workspace is within the launch's limit. If memory is missing, the next plan with a smaller workspace runs.
-//  * If the launch asks for a benchmark, a key's first run outside captures times the first plans on the launch's own
-//    operands and keeps the quickest. If YOKE_CUDNN_BENCHMARK_FILE names a file, the next process uses the result
-//    too. This happens for 64 keys of an op. In a capture, the file's winner or the first plan runs.
+//  * If the launch asks for a benchmark, and not for determinism, a key's first run outside captures times the first
+//    plans on the launch's own operands and keeps the quickest. If YOKE_CUDNN_BENCHMARK_FILE names a file, the next
+//    process uses the result too. This happens for 64 keys of an op. In a capture, the file's winner or the first plan
+//    runs.
 //  * A failure before a plan runs is not the launch's failure: there is no plan then, and a single warning gives the
 //    reason. A failure during the run is the launch's failure.
 #pragma once
@@ -57,13 +58,14 @@ protected:
     virtual void describe(Text &text) const = 0;  // "the convolution of 8 x 64 x 56 x 56 …"
     // Returns the bytes of the first operand, if a run adds to this operand. Trial runs then add to other memory.
     virtual uint64_t adds_to() const { return 0; }
+    // Returns whether the launch's plan may be chosen by its time.
+    bool is_benchmark() const;
     // Returns whether a missing engine is worth a warning.
     virtual bool tells() const = 0;
 
     const yoke_launch *const launch_;
 
 private:
-    bool is_benchmark() const;
     yoke_status make_first(uint64_t limit);
     yoke_status find_plan(const Graph &graph, const EngineRules &rules, bool tells_none,
                           CudnnPlan &plan, bool *exists, uint64_t *refused);

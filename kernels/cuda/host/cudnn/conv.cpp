@@ -34,10 +34,15 @@ private:
     EngineRules rules(uint64_t limit) const override
     {
         const bool is_f32 = conv_.dtype == YOKE_F32;
-        return {is_f32, is_f32 && (launch_->flags & YOKE_LAUNCH_TF32),
-                !(launch_->flags & YOKE_LAUNCH_CUDNN_NONDETERMINISTIC), limit};
+        return {is_f32, is_f32 && (launch_->flags & YOKE_LAUNCH_TF32), is_in_order(), limit};
     }
     uint64_t adds_to() const override;
+    // Returns whether sums must come in order. Only in a benchmark may they come in any order, if the flags allow
+    // it: cuDNN's first plans in order are as fast as its first plans.
+    bool is_in_order() const
+    {
+        return !is_benchmark() || !(launch_->flags & YOKE_LAUNCH_CUDNN_NONDETERMINISTIC);
+    }
     void build(Graph &graph) const override { build_conv(graph, conv_, terms_); }
     int operands(CudnnWorker::Operand (&all)[kMostOperands]) const override;
     void describe(Text &text) const override;

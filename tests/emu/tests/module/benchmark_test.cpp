@@ -171,6 +171,34 @@ TEST(Benchmark, OfAttentionTakesTheQuickestOfEachPass)
     expect_attention(YOKE_LAUNCH_CUDNN_NONDETERMINISTIC, 3);
 }
 
+TEST(Benchmark, TakesASumInAnyOrderIfThatIsAllowed)
+{
+    in_benchmark("1,1,90,90,40", nullptr, [](const Module &module, void *device) {
+        constexpr uint32_t kAny = YOKE_LAUNCH_CUDNN_NONDETERMINISTIC | YOKE_LAUNCH_TF32;
+        EXPECT_EQ(convolve(module, device, 4, kAny), 18);
+        EXPECT_EQ(last_engine(), 2) << "without a benchmark cuDNN's first in order";
+        EXPECT_EQ(convolve(module, device, 4, kBenchmark | kAny), 18);
+        EXPECT_EQ(last_engine(), 0);
+    });
+}
+
+TEST(Benchmark, IsLeftOutIfTheLaunchMustBeDeterministic)
+{
+    const std::string file = winners_file("yoke_no_winners_");
+    in_benchmark("1,1,90,90,40", file.c_str(), [](const Module &module, void *device) {
+        constexpr uint32_t kSame = kBenchmark | YOKE_LAUNCH_DETERMINISTIC;
+        EXPECT_EQ(convolve(module, device, 4, kSame), 18);
+        EXPECT_EQ(last_engine(), 3) << "cuDNN's first";
+        EXPECT_EQ(cudnn_runs(false), 1);
+        EXPECT_EQ(convolve(module, device), 18);
+        EXPECT_EQ(last_engine(), 4);
+        EXPECT_EQ(convolve(module, device, 4, kSame), 18);
+        EXPECT_EQ(last_engine(), 3) << "not the winner of another launch";
+    });
+    EXPECT_NE(read(file), "");
+    remove(file.c_str());
+}
+
 TEST(Benchmark, KeepsWinnersInAFile)
 {
     const std::string file = winners_file("yoke_winners_");
