@@ -21,6 +21,9 @@ constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kQueries = 3, kKeys = 4
                   kValueWidth = 3;
 constexpr double kTimes = 0.7;  // the scale of scores
 
+// Step between the scaled scores and the softmax. kRowBias is the same for all queries.
+enum class Between { kNothing, kCausal, kBias, kRowBias };
+
 // Returns strides of `count` heads with all rows side by side. Row-major code could not get this order right by
 // chance.
 HeadStrides side_by_side(int64_t count, int64_t length, int64_t width)
@@ -28,14 +31,21 @@ HeadStrides side_by_side(int64_t count, int64_t length, int64_t width)
     return {length * count * width, width, count * width};
 }
 
-AttentionShape shape_of(bool causal)
+AttentionShape shape_of(Between between)
 {
     const HeadStrides query = side_by_side(kHeads, kQueries, kWidth),
                       key = side_by_side(kKeyHeads, kKeys, kWidth),
                       value = side_by_side(kKeyHeads, kKeys, kValueWidth),
                       result = side_by_side(kHeads, kQueries, kValueWidth);
-    return {YOKE_F32, kBatch, kHeads, kKeyHeads, kQueries, kKeys,  kWidth, kValueWidth, causal,
-            16,       query,  key,    value,     result,   result, query,  key,         value};
+    const bool is_causal = between == Between::kCausal;
+    AttentionShape shape = {YOKE_F32, kBatch,      kHeads,    kKeyHeads, kQueries, kKeys,
+                            kWidth,   kValueWidth, is_causal, 16,        query,    key,
+                            value,    result,      result,    query,     key,      value};
+    shape.has_bias = between == Between::kBias || between == Between::kRowBias;
+    shape.bias_alignment = 4;
+    shape.bias = between == Between::kBias ? HeadStrides{0, kQueries * kKeys, kKeys}
+                                           : HeadStrides{kKeys, 0, 0};
+    return shape;
 }
 
 size_t at(const HeadStrides &strides, int64_t batch, int64_t head, int64_t row, int64_t column)
@@ -56,7 +66,8 @@ struct Inputs {
     Numbers query = drawn(kBatch * kHeads * kQueries * kWidth, 1),
             key = drawn(kBatch * kKeyHeads * kKeys * kWidth, 2),
             value = drawn(kBatch * kKeyHeads * kKeys * kValueWidth, 3),
-            gradient = drawn(kBatch * kHeads * kQueries * kValueWidth, 4);
+            gradient = drawn(kBatch * kHeads * kQueries * kValueWidth, 4),
+            bias = drawn(kHeads * kQueries * kKeys, 5);
 };
 
 // The result, and the log-sum-exp of each row.
@@ -76,7 +87,8 @@ void attend(const AttentionShape &s, const Inputs &in, Numbers &result, Numbers 
                     for (int64_t i = 0; i < kWidth; ++i)
                         score +=
                             in.query[at(s.query, b, h, q, i)] * in.key[at(s.key, b, shared, k, i)];
-                    weights.push_back(std::exp(score * kTimes));
+                    const double bias = s.has_bias ? in.bias[at(s.bias, b, h, q, k)] : 0;
+                    weights.push_back(std::exp(score * kTimes + bias));
                     sum += weights.back();
                 }
                 for (int64_t k = 0; k < keys; ++k)
@@ -112,7 +124,7 @@ Numbers differences(const AttentionShape &s, Inputs in, Numbers Inputs::*of)
 
 }  // namespace
 
-class AttentionValues : public testing::TestWithParam<bool> {
+class AttentionValues : public testing::TestWithParam<Between> {
 protected:
     void SetUp() override
     {
@@ -127,6 +139,7 @@ protected:
         put(Name::kValue, in_.value);
         put(Name::kScale, {kTimes});
         if (shape_.causal) put(Name::kMasked, {kMaskedScore});
+        if (shape_.has_bias) put(Name::kBias, in_.bias);
     }
     void put(int64_t name, const Numbers &values)
     {
@@ -194,6 +207,8 @@ TEST_P(AttentionValues, AreTheGradientsInBothSpellings)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(FullAndCausal, AttentionValues, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(FullCausalAndBiased, AttentionValues,
+                         testing::Values(Between::kNothing, Between::kCausal, Between::kBias,
+                                         Between::kRowBias));
 
 }  // namespace yoke::cuda

@@ -178,7 +178,6 @@ TEST_P(Convolutions, KeepWithinTheirWorkspace)
     for (const CudnnPlan &plan : smaller) EXPECT_LT(plan.workspace, most);
 }
 
-// So the first plan in order serves where none is measured.
 TEST_P(Convolutions, HaveSumsInOrderInTheirFirstPlan)
 {
     for (const Layer &layer : kLayers)

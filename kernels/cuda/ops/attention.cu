@@ -1,9 +1,9 @@
 // Attention in tiles: a block of queries takes the blocks of keys in turn, and no matrix of scores is ever stored (T.
 // Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022). The kernel here supports every launch.
 // attention_mma.cuh has the kernel for halves, for some launches.
-#include "kernels/cuda/host/cudnn/attention.h"
+#include "kernels/cuda/host/slow_attention.h"
+#include "kernels/cuda/ops/attention_masks.cuh"
 #include "kernels/cuda/ops/attention_mma.cuh"
-#include "kernels/cuda/ops/copy_strided.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -164,6 +164,7 @@ yoke_status run(const yoke_launch *launch)
     yoke_status status = YOKE_OK;
     if constexpr (std::is_same_v<In, Floats>)
         if (start_mma(launch, work, operands, heads, status)) return status;
+    if (sizes.keys) tell_slow_attention(launch, o[kQuery].dtype, sizes.width, sizes.value_width);
     return start(launch, attend<In>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
                  work, blocks);
 }
@@ -173,7 +174,7 @@ yoke_status run(const yoke_launch *launch)
 YOKE_KERNEL(_attention)
 {
     bool done = false;
-    const yoke_status status = cudnn_attend(launch, copy_operand, &done);
+    const yoke_status status = cudnn_attend(launch, kAttentionKernels, &done);
     if (status || done) return status;
     return for_float_format(launch, "query", launch->operands[0].dtype,
                             [&]<class In>() { return run<In>(launch); });

@@ -1,9 +1,9 @@
 // Gradients of attention. Probabilities are computed again from the rows' log-sum-exp. In one kernel, a block of
 // queries takes every block of keys and gives dQ. In another kernel, a block of keys takes every block of queries and
 // gives dK and dV. Every sum has one owner, so results do not depend on the order of blocks.
-#include "kernels/cuda/host/cudnn/attention.h"
+#include "kernels/cuda/host/slow_attention.h"
+#include "kernels/cuda/ops/attention_masks.cuh"
 #include "kernels/cuda/ops/attention_mma_backward.cuh"
-#include "kernels/cuda/ops/copy_strided.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -280,6 +280,7 @@ yoke_status run(const yoke_launch *launch)
                 const yoke_status status = start_gradients<T, kWidth, false>(launch, work);
                 return status ? status : start_gradients<T, kWidth, true>(launch, work);
             });
+    if (s.queries && s.keys) tell_slow_attention(launch, o[1].dtype, s.width, s.value_width);
     return start_all<In>(launch, work);
 }
 
@@ -288,7 +289,7 @@ yoke_status run(const yoke_launch *launch)
 YOKE_KERNEL(_attention_backward)
 {
     bool done = false;
-    const yoke_status status = cudnn_attend(launch, copy_operand, &done);
+    const yoke_status status = cudnn_attend(launch, kAttentionKernels, &done);
     if (status || done) return status;
     return for_float_format(launch, "query", launch->operands[1].dtype,
                             [&]<class In>() { return run<In>(launch); });

@@ -117,10 +117,12 @@ constexpr Rule kRules[] = {
 
 cudnnStatus_t check_tensor(const CudnnObject &tensor)
 {
-    for (const int name : {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_ATTR_TENSOR_STRIDES})
-        for (const int64_t value : tensor.list(name))
-            if (value < 1)
-                return refuse_cudnn("a tensor of a length or stride of %lld", (long long)value);
+    const auto dims = tensor.list(CUDNN_ATTR_TENSOR_DIMENSIONS),
+               strides = tensor.list(CUDNN_ATTR_TENSOR_STRIDES);
+    for (size_t i = 0; i < dims.size(); ++i)
+        if (dims[i] < 1 || strides[i] < 0)
+            return refuse_cudnn("a tensor of length %lld and stride %lld", (long long)dims[i],
+                                (long long)strides[i]);
     const auto alignment = tensor.get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
     const auto size =
         static_cast<int64_t>(size_of(tensor.get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)));
@@ -181,6 +183,17 @@ cudnnStatus_t check_attribute(const CudnnObject &object, cudnnBackendAttributeNa
     return refuse_cudnn("a descriptor of kind %d has no attribute %d", object.type, name);
 }
 
+// Refuses a result with elements in the same place.
+static cudnnStatus_t check_result(const CudnnObject &operation)
+{
+    const CudnnObject &result = *operation.ref(ports_of(operation).out);
+    const auto dims = result.list(CUDNN_ATTR_TENSOR_DIMENSIONS),
+               strides = result.list(CUDNN_ATTR_TENSOR_STRIDES);
+    for (size_t i = 0; i < dims.size(); ++i)
+        if (dims[i] > 1 && strides[i] == 0) return refuse_cudnn("a result with a stride of 0");
+    return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t check_object(const CudnnObject &object)
 {
     for (const Rule &rule : kRules)
@@ -205,6 +218,11 @@ cudnnStatus_t check_object(const CudnnObject &object)
                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+        case POINTWISE:
+        case PRODUCT:
+        case REDUCTION:
+        case RESHAPE:
+            return check_result(object);
         default:
             return CUDNN_STATUS_SUCCESS;
     }

@@ -18,6 +18,17 @@ namespace {
 using kernels::divide_up;
 using Name = AttentionName;
 
+// Writes "the attention of …" or "the gradient of attention of …".
+void describe_attention(const AttentionHeads &heads, char (&text)[160])
+{
+    const AttentionShape &s = heads.shape;
+    const auto n = [](int64_t value) { return static_cast<long long>(value); };
+    snprintf(text, sizeof text,
+             "the %sattention of %lld x %lld x %lld x %lld over %lld x %lld x %lld",
+             heads.backward ? "gradient of " : "", n(s.batch), n(s.heads), n(s.queries), n(s.width),
+             n(s.key_heads), n(s.keys), n(s.value_width));
+}
+
 // ---- a call ---------------------------------------------------------------------------------------------------------
 
 // Attention of some heads, or its gradient.
@@ -43,8 +54,8 @@ private:
     }
     int operands(CudnnWorker::Operand (&all)[kMostOperands]) const override;
     uint64_t adds_to() const override { return heads_.accumulator_bytes(); }
-    void describe(Text &text) const override;
-    bool tells() const override { return false; }
+    void describe(Text &text) const override { describe_attention(heads_, text); }
+    void tell_none(const CudnnFailure &why, uint64_t refused) const override;
 
     const AttentionHeads heads_;
 };
@@ -52,16 +63,20 @@ private:
 CudnnKey Call::key() const
 {
     const AttentionShape &s = heads_.shape;
-    static_assert(11 + 3 * kMostAttentionPlaces <= std::size(CudnnKey{}.words) - 2);
+    static_assert(11 + 3 * kMostAttentionPlaces + 5 <= std::size(CudnnKey{}.words) - 2);
     CudnnKey key{{launch_->op, s.dtype, s.batch, s.heads, s.key_heads, s.queries, s.keys, s.width,
                   s.value_width, s.causal, s.statistics_alignment}};
     int64_t *word = key.words + 11;
-    for (int i = 0; i < heads_.count(); ++i) {
-        const HeadStrides &strides = s.*kAttentionPlaces[i].strides;
+    const auto add = [&](const HeadStrides &strides) {
         *word++ = strides.batch;
         *word++ = strides.head;
         *word++ = strides.row;
-    }
+    };
+    for (int i = 0; i < heads_.count(); ++i) add(s.*kAttentionPlaces[i].strides);
+    if (!s.has_bias) return key;
+    add(s.bias);
+    *word++ = s.bias_alignment;
+    *word = s.has_bias;
     return key;
 }
 
@@ -74,20 +89,19 @@ int Call::operands(CudnnWorker::Operand (&all)[kMostOperands]) const
     all[n++] = {Name::kStatistics, heads_.statistics};
     all[n++] = {Name::kScale, &heads_.scale};
     if (heads_.shape.causal) all[n++] = {Name::kMasked, &kLeast};
+    if (heads_.shape.has_bias) all[n++] = {Name::kBias, heads_.bias_address()};
     if (!heads_.backward) return n;
     all[n++] = {Name::kRowSum, heads_.row_sum};
     all[n++] = {Name::kOne, &kUnit};
     return n;
 }
 
-void Call::describe(Text &text) const
+// Warns only if no smaller part can have an engine either.
+void Call::tell_none(const CudnnFailure &why, uint64_t refused) const
 {
-    const AttentionShape &s = heads_.shape;
-    const auto n = [](int64_t value) { return static_cast<long long>(value); };
-    snprintf(text, sizeof text,
-             "the %sattention of %lld x %lld x %lld x %lld over %lld x %lld x %lld",
-             heads_.backward ? "gradient of " : "", n(s.batch), n(s.heads), n(s.queries),
-             n(s.width), n(s.key_heads), n(s.keys), n(s.value_width));
+    Text text;
+    describe(text);
+    if (!refused) tell_no_engine(launch_, text, why);
 }
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
@@ -155,24 +169,34 @@ uint64_t padded(uint64_t bytes)
 // Attention of a launch, or its gradient. The parts run in sequence, in the same memory.
 class Attention {
 public:
-    Attention(const yoke_launch *launch, CudnnWorker &worker, const AttentionHeads &heads)
-        : launch_(launch), worker_(worker), heads_(heads)
+    Attention(const yoke_launch *launch, CudnnWorker &worker, const AttentionHeads &heads,
+              const AttentionKernels &kernels)
+        : launch_(launch),
+          worker_(worker),
+          kernels_(kernels),
+          heads_(heads),
+          copied_keys_(launch),
+          copied_mask_(launch)
     {
     }
-    yoke_status run(CopyOperand copy, bool *done);
+    yoke_status run(bool *done);
 
 private:
-    yoke_status copy_keys(CopyOperand copy, Scratch &room, bool *has_room);
+    yoke_status copy_keys(bool *has_room);
+    yoke_status copy_mask(bool *has_room);
     yoke_status find_room(const Parts &parts, Scratch &room, bool *has_room);
     yoke_status has_plans(const Parts &parts, bool *all, uint64_t *refused);
     yoke_status run_parts(const Parts &parts, bool *has_room);
     yoke_status clear_accumulator(const AttentionHeads &part) const;
-    yoke_status try_parts(const Parts &parts, CopyOperand copy, Scratch &keys, bool *done,
-                          uint64_t *refused);
+    yoke_status try_parts(const Parts &parts, bool *done, uint64_t *refused);
+    void tell_refused(uint64_t refused) const;
 
     const yoke_launch *launch_;
     CudnnWorker &worker_;
+    const AttentionKernels &kernels_;
     AttentionHeads heads_;
+    Scratch copied_keys_, copied_mask_;
+    bool lacks_memory_ = false;
 };
 
 // Reserves memory for a gradient's sums of a part. If memory is missing, *has_room is false, with YOKE_E_OOM.
@@ -221,74 +245,110 @@ yoke_status Attention::run_parts(const Parts &parts, bool *has_room)
 
 // Copies keys and values shared by heads, once for every head, because a gradient needs them for each head. Without
 // such a need, does nothing. If memory is missing, *has_room is false, with YOKE_E_OOM.
-yoke_status Attention::copy_keys(CopyOperand copy, Scratch &room, bool *has_room)
+yoke_status Attention::copy_keys(bool *has_room)
 {
-    if (!heads_.copies_keys) return YOKE_OK;
+    if (!heads_.copies_keys || copied_keys_.data()) return YOKE_OK;
     const yoke_operand *o = launch_->operands;
     const uint64_t first = padded(static_cast<uint64_t>(o[2].numel) * 2);
-    const yoke_status status = room.try_reserve(first + static_cast<uint64_t>(o[3].numel) * 2);
+    const yoke_status status =
+        copied_keys_.try_reserve(first + static_cast<uint64_t>(o[3].numel) * 2);
     *has_room = status != YOKE_E_OOM;
     if (status) return status;
-    heads_.data[1] = room.as<char>();
-    heads_.data[2] = room.as<char>() + first;
+    heads_.data[1] = copied_keys_.as<char>();
+    heads_.data[2] = copied_keys_.as<char>() + first;
     for (int i = 1; i <= 2; ++i) {
         int64_t strides[YOKE_MAX_NDIM];
         const yoke_operand &from = o[1 + i];
         dense_strides(from, strides);
         const View to(from, heads_.data[i], strides);
-        if (const yoke_status failed = copy(launch_, to.operand, from)) return failed;
+        if (const yoke_status failed = kernels_.copy(launch_, to.operand, from)) return failed;
     }
     return YOKE_OK;
 }
 
+// Copies a mask that cuDNN cannot read as it lies. If memory is missing, *has_room is false, with YOKE_E_OOM.
+yoke_status Attention::copy_mask(bool *has_room)
+{
+    if (!heads_.shape.has_bias || heads_.bias) return YOKE_OK;
+    const yoke_status status =
+        copied_mask_.try_reserve(static_cast<uint64_t>(heads_.mask.elements()) * 2);
+    *has_room = status != YOKE_E_OOM;
+    if (status) return status;
+    heads_.bias = copied_mask_.as<char>();
+    return heads_.mask.copy(heads_.bias, [&](const yoke_operand &to, const yoke_operand &from) {
+        return (from.dtype == YOKE_BOOL ? kernels_.write_bias : kernels_.copy)(launch_, to, from);
+    });
+}
+
 // Runs all parts; *done is whether they ran. If a part has no plan, *refused is the smallest workspace above the
 // limit, or 0. If memory is missing, *refused is twice the limit. Both cases return YOKE_OK.
-yoke_status Attention::try_parts(const Parts &parts, CopyOperand copy, Scratch &keys, bool *done,
-                                 uint64_t *refused)
+yoke_status Attention::try_parts(const Parts &parts, bool *done, uint64_t *refused)
 {
     bool all = false, has_room = true;
     if (const yoke_status status = has_plans(parts, &all, refused); status || !all) return status;
     Scratch sums(launch_);
-    yoke_status status = keys.data() ? YOKE_OK : copy_keys(copy, keys, &has_room);
+    yoke_status status = copy_keys(&has_room);
+    if (!status) status = copy_mask(&has_room);
     if (!status) status = find_room(parts, sums, &has_room);
     if (!status) status = run_parts(parts, &has_room);
     *done = !status;
     if (has_room) return status;
     Call(launch_, worker_, parts.first(heads_))
         .tell_no_room("smaller parts, or Yoke's own kernels, compute the result");
+    lacks_memory_ = true;
     // The caller then tries parts of half the size.
     *refused = 2 * std::clamp<uint64_t>(launch_->workspace_limit, 1, UINT64_MAX / 2);
     return YOKE_OK;
 }
 
-yoke_status Attention::run(CopyOperand copy, bool *done)
+// Warns if the workspace of a single head is above the limit. Other reasons have had their warnings.
+void Attention::tell_refused(uint64_t refused) const
+{
+    char text[160];
+    describe_attention(heads_, text);
+    if (refused && !lacks_memory_) tell_limit(launch_, text, refused);
+}
+
+yoke_status Attention::run(bool *done)
 {
     const uint64_t limit = launch_->workspace_limit;
-    Scratch keys(launch_);
     int64_t most = most_at_once(heads_, limit);
+    uint64_t refused = 0;
     while (most > 0) {
         const Parts parts(heads_.shape, most);
-        uint64_t refused = 0;
-        const yoke_status status = try_parts(parts, copy, keys, done, &refused);
-        if (status || *done || !refused) return status;
+        refused = 0;
+        const yoke_status status = try_parts(parts, done, &refused);
+        if (status) return status;
+        if (*done)
+            return heads_.shape.has_bias && !heads_.backward ? kernels_.settle_rows(launch_)
+                                                             : YOKE_OK;
+        if (!refused) return YOKE_OK;
         // Workspaces grow with the size of a part.
         const double share = static_cast<double>(limit) / static_cast<double>(refused);
         most = std::min(parts.count() - 1,
                         static_cast<int64_t>(static_cast<double>(parts.count()) * share));
     }
+    tell_refused(refused);
     return YOKE_OK;
 }
 
 }  // namespace
 
-yoke_status cudnn_attend(const yoke_launch *launch, CopyOperand copy, bool *done)
+yoke_status cudnn_attend(const yoke_launch *launch, const AttentionKernels &kernels, bool *done)
 {
     *done = false;
     AttentionHeads heads;
-    if (launch->flags & YOKE_LAUNCH_CUDNN_OFF || !heads.read(launch)) return YOKE_OK;
+    if (launch->flags & YOKE_LAUNCH_CUDNN_OFF) return YOKE_OK;
+    const AttentionFit fit = heads.read(launch);
+    if (fit == AttentionFit::kForeign) return YOKE_OK;
     CudnnLoan loan(launch);
     if (loan.status() || !loan.worker()) return loan.status();
-    return Attention(launch, *loan.worker(), heads).run(copy, done);
+    if (fit == AttentionFit::kFits)
+        return Attention(launch, *loan.worker(), heads, kernels).run(done);
+    char text[160];
+    describe_attention(heads, text);
+    tell_fit(launch, fit, text);
+    return YOKE_OK;
 }
 
 }  // namespace yoke::cuda

@@ -1,5 +1,7 @@
 #include "kernels/cuda/host/cudnn/attention_graph.h"
 
+#include <algorithm>
+
 namespace yoke::cuda {
 
 namespace {
@@ -64,10 +66,9 @@ public:
         g.matmul(a, b, y);
         return y;
     }
-    Node scaled_scores()
-    {
-        return apply(CUDNN_POINTWISE_MUL, multiply(query, key_across, scores()), scale, scores());
-    }
+    // Makes the scaled scores, plus the bias if there is one.
+    Node scaled_scores();
+    Node bias();
     Node mask(Node x);
     // Returns scores with the last two axes exchanged, as the left operand of a product.
     Node transposed_scores(Node x);
@@ -78,6 +79,26 @@ public:
     const cudnnDataType_t type;
     const Node query, key_across, statistics, scale;
 };
+
+// Makes the bias. A batch or a head that all share has length 1; a shared row has all its length, and a stride of 0.
+// Of the forms that cuDNN plans, these are the ones in wide use.
+Node Attention::bias()
+{
+    const HeadStrides &at = s.bias;
+    const int64_t batches = at.batch ? s.batch : 1, heads = at.head ? s.heads : 1,
+                  rows = s.queries * std::max(at.row, s.keys);
+    return g.tensor(type,
+                    {{batches, heads, s.queries, s.keys},
+                     {at.batch ? at.batch : heads * rows, at.head ? at.head : rows, at.row, 1}},
+                    Name::kBias, s.bias_alignment);
+}
+
+Node Attention::scaled_scores()
+{
+    const Node scaled =
+        apply(CUDNN_POINTWISE_MUL, multiply(query, key_across, scores()), scale, scores());
+    return s.has_bias ? apply(CUDNN_POINTWISE_ADD, scaled, bias(), scores()) : scaled;
+}
 
 Node Attention::mask(Node x)
 {

@@ -31,7 +31,8 @@ struct AttentionName {
         kValueGradient,
         kRowSum,
         kAccumulator,
-        kOne  // a number: 1
+        kOne,  // a number: 1
+        kBias
     };
 };
 
@@ -50,6 +51,10 @@ struct AttentionShape {
     int64_t statistics_alignment;  // in bytes
     HeadStrides query, key, value, result;
     HeadStrides gradient, query_gradient, key_gradient, value_gradient;  // for the gradient
+    // Numbers added to the scaled scores, of the same dtype; keys are neighbours. A stride of 0: the same for all.
+    bool has_bias = false;
+    HeadStrides bias = {};
+    int64_t bias_alignment = 0;  // in bytes
 };
 
 // Builds the graph of attention and finalizes it. Returns false if a call of cuDNN fails; the graph's steps keep the

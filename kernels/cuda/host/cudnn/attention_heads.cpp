@@ -5,6 +5,7 @@
 
 #include "core/backend/ops.inc"
 #include "kernels/common/attention_call.h"
+#include "kernels/cuda/host/support.h"
 
 namespace yoke::cuda {
 
@@ -14,16 +15,18 @@ static_assert(std::size(kAttentionPlaces) == kMostAttentionPlaces);
 
 constexpr int64_t kAligned = 8;  // elements of 16 bytes
 
+constexpr int kBiasPlace = kMostAttentionPlaces;  // place of the bias among the strides of an axis
+
 // Axis of heads, with the distance of neighbours in each operand, in elements.
 struct Axis {
     int64_t size = 1;
-    int64_t strides[kMostAttentionPlaces] = {};
+    int64_t strides[kMostAttentionPlaces + 1] = {};
 };
 
 class Reader {
 public:
     Reader(const yoke_launch *launch, AttentionHeads &heads) : launch_(launch), heads_(heads) {}
-    bool read();
+    AttentionFit read();
 
 private:
     const yoke_operand &operand(int place) const
@@ -31,13 +34,16 @@ private:
         const AttentionPlace &p = kAttentionPlaces[place];
         return launch_->operands[heads_.backward ? p.backward : p.forward];
     }
-    bool is_taken() const;
+    const yoke_operand &mask() const { return launch_->operands[heads_.backward ? 4 : 3]; }
+    AttentionFit check_sizes() const;
     void read_sizes();
+    AttentionFit read_mask();
     void read_axes();
     bool continues(const Axis &outer, const Axis &inner, bool with_keys) const;
     bool is_shared(const Axis &axis) const { return axis.strides[1] == 0 && axis.strides[2] == 0; }
     bool fold();
     bool read_strides(int place);
+    void read_bias();
 
     const yoke_launch *launch_;
     AttentionHeads &heads_;
@@ -47,15 +53,16 @@ private:
     int64_t dense_[2][YOKE_MAX_NDIM];  // strides of copied keys and values
 };
 
-bool Reader::is_taken() const
+AttentionFit Reader::check_sizes() const
 {
     const yoke_operand *o = launch_->operands;
     const int first = heads_.backward ? 1 : 0;  // query
     const kernels::AttentionParams params(launch_->params);
     const auto width = [&](int i) { return o[first + i].shape[o[first + i].ndim - 1]; };
-    return (o[first].dtype == YOKE_F16 || o[first].dtype == YOKE_BF16) && params.dropout == 0 &&
-           !kernels::is_present(o[first + 3]) && o[first].numel && o[first + 1].numel &&
-           o[first + 2].numel && width(0) % kAligned == 0 && width(2) % kAligned == 0;
+    if ((o[first].dtype != YOKE_F16 && o[first].dtype != YOKE_BF16) || params.dropout != 0 ||
+        !o[first].numel || !o[first + 1].numel || !o[first + 2].numel)
+        return AttentionFit::kForeign;
+    return width(0) % kAligned || width(2) % kAligned ? AttentionFit::kWidths : AttentionFit::kFits;
 }
 
 void Reader::read_sizes()
@@ -65,6 +72,8 @@ void Reader::read_sizes()
     const kernels::AttentionParams params(launch_->params);
     AttentionShape &s = heads_.shape;
     s.dtype = o[0].dtype;
+    s.batch = 1;
+    s.heads = s.key_heads = sizes.heads;  // until the axes are folded
     s.queries = sizes.queries;
     s.keys = sizes.keys;
     s.width = sizes.width;
@@ -73,6 +82,18 @@ void Reader::read_sizes()
     heads_.scale = static_cast<float>(params.scale);
     heads_.statistics = static_cast<char *>(launch_->operands[heads_.backward ? 6 : 5].data);
     for (int i = 0; i < heads_.count(); ++i) heads_.data[i] = static_cast<char *>(operand(i).data);
+}
+
+// Reads the mask, if there is a mask. On cards of 9.0, cuDNN's kernels for a masked gradient score the second half of
+// the last 128 keys as 0, if only the first half exists. Then a small log-sum-exp makes NaN.
+AttentionFit Reader::read_mask()
+{
+    AttentionShape &s = heads_.shape;
+    s.has_bias = kernels::is_present(mask());
+    if (!s.has_bias) return AttentionFit::kFits;
+    if (!heads_.mask.read(mask(), s.dtype, s.keys)) return AttentionFit::kForeign;
+    const bool is_wrong = heads_.backward && compiled_for(launch_) / 10 == 9 && s.keys % 128 == 64;
+    return is_wrong ? AttentionFit::kKeyCount : AttentionFit::kFits;
 }
 
 void Reader::read_axes()
@@ -96,6 +117,7 @@ void Reader::read_axes()
         for (int i = 0; i < heads_.count(); ++i)
             made.strides[i] = heads_.copies_keys && (i == 1 || i == 2) ? dense_[i - 1][axis]
                                                                        : operand(i).strides[axis];
+        if (heads_.shape.has_bias) made.strides[kBiasPlace] = heads_.mask.stride(axis, query.ndim);
     }
 }
 
@@ -105,7 +127,7 @@ bool Reader::continues(const Axis &outer, const Axis &inner, bool with_keys) con
         if ((with_keys || !kAttentionPlaces[i].is_of_keys) &&
             outer.strides[i] != inner.size * inner.strides[i])
             return false;
-    return true;
+    return outer.strides[kBiasPlace] == inner.size * inner.strides[kBiasPlace];
 }
 
 // Folds axes into a batch of heads. The heads of query are the heads of keys times the sharers. Returns false if the
@@ -154,16 +176,32 @@ bool Reader::read_strides(int place)
            is_fine(to.batch) && (copied || reinterpret_cast<uintptr_t>(o.data) % 16 == 0);
 }
 
-bool Reader::read()
+void Reader::read_bias()
 {
-    if (!is_taken()) return false;
+    AttentionShape &s = heads_.shape;
+    if (!s.has_bias) return;
+    const Axis &heads = sharers_.size == 1 ? keys_ : sharers_;
+    const int rows = operand(0).ndim - 2;
+    s.bias.row = s.queries == 1 ? 0 : heads_.mask.stride(rows, operand(0).ndim);
+    s.bias.head = s.heads == 1 ? 0 : heads.strides[kBiasPlace];
+    s.bias.batch = s.batch == 1 ? 0 : batch_.strides[kBiasPlace];
+    heads_.bias = heads_.mask.is_copied() ? nullptr : static_cast<char *>(mask().data);
+}
+
+AttentionFit Reader::read()
+{
+    AttentionFit fit = check_sizes();
+    if (fit == AttentionFit::kForeign) return fit;
     read_sizes();
+    if (fit == AttentionFit::kFits) fit = read_mask();
+    if (fit != AttentionFit::kFits) return fit;
     read_axes();
-    if (!fold()) return false;
+    if (!fold()) return AttentionFit::kLayout;
     for (int i = 0; i < heads_.count(); ++i)
-        if (!read_strides(i)) return false;
+        if (!read_strides(i)) return AttentionFit::kLayout;
     heads_.shape.statistics_alignment = alignment_of(heads_.statistics);
-    return true;
+    read_bias();
+    return AttentionFit::kFits;
 }
 
 }  // namespace
@@ -177,7 +215,7 @@ void dense_strides(const yoke_operand &like, int64_t *strides)
     }
 }
 
-bool AttentionHeads::read(const yoke_launch *launch)
+AttentionFit AttentionHeads::read(const yoke_launch *launch)
 {
     *this = {};
     backward = launch->op == YOKE_OP__ATTENTION_BACKWARD;
@@ -196,6 +234,10 @@ int64_t AttentionHeads::reach() const
         most = std::max(most, (shape.batch - 1) * strides.batch + (of_heads - 1) * strides.head +
                                   of_rows * strides.row);
     }
+    if (shape.has_bias)
+        most = std::max(most, (shape.batch - 1) * shape.bias.batch +
+                                  (shape.heads - 1) * shape.bias.head +
+                                  (shape.queries - 1) * shape.bias.row + shape.keys);
     return most;
 }
 
@@ -212,6 +254,8 @@ AttentionHeads AttentionHeads::part(int64_t batch, int64_t batches, int64_t head
         const int64_t first = kAttentionPlaces[i].is_of_keys ? head : head * sharers;
         if (data[i]) made.data[i] = data[i] + 2 * (batch * strides.batch + first * strides.head);
     }
+    made.bias_offset += batch * shape.bias.batch + head * sharers * shape.bias.head;
+    made.shape.bias_alignment = alignment_of(made.bias_address());
     made.statistics += (batch * shape.heads + head * sharers) * shape.queries * 4;
     made.shape.statistics_alignment = alignment_of(made.statistics);
     return made;

@@ -1,6 +1,8 @@
 // Heads of an attention launch in cuDNN's form: a batch of heads, of which some share a head of keys.
 #pragma once
 
+#include "kernels/cuda/host/cudnn/attention_bias.h"
+#include "kernels/cuda/host/cudnn/attention_fit.h"
 #include "kernels/cuda/host/cudnn/attention_graph.h"
 
 namespace yoke::cuda {
@@ -32,10 +34,13 @@ struct AttentionHeads {
     AttentionShape shape;
     char *data[kMostAttentionPlaces];  // address of each place
     char *statistics;
+    AttentionBias mask;           // if shape.has_bias
+    char *bias;                   // null until the mask is copied, if it must be copied
+    int64_t bias_offset;          // of a part, in elements
     void *row_sum, *accumulator;  // for the gradient of a part
 
-    // Reads the launch. Returns false if its dtype, mask, dropout, sizes, strides or alignment do not fit cuDNN.
-    bool read(const yoke_launch *launch);
+    // Reads the launch. Returns why it does not fit cuDNN, or kFits.
+    AttentionFit read(const yoke_launch *launch);
 
     int count() const { return backward ? kMostAttentionPlaces : 4; }
     uint64_t rows() const
@@ -45,6 +50,11 @@ struct AttentionHeads {
     uint64_t accumulator_bytes() const
     {
         return backward && !deterministic ? rows() * static_cast<uint64_t>(shape.width) * 4 : 0;
+    }
+    const void *bias_address() const
+    {
+        return reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(bias) +
+                                              static_cast<uintptr_t>(bias_offset) * 2);
     }
     // Returns how many elements the longest tensor spans, from its first to its last.
     int64_t reach() const;

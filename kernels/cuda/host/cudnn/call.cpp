@@ -108,20 +108,21 @@ yoke_status CudnnCall::make_first(uint64_t limit)
         return YOKE_OK;
     }
     const yoke_status status =
-        find_plan(graph, rules, tells(), entry_->plan, &entry_->exists, &entry_->refused);
+        find_plan(graph, rules, entry_->plan, &entry_->exists, &entry_->refused);
     entry_->untuned = entry_->exists;
     return status;
 }
 
-yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, bool tells_none,
-                                 CudnnPlan &plan, bool *exists, uint64_t *refused)
+// Finds the first plan. `refused` is null if the caller has a plan already.
+yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, CudnnPlan &plan,
+                                 bool *exists, uint64_t *refused)
 {
     CudnnFailure why;
     *exists = find_plans(graph, rules, 1, &plan, &why, refused) > 0;
     // If an engine does not support the graph, this is normal: other engines exist.
     const bool is_usual = CUDNN_STATUS_CATEGORY(why.status) == CUDNN_STATUS_NOT_SUPPORTED;
     if (why && !is_usual) return cudnn_pass_over(launch_, why, *exists);
-    if (!*exists && tells_none) tell_none(why);
+    if (!*exists && refused) tell_none(why, *refused);
     return YOKE_OK;
 }
 
@@ -130,10 +131,10 @@ yoke_status CudnnCall::find_smaller(uint64_t limit, CudnnPlan &plan, bool *exist
     const Relaxed relaxed;
     Graph graph(*cudnn_calls(), worker_.target());
     build(graph);
-    return find_plan(graph, rules(limit), false, plan, exists, nullptr);
+    return find_plan(graph, rules(limit), plan, exists, nullptr);
 }
 
-void CudnnCall::tell_none(const CudnnFailure &why) const
+void CudnnCall::tell_none(const CudnnFailure &why, uint64_t) const
 {
     Text text;
     char line[1024];

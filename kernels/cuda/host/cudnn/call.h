@@ -60,15 +60,15 @@ protected:
     virtual uint64_t adds_to() const { return 0; }
     // Returns whether the launch's plan may be chosen by its time.
     bool is_benchmark() const;
-    // Returns whether a missing engine is worth a warning.
-    virtual bool tells() const = 0;
+    // Warns that cuDNN has no engine. `refused` is the smallest workspace above the limit, or 0.
+    virtual void tell_none(const CudnnFailure &why, uint64_t refused) const;
 
     const yoke_launch *const launch_;
 
 private:
     yoke_status make_first(uint64_t limit);
-    yoke_status find_plan(const Graph &graph, const EngineRules &rules, bool tells_none,
-                          CudnnPlan &plan, bool *exists, uint64_t *refused);
+    yoke_status find_plan(const Graph &graph, const EngineRules &rules, CudnnPlan &plan,
+                          bool *exists, uint64_t *refused);
     yoke_status find_smaller(uint64_t limit, CudnnPlan &plan, bool *exists);
     yoke_status execute(const CudnnPlan &plan, void *workspace);
     // ---- for a benchmark ----
@@ -78,7 +78,6 @@ private:
     int race(const CudnnPlan *plans, int count, yoke_status *lost);
     yoke_status measure(const Graph &graph, const EngineRules &rules);
     yoke_status tune();
-    void tell_none(const CudnnFailure &why) const;
     void tell_room(uint64_t wanted, uint64_t less) const;
 
     CudnnWorker &worker_;

@@ -46,7 +46,6 @@ private:
     void build(Graph &graph) const override { build_conv(graph, conv_, terms_); }
     int operands(CudnnWorker::Operand (&all)[kMostOperands]) const override;
     void describe(Text &text) const override;
-    bool tells() const override { return true; }
 
     const Conv conv_;
     const void *bias_;

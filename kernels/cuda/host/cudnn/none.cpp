@@ -40,7 +40,7 @@ yoke_status cudnn_convolve(const yoke_launch *launch, const kernels::Conv &conv,
     return pass_over(launch, conv.dtype != YOKE_F64, done);
 }
 
-yoke_status cudnn_attend(const yoke_launch *launch, CopyOperand, bool *done)
+yoke_status cudnn_attend(const yoke_launch *launch, const AttentionKernels &, bool *done)
 {
     const yoke_dtype dtype = launch->operands[0].dtype;
     return pass_over(launch, dtype == YOKE_F16 || dtype == YOKE_BF16, done);

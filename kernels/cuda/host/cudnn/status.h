@@ -13,7 +13,20 @@ yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, 
                         ...) __attribute__((format(printf, 3, 4)));
 
 // Reason of a warning about cuDNN.
-enum class CudnnReason { kMissing, kFailed, kPassedOver, kNoEngine, kLessRoom, kNoRoom };
+enum class CudnnReason {
+    kMissing,
+    kFailed,
+    kPassedOver,
+    kNoEngine,
+    kLessRoom,
+    kNoRoom,
+    // of attention
+    kWidths,
+    kLayout,
+    kKeyCount,
+    kNoAttention,
+    kLimit
+};
 // Logs a warning if there is an alternative to cuDNN, once for each reason in a process.
 void cudnn_warn(CudnnReason reason, const char *line);
 

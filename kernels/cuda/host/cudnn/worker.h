@@ -13,7 +13,7 @@ namespace yoke::cuda {
 
 // Op, and all values on which its graph and rules depend. Words unused by an op are 0.
 struct CudnnKey {
-    int64_t words[40];
+    int64_t words[44];
 };
 
 struct CudnnEntry {

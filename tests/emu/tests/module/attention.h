@@ -11,11 +11,18 @@
 
 namespace yoke::test {
 
+enum class MaskKind { kBools, kNumbers };
+
 struct AttentionCase {
     int64_t batch, heads, sharers, queries, keys, width, value_width;
     bool causal = false;
     bool packed = false;  // query, key and value of a row are adjacent, as from one product
-    bool masked = false;
+    // Shape of the mask, right-aligned to [batch, heads, sharers, queries, keys]; empty: there is no mask. Its strides,
+    // if they are not row-major. If `closes`, its second row forbids every key.
+    std::vector<int64_t> mask = {}, mask_strides = {};
+    MaskKind mask_kind = MaskKind::kBools;
+    bool closes = false;
+    int64_t shift = 0;  // elements by which packed rows miss an address of 16 bytes
     double dropout = 0;
     uint32_t flags = 0;
     uint64_t workspace_limit = 256 << 20;
@@ -69,9 +76,7 @@ public:
              {&result_, &query_gradient_, &key_gradient_, &value_gradient_})
             one->data = room(one->count);
         statistics_ = reinterpret_cast<float *>(room(rows() * 4 / sizeof(T)));
-        mask_ = reinterpret_cast<bool *>(room(static_cast<size_t>(c_.keys)));
-        const std::vector<char> allowed(static_cast<size_t>(c_.keys), 1);
-        copy(mask_, allowed.data(), allowed.size(), YOKE_COPY_HOST_TO_DEVICE);
+        if (!c_.mask.empty()) fill_mask();
     }
     ~AttentionRun()
     {
@@ -141,7 +146,7 @@ private:
     {
         const int64_t row = c_.heads * c_.width;
         query_.count *= 3;
-        query_.data = room(query_.count);
+        query_.data = room(query_.count + static_cast<size_t>(c_.shift)) + c_.shift;
         for (AttentionTensor<T> *one : {&query_, &key_, &value_})
             one->strides = {c_.queries * 3 * row, c_.width, c_.width, 3 * row, 1};
         key_.data = query_.data + row;
@@ -218,6 +223,33 @@ private:
                                 static_cast<size_t>(b * t.strides[0] + h * t.strides[1] +
                                                     s * t.strides[2] + r * t.strides[3] + c));
     }
+    // Forbids every third key, and adds numbers to other scores.
+    void fill_mask()
+    {
+        if (c_.mask_strides.empty()) c_.mask_strides = row_major(c_.mask);
+        int64_t last = 0;
+        for (size_t i = 0; i < c_.mask.size(); ++i) last += (c_.mask[i] - 1) * c_.mask_strides[i];
+        const size_t count = static_cast<size_t>(last + 1);
+        const int64_t keys = c_.mask.back();
+        std::vector<char> bools(count);
+        std::vector<T> numbers(count);
+        for (size_t i = 0; i < count; ++i) {
+            const auto row = static_cast<int64_t>(i) / keys;
+            const bool allows = i % 3 != 1 && !(c_.closes && row == 1);
+            bools[i] = allows;
+            const float x =
+                allows ? 0.25f * static_cast<float>(static_cast<int>(i % 9) - 4) : -INFINITY;
+            if constexpr (sizeof(T) == 2)
+                numbers[i] = to_half(x);
+            else
+                numbers[i] = x;
+        }
+        mask_ = room(count);
+        if (c_.mask_kind == MaskKind::kBools)
+            copy(mask_, bools.data(), count, YOKE_COPY_HOST_TO_DEVICE);
+        else
+            copy(mask_, numbers.data(), count * sizeof(T), YOKE_COPY_HOST_TO_DEVICE);
+    }
     static void in(Record &record, const AttentionTensor<T> &x)
     {
         record.in(static_cast<const T *>(x.data), x.shape, x.strides);
@@ -228,12 +260,12 @@ private:
     }
     void mask(Record &record) const
     {
-        if (c_.masked)
-            record.in(static_cast<const bool *>(mask_),
-                      {c_.batch, c_.heads, c_.sharers, c_.queries, c_.keys},
-                      std::vector<int64_t>{0, 0, 0, 0, 1});
-        else
+        if (c_.mask.empty())
             record.absent();
+        else if (c_.mask_kind == MaskKind::kBools)
+            record.in(reinterpret_cast<const bool *>(mask_), c_.mask, c_.mask_strides);
+        else
+            record.in(static_cast<const T *>(mask_), c_.mask, c_.mask_strides);
     }
     yoke_status finish(Record &record) const
     {
@@ -248,11 +280,11 @@ private:
     }
 
     void *device_, *stream_;
-    const AttentionCase c_;
+    AttentionCase c_;
     AttentionTensor<T> query_, key_, value_, result_, gradient_, query_gradient_, key_gradient_,
         value_gradient_;
     float *statistics_;
-    bool *mask_;
+    T *mask_ = nullptr;
     std::vector<void *> blocks_;
 };
 
