@@ -65,7 +65,7 @@ void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_t
     if (size_of(key, 3) == 0 || size_of(query, 3) % size_of(key, 3))
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'query' has %lld heads, which is not a multiple of the %lld heads of 'key'",
+            "%s: argument 'query' has %lld heads; it must have a multiple of the %lld heads of 'key'",
             kAttention, size_of(query, 3), size_of(key, 3));
 }
 
@@ -103,7 +103,7 @@ void check_lead(const yoke_tensor &query, const yoke_tensor &other, const char *
         if (x == y || x == 1 || y == 1) continue;
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two axes do not broadcast%s",
+            "%s: argument 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two axes must broadcast%s",
             kAttention, to_string(query.shape()).c_str(), arg, to_string(other.shape()).c_str(),
             static_cast<long long>(x), static_cast<long long>(y),
             i == 0 ? "; enable_gqa shares heads of key and value" : "");
@@ -190,7 +190,7 @@ void Attention::check_mask(const yoke_tensor &given) const
             "%s: argument 'mask' has shape %s; it must have two or more axes, queries and keys last, like the scores' %s; unsqueeze(0) makes one row for all queries",
             kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
     if (!broadcasts_to(given.shape(), scores))
-        fail(YOKE_E_VALUE, "%s: argument 'mask' of shape %s does not broadcast to the scores' %s",
+        fail(YOKE_E_VALUE, "%s: argument 'mask' has shape %s; it must broadcast to the scores' %s",
              kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
 }
 

@@ -162,7 +162,7 @@ Pair unslide(const Given &g, const Pair &more)
     if (from[0] < 1 || from[1] < 1 || out[0] < 1 || out[1] < 1)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'x' of shape %s with padding %s gives a result of %s; height and width of both must be at least 1",
+            "%s: argument 'x' has shape %s, which with padding %s gives a result of %s; height and width of both must be at least 1",
             g.call, to_string(g.x.shape()).c_str(), g.told(g.padding).c_str(), g.told(out).c_str());
     return out;
 }

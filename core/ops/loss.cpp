@@ -139,8 +139,8 @@ void check_weight(const yoke_tensor *weight, const char *arg, const yoke_tensor 
     check_floating(*weight, call, arg);
     if (!broadcasts_to(weight->shape(), x.shape()))
         fail(YOKE_E_VALUE,
-             "%s: argument '%s' has shape %s, which does not broadcast to that of 'x', %s", call,
-             arg, to_string(weight->shape()).c_str(), to_string(x.shape()).c_str());
+             "%s: argument '%s' has shape %s; it must broadcast to the shape of 'x', %s", call, arg,
+             to_string(weight->shape()).c_str(), to_string(x.shape()).c_str());
 }
 
 }  // namespace

@@ -21,9 +21,11 @@ void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, I
     const bool fits =
         p->dtype == x.dtype || (takes_f32 && is_half(x.dtype) && p->dtype == YOKE_F32);
     if (!fits)
-        fail(YOKE_E_TYPE, "%s: argument 'x' is %s, but '%s' is %s; %scast one of them first", call,
-             name(x.dtype), arg, name(p->dtype),
-             takes_f32 ? "with a half 'x', float32 is allowed too: " : "");
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'x' is %s, but '%s' is %s; both must have one dtype: %scast one of them first",
+            call, name(x.dtype), arg, name(p->dtype),
+            takes_f32 ? "with a half 'x', float32 is allowed too: " : "");
     if (!same(p->shape(), shape))
         fail(YOKE_E_VALUE, "%s: argument '%s' has shape %s; for 'x' of shape %s it must be %s",
              call, arg, to_string(p->shape()).c_str(), to_string(x.shape()).c_str(),
@@ -237,7 +239,7 @@ void infer_embedding(EmbeddingArgs a, Plan &plan)
         if (*padding < -count || *padding >= count)
             fail(
                 YOKE_E_VALUE,
-                "%s: argument 'padding_idx' is %lld; 'weight' of shape %s has the rows %lld to %lld",
+                "%s: argument 'padding_idx' is %lld; for a weight of shape %s it must be a row from %lld to %lld",
                 plan.name(), static_cast<long long>(*padding), to_string(weight.shape()).c_str(),
                 static_cast<long long>(-count), static_cast<long long>(count - 1));
         a.set_padding_idx(*padding < 0 ? *padding + count : *padding);

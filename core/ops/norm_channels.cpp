@@ -44,7 +44,7 @@ void infer_group_norm(GroupNormArgs a, Plan &plan)
     if (groups < 1 || channels % groups != 0)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'num_groups' is %lld, which does not divide the %lld channels of 'x' of shape %s",
+            "%s: argument 'num_groups' is %lld; it must divide the %lld channels of 'x' of shape %s",
             plan.name(), static_cast<long long>(groups), static_cast<long long>(channels),
             to_string(x.shape()).c_str());
     check_beside(a.weight(), "weight", x, Dims{channels}, plan.name());

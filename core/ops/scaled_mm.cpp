@@ -24,7 +24,7 @@ void check_scale(const yoke_tensor &scale, const char *arg)
     check_floating(scale, kScaledMm, arg);
     if (scale.numel != 1)
         fail(YOKE_E_VALUE,
-             "%s: argument '%s' has shape %s; a scale is one number for the whole matrix",
+             "%s: argument '%s' has shape %s; it must be one number for the whole matrix",
              kScaledMm, arg, to_string(scale.shape()).c_str());
 }
 

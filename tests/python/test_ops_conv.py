@@ -221,8 +221,8 @@ def test_what_does_not_fit_is_told_with_both_values(name):
 
 
 @pytest.mark.parametrize("weight, bias, message", [
-    ("float64", "float32", "conv2d: argument 'x' is float32, but 'weight' is float64; cast one of them first"),
-    ("float32", "bfloat16", "conv2d: argument 'x' is float32, but 'bias' is bfloat16; cast one of them first")])
+    ("float64", "float32", "conv2d: argument 'x' is float32, but 'weight' is float64; both must have one dtype"),
+    ("float32", "bfloat16", "conv2d: argument 'x' is float32, but 'bias' is bfloat16; both must have one dtype")])
 def test_dtypes_that_differ_are_a_type_error(weight, bias, message):
     with pytest.raises(yoke.TypeError, match=message):
         yoke.conv2d(ones(*X), ones(*W, dtype=weight), ones(6, dtype=bias))
