@@ -44,6 +44,13 @@ constexpr const char *kTranslations[][2] = {
     {"reduce", "reduction"},
     {"obj", "state"},
     {"grad_tensors", "gradient"},
+    {"src", "root"},
+    {"dst", "root"},
+    {"tensor", "t"},
+    {"input", "t"},
+    {"input_tensor", "t"},
+    {"output", "out"},
+    {"output_tensor", "out"},
 };
 
 // Advice on arguments of other libraries for which no call here has a counterpart.

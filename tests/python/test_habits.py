@@ -247,16 +247,16 @@ P = yoke.nn.Parameter(yoke.ones(2))
 
 
 @pytest.mark.parametrize("make, told", [
-    (lambda: yoke.nn.Softmax(dim=1), r"Softmax\(\): there is no argument 'dim'; did you mean 'axis'\?: Softmax\(axis\)"),
+    (lambda: yoke.nn.Softmax(dim=1), r"Softmax\(\): there is no argument 'dim'; did you mean 'axis'\?: Softmax\(axis=-1\)"),
     (lambda: yoke.nn.Linear(2, 3, biass=True), "did you mean 'bias'"), (lambda: yoke.nn.Dropout(prob=0.1), r"Dropout\(p"),
     (lambda: yoke.nn.LayerNorm(3, epsilon=1), "no argument 'epsilon'"),
     (lambda: yoke.optim.SGD([P], lr=0.1, nestrov=True), "did you mean 'nesterov'"),
-    (lambda: yoke.optim.Adam([P], learning_rate=1e-3), r"no argument 'learning_rate'.*Adam\(params, lr, "),
+    (lambda: yoke.optim.Adam([P], learning_rate=1e-3), r"no argument 'learning_rate'.*Adam\(params, lr=0\.001, "),
     (lambda: yoke.optim.schedule.cosine(None, total_step=3), "did you mean 'total_steps'"),
     (lambda: yoke.optim.EMA([P], decaj=0.9), "did you mean 'decay'"), (lambda: yoke.GradScaler(init_scal=2), "'init_scale'"),
-    (lambda: yoke.Timer(print, secs=1), r"Timer\(fn, device, seconds, warmup\)"), (lambda: yoke.autocast(dtpe="float16"), "'dtype'"),
+    (lambda: yoke.Timer(print, secs=1), r"Timer\(fn, device=None, seconds=0\.5, warmup=3\)"), (lambda: yoke.autocast(dtpe="float16"), "'dtype'"),
     (lambda: yoke.autocast("cuda", dtype=yoke.float16), "the first argument is the device 'cuda'; leave it out"),
-    (lambda: yoke.autocast(device_type="cuda"), r"no argument 'device_type'.*autocast\(dtype, \*, enabled, cache_enabled\)"),
+    (lambda: yoke.autocast(device_type="cuda"), r"no argument 'device_type'.*autocast\(dtype=None, \*, enabled=True, cache_enabled=True\)"),
 ])
 def test_classes_say_of_a_keyword_which_one_is_near(make, told):
     with pytest.raises(yoke.TypeError, match=told):

@@ -56,7 +56,7 @@ def test_arguments_for_which_a_class_has_no_place_are_refused(cls):
         pytest.skip("it takes any number")
     places = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
     by_name = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    said = rf"'{by_name[0]}' must be given by name.*such as {by_name[0]}=" if by_name else f"takes at most {places} arguments but {places + 1}"
+    said = rf"'{by_name[0]}' must be given by name.*such as {by_name[0]}=" if by_name else f"takes at most {places} arguments? but {places + 1}"
     with pytest.raises(yoke.TypeError, match=said):
         cls(*[0] * (places + 1))
 
@@ -70,7 +70,7 @@ def test_the_reason_for_arguments_by_name_is_that_of_the_class():
         pass
     with pytest.raises(yoke.TypeError) as told:
         Net(3, 4)
-    assert str(told.value) == "Net(): argument 'depth' must be given by name; write depth=…: Net(width, *, depth)"
+    assert str(told.value) == "Net(): argument 'depth' must be given by name; write depth=…: Net(width, *, depth=2)"
     for wrong in (lambda: nn.Embedding(2, 2, 0, 1), lambda: yoke.data.DistributedSampler(1, 1), lambda: Narrow(2, 2, 0, 1), lambda: optim.Adam([P], 1, (0, 0), 0, 0, True)):
         with pytest.raises(yoke.TypeError, match="must be given by name, because PyTorch has another argument in its place; write"):
             wrong()

@@ -125,7 +125,7 @@ def test_a_module_moves_with_non_blocking():
     assert net.to("cpu", yoke.float64, True) is net and {t.dtype for t in [*net.parameters(), net[1].running_mean]} == {yoke.float64}
     assert net.to(dtype=yoke.float32, non_blocking=True)[0].weight.dtype is yoke.float32
     assert net.to("cpu", dtype=yoke.float64, non_blocking=True)[0].weight.dtype is yoke.float64
-    with pytest.raises(yoke.TypeError, match=r"to\(\): argument 'device' is given twice, .*: to\(device, dtype, non_blocking\)"):
+    with pytest.raises(yoke.TypeError, match=r"to\(\): argument 'device' is given twice, .*: to\(device=None, dtype=None, non_blocking=False\)"):
         net.to("cpu", device="cpu")
 
 

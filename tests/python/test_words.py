@@ -51,7 +51,7 @@ WORDS = {
     "load(blocking=)": (lambda: yoke.load("nowhere", blocking=True), "'blocking'; leave it out; a waiting call lets other threads run"),
     "ReLU(inplace=)": (lambda: nn.ReLU(inplace=True), "the name of an op in place ends in _"),
     "zeros(layout=)": (lambda: yoke.zeros(2, layout=None), "all tensors are strided"),
-    "Module.to(memory_format=)": (lambda: NET.to(memory_format=None), r"to\(\): there is no argument 'memory_format'; leave it out.*: to\(device, dtype, non_blocking\)"),
+    "Module.to(memory_format=)": (lambda: NET.to(memory_format=None), r"to\(\): there is no argument 'memory_format'; leave it out.*: to\(device=None, dtype=None, non_blocking=False\)"),
     "Module.to(nonblocking=)": (lambda: NET.to("cpu", nonblocking=True), "did you mean 'non_blocking'"),
     "zeros(dtype=cuda)": (lambda: yoke.zeros(2, dtype="cuda"), "argument 'dtype' is 'cuda', which names a device"),
     "checkpoint_sequential(fn=)": (lambda: yoke.checkpoint_sequential(functions=[], segments=1, x=X), "there is no argument 'functions'"),
@@ -104,6 +104,6 @@ def test_a_class_of_the_script_means_its_own_by_a_word_of_pytorch(word):
         pass
     with pytest.raises(yoke.TypeError) as told:
         Net(3, **{word: 4})
-    assert str(told.value) == f"Net(): there is no argument '{word}'; the arguments are: Net(width, depth)"
+    assert str(told.value) == f"Net(): there is no argument '{word}'; the arguments are: Net(width, depth=1)"
     with pytest.raises(yoke.TypeError, match="did you mean 'out_features'" if word == "out" else f"'{word}'"):
         Narrow(3, **{word: 4})

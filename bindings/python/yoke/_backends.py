@@ -6,6 +6,7 @@ import contextlib
 from typing import Generic, Iterator, TypeVar
 
 from yoke import _yoke
+from yoke._named import named
 
 _T = TypeVar("_T", bool, int)
 
@@ -53,6 +54,7 @@ class _Cudnn:
         return _yoke._cudnn_why_unavailable() or None
 
     @contextlib.contextmanager
+    @named
     def flags(self, *, enabled: bool | None = None, benchmark: bool | None = None, benchmark_limit: int | None = None,
               deterministic: bool | None = None, workspace_limit: int | None = None) -> Iterator[None]:
         """Changes settings for the length of a `with` block, in all threads: with yoke.backends.cudnn.flags(benchmark=True): ..."""

@@ -172,6 +172,7 @@ class checkpoint_scope(Named):
             block.abandon()
 
 
+@named
 def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, offload: bool = False, **kwargs: Any) -> Any:
     """Returns fn(*args, **kwargs), called in a separate scope: see checkpoint_scope. fn is called once."""
     if not callable(fn):

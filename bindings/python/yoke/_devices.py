@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from yoke import _yoke
+from yoke._named import Named, named
 from yoke._yoke import Device, _explain, _open, _select
 
 _T = TypeVar("_T")
@@ -31,7 +32,7 @@ class Sample(NamedTuple):
     processes: int | None
 
 
-class Lease:
+class Lease(Named):
     """Claim of this process to a device; ends with the process. Also a context manager."""
 
     def __init__(self, device: Device) -> None:
@@ -100,6 +101,7 @@ def _seconds(wait: Any) -> float | None:
     return seconds if 0 < seconds < math.inf else None
 
 
+@named
 def select(n: int | None = None, **constraints: Any) -> list[Device]:
     """Chooses the best n devices, in order: select(2, min_free="8GiB", same="nvlink", homogeneous=True, wait=60, lease=True).
 
@@ -155,6 +157,7 @@ def _device(spec: str) -> Device:
     return _waiting(wait, spec, _open) if wait is not None else _open(spec)
 
 
+@named
 def explain(spec: str = "auto") -> Explanation:
     """Explains select's result without a selection: (device, accepted, reason) for every device, chosen devices first.
 
@@ -167,6 +170,7 @@ def explain(spec: str = "auto") -> Explanation:
 
 
 @contextlib.contextmanager
+@named
 def disabled(kind: str) -> Iterator[None]:
     """Disables a kind of devices inside a block: `with yoke.disabled("cuda"):`."""
     _yoke.disable(kind)

@@ -2,6 +2,7 @@
 from typing import NamedTuple
 
 from yoke import _yoke
+from yoke._named import named
 
 
 class Check(NamedTuple):
@@ -47,6 +48,7 @@ class Report:
         return "\n".join(lines)
 
 
+@named
 def doctor(probe=False, redact=False, deadline=0.):
     """Examines the machine and returns a Report; a problem of the machine is no error.
 
@@ -57,6 +59,7 @@ def doctor(probe=False, redact=False, deadline=0.):
     return Report([Check(*check) for check in checks], exit_code)
 
 
+@named
 def doctor_record(folder, probe=False, redact=False):
     """Writes the report and the facts behind the report into a folder: scenario.json, root/, environment, report.json."""
     _yoke._doctor_record(folder, probe, redact)

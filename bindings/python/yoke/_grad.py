@@ -73,6 +73,7 @@ def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
 class no_grad(_GradMode):
     """Mode in which ops are not recorded: `with yoke.no_grad():`, or `@yoke.no_grad()` above a function."""
 
+    @named
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)  # @yoke.no_grad, without brackets
 
@@ -83,6 +84,7 @@ class no_grad(_GradMode):
 class enable_grad(_GradMode):
     """Mode in which ops are recorded again, inside a no_grad block."""
 
+    @named
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
 
@@ -95,6 +97,7 @@ class set_grad_enabled(_GradMode):
     block restores the former mode at its end.
     """
 
+    @named
     def __init__(self, enabled: bool) -> None:
         super().__init__(enabled)
         self._before: bool | None = _yoke._set_grad_enabled(enabled)  # if None, the immediate change was taken back
@@ -123,6 +126,7 @@ class Saved(NamedTuple):
     recomputed: bool
 
 
+@named
 def saved_tensors(tensor: Tensor) -> list[Saved]:
     """Lists the tensors kept by the tape for the gradient of the op that made `tensor`; empty for a leaf and after backward."""
     return [Saved(*saved) for saved in _yoke._saved_tensors(tensor)]

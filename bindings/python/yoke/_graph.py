@@ -6,7 +6,7 @@ import contextlib
 from typing import Any, Iterator
 
 from yoke import _yoke
-from yoke._named import Named
+from yoke._named import Named, named
 
 
 class Graph(Named):
@@ -32,6 +32,7 @@ class Graph(Named):
         self._graph = _yoke._Graph(device)
 
     @contextlib.contextmanager
+    @named
     def capture(self) -> Iterator[Graph]:
         """Captures the calls of a block: `with graph.capture():`."""
         self._graph.begin()

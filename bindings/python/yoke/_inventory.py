@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from yoke import _yoke
+from yoke._named import named
 
 
 class Record:
@@ -71,6 +72,7 @@ class Inventory:
         return f"<Inventory: {len(self.cards)} cards, driver {self.facts['driver'] or 'not loaded'}>"
 
 
+@named
 def inventory() -> Inventory:
     """Returns every GPU of the machine with its state, from the PCI bus, NVML and /proc; no CUDA context is made.
 
@@ -79,16 +81,19 @@ def inventory() -> Inventory:
     return Inventory()
 
 
+@named
 def topology() -> Topology:
     """Returns the present connections of the cards."""
     return Inventory().topology
 
 
+@named
 def catalog() -> list[Record]:
     """Lists the models known to Yoke with their makers' figures: bytes, bytes per second, dense operations per second, watts."""
     return [Record(entry) for entry in _yoke._catalog()]
 
 
+@named
 def catalog_find(name, memory=0) -> Record | None:
     """Returns the model for a driver's name, such as "NVIDIA H200", and total memory in bytes (0: unknown); None without a match."""
     found = _yoke._catalog_find(name, memory)

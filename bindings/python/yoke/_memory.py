@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yoke import _yoke
+from yoke._named import named
 
 
 class OutOfMemoryHandle:
@@ -29,6 +30,7 @@ class OutOfMemoryHandle:
         self.remove()
 
 
+@named
 def on_out_of_memory(fn: Callable[[_yoke.Device, int], Any]) -> OutOfMemoryHandle:
     """Calls fn(device, bytes) before a request of this size fails with OutOfMemoryError.
 

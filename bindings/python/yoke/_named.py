@@ -1,10 +1,13 @@
-"""Python classes and functions whose errors about an unknown argument name the nearest argument, as the library's functions do."""
+"""Python classes and functions whose errors about a missing or unknown argument are the library's, not Python's.
+
+A call that fits costs one `try`. After Python has refused the arguments of a call, the texts are made from the function's code.
+"""
 
 from __future__ import annotations
 
 import functools
-from types import CodeType
-from typing import Any, Callable, Optional, TypeVar
+from types import FunctionType
+from typing import Any, Callable, Iterable, Optional, TypeVar
 
 from yoke import _yoke
 
@@ -14,39 +17,66 @@ _TAKES_MORE, _TAKES_ANY = 0x04, 0x08  # flags of a code object: it has *argument
 
 
 class Named:
-    """Checks the arguments before __init__: Python's errors name neither the nearest keyword nor the other keywords, and a class
-    without __init__ takes any arguments.
+    """Base of classes with such errors, in __init__ and in public methods; a class without __init__ takes no arguments.
+
+    A class of a script keeps its own methods. Its errors about arguments of __init__ name the nearest argument too.
     """
 
+    _CALL_PREFIX = ""  # what a script writes before the name of the class, if the errors need it
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if _is_ours(cls.__module__):
+            name_methods(cls)
+
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
-        if args or keywords:
-            check_arguments(cls, len(args), keywords)
+        if (args or keywords) and not hasattr(cls.__init__, "__wrapped__"):
+            init: Any = cls.__init__
+            if init is object.__init__ or hasattr(init, "__code__"):
+                problem = _problem(_called(cls), init, 1, len(args), keywords, _is_ours(getattr(init, "__module__", cls.__module__)))
+                if problem is not None:
+                    raise _yoke.TypeError(problem)
         return super().__new__(cls)
 
 
-def check_arguments(cls: type, given: int, keywords: dict[str, Any]) -> None:
-    """Raises TypeError for a keyword unknown to cls.__init__ or already filled by one of the `given` positional arguments, and for a
-    positional argument that is only allowed by name, or not at all.
-    """
-    init = cls.__init__  # type: ignore[misc]
-    code = getattr(init, "__code__", None)
-    if code is not None or init is object.__init__:
-        is_ours = getattr(init, "__module__", cls.__module__).partition(".")[0] == "yoke"
-        _check(cls.__name__, code, 1, given, keywords, is_ours)
-
-
 def named(function: F) -> F:
-    """Decorates a function with the same check of arguments."""
-    code = function.__code__  # type: ignore[attr-defined]
-    own = int(code.co_varnames[:1] == ("self",))
-
+    """Decorates a function: raises the library's TypeError if the arguments of a call do not fit."""
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if keywords:
-            _check(function.__name__, code, own, len(args) - own, keywords, True)
-        return function(*args, **keywords)
+        try:
+            return function(*args, **keywords)
+        except TypeError as error:
+            problem = refusal(error, function, args, keywords)
+            if problem is None:
+                raise
+        raise _yoke.TypeError(problem)  # outside the block: Python's error says no more
 
     return call  # type: ignore[return-value]
+
+
+def name_methods(cls: type, wrap: Callable[[Any], Any] = named, names: Optional[Iterable[str]] = None) -> None:
+    """Wraps __init__ and the public methods that the class itself defines, or those of these names.
+
+    Leaves out methods that are already wrapped, and forward(), whose arguments Module.__call__ checks.
+    """
+    for name in list(vars(cls)) if names is None else names:
+        method = vars(cls)[name]
+        is_public = name == "__init__" or name[0] != "_" and name != "forward"
+        if is_public and isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
+            setattr(cls, name, wrap(method))
+
+
+def refusal(error: TypeError, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], call: Optional[str] = None) -> Optional[str]:
+    """Returns the library's text for Python's refusal of the arguments; None for an error of another cause.
+
+    The caller has caught `error` from function(*args, **keywords). A function that was entered has a frame in the traceback.
+    """
+    if error.__traceback__ is None or error.__traceback__.tb_next is not None or not isinstance(function, FunctionType):
+        return None
+    own = int(function.__code__.co_varnames[:1] in (("self",), ("cls",)))
+    if len(args) < own:
+        return None
+    return _problem(call or _call_of(function, args), function, own, len(args) - own, keywords, _is_ours(function.__module__))
 
 
 # Devices that scripts written for other libraries name first.
@@ -60,30 +90,57 @@ def refuse_device(call: str, args: tuple[Any, ...], keywords: dict[str, Any]) ->
         raise _yoke.TypeError(f"{call}(): the first argument is the device {str(first)!r}; leave it out, because {call} holds for every device: {call}()")
 
 
-def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: dict[str, Any], is_ours: bool) -> None:
-    """Checks arguments against the code of a function; its first `own` parameters are not the caller's.
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "yoke"
+
+
+def _called(cls: type) -> str:
+    return getattr(cls, "_CALL_PREFIX", "") + cls.__name__
+
+
+def _call_of(function: FunctionType, args: tuple[Any, ...]) -> str:
+    """Returns the name that the script has called: for __init__, of the class nearest to the object's that has this __init__."""
+    name = function.__name__
+    if name not in ("__init__", "__new__"):
+        return name
+    kinds = (args[0] if isinstance(args[0], type) else type(args[0])).__mro__
+    return next((_called(each) for each in kinds if getattr(getattr(each, name), "__wrapped__", None) is function), name)
+
+
+def _problem(call: str, function: Any, own: int, given: int, keywords: dict[str, Any], is_ours: bool) -> Optional[str]:
+    """Returns what is wrong with the arguments of a call, or None; the first `own` parameters are not the caller's.
 
     Advice about PyTorch is only for functions of Yoke: a script's function may give such words another meaning.
     """
+    code = getattr(function, "__code__", None)  # object.__init__ has none
     names = code.co_varnames[own:code.co_argcount + code.co_kwonlyargcount] if code else ()
     places, flags = (code.co_argcount - own, code.co_flags) if code else (0, 0)
+    problem = None
     if given > places and not flags & _TAKES_MORE:
-        _refuse_place(call, names, places, given, is_ours)
+        problem = _misplaced(names, places, given, is_ours)
     for name in keywords:
-        if name not in names:
-            if not flags & _TAKES_ANY:
-                raise _yoke.TypeError(f"{call}(): {_yoke._unknown_keyword(name, names, is_ours)}: {_signature(call, names, places)}")
-        elif name in names[:min(given, places)]:
-            raise _yoke.TypeError(f"{call}(): argument '{name}' is given twice, by position and by name; give it once: {_signature(call, names, places)}")
+        if problem is None and name not in names and not flags & _TAKES_ANY:
+            problem = _yoke._unknown_keyword(name, names, is_ours)
+        elif problem is None and name in names[:min(given, places)]:
+            problem = f"argument '{name}' is given twice, by position and by name; give it once"
+    if problem is None and code:
+        optional = {*names[max(0, places - len(function.__defaults__ or ())):places], *(function.__kwdefaults__ or ())}
+        name = next((name for name in names[given:] if name not in optional and name not in keywords), None)
+        problem = None if name is None else f"argument '{name}' is missing"
+    return None if problem is None else f"{call}(): {problem}: {call}{_signature(function, own)}"
 
 
-def _refuse_place(call: str, names: tuple[str, ...], places: int, given: int, is_ours: bool) -> None:
+def _misplaced(names: tuple[str, ...], places: int, given: int, is_ours: bool) -> str:
     if len(names) > places:
         why, which = (", because PyTorch has another argument in its place", "the name of your argument, such as ") if is_ours else ("", "")
-        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' must be given by name{why}; write {which}{names[places]}=…: {_signature(call, names, places)}")
-    raise _yoke.TypeError(f"{call}(): takes at most {places} arguments but {given} were given: {_signature(call, names, places)}")
+        return f"argument '{names[places]}' must be given by name{why}; write {which}{names[places]}=…"
+    return f"takes at most {places} argument{'s' * (places != 1)} but {given} {'was' if given == 1 else 'were'} given"
 
 
-def _signature(call: str, names: tuple[str, ...], places: int) -> str:
-    parts = [*names[:places], *(["*"] if len(names) > places else []), *names[places:]]
-    return f"{call}({', '.join(parts)})"
+def _signature(function: Any, own: int) -> str:
+    if function is object.__init__:
+        return "()"
+    from inspect import Parameter, Signature, signature  # here: its import takes long
+
+    parameters = [each.replace(annotation=Parameter.empty) for each in list(signature(function).parameters.values())[own:]]
+    return str(Signature([each for each in parameters if each.name != "unknown"]))

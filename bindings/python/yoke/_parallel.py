@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from yoke import _carried, _outputs, _own_card, _yoke
 from yoke._check import noun, shown
+from yoke._named import named
 from yoke._refused import asked, made
 from yoke._yoke import Device, Tensor, Work, dtype
 from yoke.comm import Group
@@ -186,6 +187,7 @@ class DistributedDataParallel(Module):
         return next((f"the buffer '{name}' was added" for name in now if name not in self._broadcast), None)
 
     @contextmanager
+    @named
     def no_sync(self) -> Iterator[None]:
         """Turns reduction off in a block: backward adds up on this rank only; the next backward outside reduces the sum."""
         before = self._reducer.sync

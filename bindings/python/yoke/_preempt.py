@@ -13,6 +13,7 @@ from typing import Any
 
 from yoke import _yoke
 from yoke._check import listed, shown
+from yoke._named import named
 
 
 class Preemption:
@@ -202,6 +203,7 @@ def _number(name: Any) -> int:
     return _yoke._signal_number(name)
 
 
+@named
 def on_preempt(fn: Callable[[], Any], signals: str | signal.Signals | Iterable[str | signal.Signals] = ("TERM",)) -> Preemption:
     """Runs fn() when a signal asks the process to end, and then lets the signal have its former effect.
 

@@ -2,7 +2,7 @@
 import struct
 
 from yoke import _yoke
-from yoke._named import Named
+from yoke._named import Named, named
 
 
 def _pack(place):
@@ -16,11 +16,13 @@ def _unpack(state, call):
     return struct.unpack("<QQ", bytes(state.tolist()))
 
 
+@named
 def get_rng_state():
     """Returns the state of this thread's random numbers, on every device: a uint8 tensor of 16 bytes."""
     return _pack(_yoke._get_rng_state())
 
 
+@named
 def set_rng_state(state):
     """Sets the state of this thread's random numbers to a result of get_rng_state: the same numbers follow again."""
     _yoke._set_rng_state(*_unpack(state, "set_rng_state"))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yoke import _yoke
+from yoke._named import refusal
 
 
 def text_of(error: BaseException) -> str:
@@ -37,14 +38,16 @@ def asked(core: Any, call: str, ask: Callable[[], Any]) -> Any:
 
 
 def heard(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method of groups so that Python's refusal of arguments (missing or unknown) is reported too."""
+    """Wraps a method of groups as _named.named does; other ranks get the text about the arguments too."""
     @functools.wraps(method)
-    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+    def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
-            return method(self, *arguments, **named)
+            return method(self, *arguments, **keywords)
         except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the method was not entered
-                self._core.note_refused(method.__name__, text_of(error))
-            raise
+            problem = refusal(error, method, (self, *arguments), keywords)
+            if problem is None:
+                raise
+        self._core.note_refused(method.__name__, problem.encode(errors="backslashreplace").decode())
+        raise _yoke.TypeError(problem)
 
     return call

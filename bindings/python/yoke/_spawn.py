@@ -14,10 +14,12 @@ from typing import Any
 
 from yoke import _yoke
 from yoke._check import listed, shown
+from yoke._named import named
 
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from yoke._spawn import _be_rank; _be_rank()"
 
 
+@named
 def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
     """Runs `fn(*args)` in `n` new processes, as `yoke run -n N` would start them, and returns when all have ended.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from yoke import _modes, _yoke
+from yoke._named import Named
 from yoke._yoke import Stream
 
 
-class stream:
+class stream(Named):
     """Puts this thread's work into a stream, and makes the device of the stream current: `with yoke.stream(s):`. A block belongs to the context
     (contextvars), as no_grad's does.
 

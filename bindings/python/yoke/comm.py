@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from yoke import _carried, _yoke
 from yoke._check import shown
 from yoke._host_store import HostStore
+from yoke._named import Named, name_methods, named
 from yoke._refused import asked, heard, made, text_of
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
@@ -213,6 +214,7 @@ class Group:
         self._core.dump(path)
 
     @contextmanager
+    @named
     def join(self, *objects: Any) -> Iterator[None]:
         """Encloses the loops of ranks with different numbers of batches: with group.join(optimizer): for x in batches: ddp(x)…
 
@@ -246,11 +248,12 @@ class Group:
         return f"<yoke.comm.Group: {self._core.describe()}>"
 
 
-for _name in ("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "recv",
-              "barrier", "monitored_barrier", "split", "shrink", "empty"):
-    setattr(Group, _name, heard(getattr(Group, _name)))
+name_methods(Group, heard, ("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "recv",
+                             "barrier", "monitored_barrier", "split", "shrink", "empty"))
+name_methods(Group)
 
 
+@named
 def init(backend: str | None = None, init_method: str = "env://", rank: int | None = None, world_size: int | None = None,
          timeout: float = 600., init_timeout: float = 300., store: Any = None, device: Device | str | None = None) -> Group:
     """Makes the group of all ranks; each rank calls it. The first group of a process is its default group.
@@ -280,7 +283,7 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
         raise error from calls.failure
 
 
-class coalesce:
+class coalesce(Named):
     """Issues collectives of this thread together, at the end of `with yoke.comm.coalesce():`.
 
     No send or receive among them waits for another, so two ranks may send to each other. The calls return at once, and their
@@ -309,6 +312,7 @@ class coalesce:
             work.wait()
 
 
+@named
 def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
     """Finds the ranks that block groups, from dumps of some or all ranks: files, or folders of files "*.json".
 
@@ -319,6 +323,7 @@ def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
     return _yoke._comm_hang(list(paths))
 
 
+@named
 def measure_shares(step_fn: Callable[[], object], group: Group | None = None) -> list[float]:
     """Measures each rank's share of the work, with the sum 1, so that all ranks need the same time: by the time of step_fn().
 
@@ -342,6 +347,7 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
     return list((speeds / speeds.sum()).tolist())
 
 
+@named
 def finalize() -> None:
     """Releases the default group. At its end a process releases it automatically."""
     _yoke._comm_finalize()
@@ -362,11 +368,13 @@ class Variable(NamedTuple):
     text: str
 
 
+@named
 def env() -> list[Variable]:
     """Lists the variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, with their effect here, by their names."""
     return [Variable(*each) for each in _yoke._comm_variables()]
 
 
+@named
 def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: float = 600.) -> list[Group]:
     """Makes groups of one process, a rank each: init_all(["cuda:0", "cuda:1"]), or init_all(["cpu"], size=4) with threads as ranks.
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from yoke import _yoke
 from yoke._check import listed, number, shown, whole
-from yoke._named import Named
+from yoke._named import Named, named
 from yoke._yoke import Device, Tensor
 from yoke.comm import Group
 
 __all__ = ["DistributedSampler", "read_idx"]
 
 
+@named
 def read_idx(path: str | os.PathLike[str], device: Device | str | int | None = "cpu") -> Tensor:
     """Returns a tensor with the shape and dtype of an IDX file (the format of MNIST), plain or gzip-compressed.
 

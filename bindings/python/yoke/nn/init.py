@@ -12,6 +12,7 @@ from typing import TypeVar
 import yoke
 from yoke import _yoke
 from yoke._check import number, tensor as need_tensor
+from yoke._named import named
 from yoke._yoke import Tensor
 
 __all__ = ["calculate_gain", "constant_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",
@@ -26,6 +27,7 @@ def _fill(tensor: T, values: Tensor) -> T:
     return tensor
 
 
+@named
 def constant_(tensor: T, value: float) -> T:
     """Fills the tensor with `value`."""
     need_tensor("constant_", "tensor", tensor)
@@ -34,16 +36,19 @@ def constant_(tensor: T, value: float) -> T:
     return tensor
 
 
+@named
 def zeros_(tensor: T) -> T:
     """Fills the tensor with 0."""
     return constant_(tensor, 0.0)
 
 
+@named
 def ones_(tensor: T) -> T:
     """Fills the tensor with 1."""
     return constant_(tensor, 1.0)
 
 
+@named
 def uniform_(tensor: T, a: float = 0.0, b: float = 1.0) -> T:
     """Draws uniform numbers in [a, b)."""
     need_tensor("uniform_", "tensor", tensor)
@@ -51,6 +56,7 @@ def uniform_(tensor: T, a: float = 0.0, b: float = 1.0) -> T:
     return _fill(tensor, yoke.rand_like(tensor) * (b - a) + a)
 
 
+@named
 def normal_(tensor: T, mean: float = 0.0, std: float = 1.0) -> T:
     """Draws normal numbers with a mean and a standard deviation."""
     need_tensor("normal_", "tensor", tensor)
@@ -77,6 +83,7 @@ def _erfinv(x: Tensor) -> Tensor:
     return x * yoke.where(yoke.lt(w, 5.0), polynomial(near, w - 2.5), polynomial(far, yoke.sqrt(yoke.maximum(w, 5.0)) - 3.0))
 
 
+@named
 def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> T:
     """Draws from a normal distribution with a mean and a standard deviation, cut to [a, b]."""
     need_tensor("trunc_normal_", "tensor", tensor)
@@ -99,6 +106,7 @@ def _fans(tensor: Tensor, call: str) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+@named
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Returns the factor that keeps the variance through an activation; `param` is leaky_relu's slope."""
     slope = 0.01 if param is None else number("calculate_gain", "param", param)
@@ -109,6 +117,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return gains[nonlinearity]
 
 
+@named
 def xavier_uniform_(tensor: T, gain: float = 1.0) -> T:
     """Draws uniform numbers in ±gain · √(6 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
     fan_in, fan_out = _fans(tensor, "xavier_uniform_")
@@ -117,6 +126,7 @@ def xavier_uniform_(tensor: T, gain: float = 1.0) -> T:
     return uniform_(tensor, -bound, bound)
 
 
+@named
 def xavier_normal_(tensor: T, gain: float = 1.0) -> T:
     """Draws normal numbers with standard deviation gain · √(2 / (inputs + outputs)) (X. Glorot, Y. Bengio)."""
     fan_in, fan_out = _fans(tensor, "xavier_normal_")
@@ -131,17 +141,20 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, call: s
     return calculate_gain(nonlinearity, a) / max(fans[mode], 1) ** 0.5
 
 
+@named
 def kaiming_uniform_(tensor: T, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> T:
     """Draws uniform numbers in ±gain · √(3 / fan) (K. He et al., "Delving Deep into Rectifiers")."""
     bound = 3.0**0.5 * _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_uniform_")
     return uniform_(tensor, -bound, bound)
 
 
+@named
 def kaiming_normal_(tensor: T, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> T:
     """Draws normal numbers with standard deviation gain / √fan (K. He et al., "Delving Deep into Rectifiers")."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_"))
 
 
+@named
 def orthogonal_(tensor: T, gain: float = 1.0) -> T:
     """Fills with orthonormal rows, or columns if there are fewer columns, times gain (A. Saxe et al.); axes from 1 on are joined.
 

@@ -10,7 +10,7 @@ import yoke
 from yoke import _yoke
 from yoke._checkpoint import Policy, checkpoint_scope
 from yoke._check import entries, noun, shown, tensor as need_tensor, text
-from yoke._named import Named, named
+from yoke._named import Named, named, refusal
 from yoke._yoke import Device, Tensor, dtype as DType
 
 M = TypeVar("M", bound="Module")
@@ -19,6 +19,7 @@ M = TypeVar("M", bound="Module")
 class Parameter(Tensor):
     """Tensor that a Module lists among its parameters. It shares the memory of `data` and is a leaf."""
 
+    @named
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
         """Makes a parameter of `data`, a tensor; its dtype must be floating if requires_grad is True."""
         return super().__new__(cls, need_tensor("Parameter", "data", data).detach()).requires_grad_(requires_grad)
@@ -59,10 +60,17 @@ class Module(Named):
         raise _yoke.UnsupportedError(f"{type(self).__name__} has no forward(); a Module must define one")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._checkpoint_scope is not None:
-            with self._checkpoint_scope:
-                return self.forward(*args, **kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if self._checkpoint_scope is not None:
+                with self._checkpoint_scope:
+                    return self.forward(*args, **kwargs)
+            return self.forward(*args, **kwargs)
+        except TypeError as error:
+            forward: Any = type(self).forward
+            problem = refusal(error, forward, (self, *args), kwargs, f"{type(self).__name__}.forward")
+            if problem is None:
+                raise
+        raise _yoke.TypeError(problem)
 
     # ---- Attributes ------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 from yoke import _yoke
 from yoke._check import listed
-from yoke._named import Named
+from yoke._named import Named, named
 from yoke._yoke import Tensor
 
 __all__ = ["EMA"]
@@ -40,6 +40,7 @@ class EMA(Named):
         self._core.copy_to_params()
 
     @contextmanager
+    @named
     def applied(self) -> Iterator[None]:
         """Copies the averages into the parameters for a block, and restores the parameters afterwards. A nested call has no effect."""
         if self._depth == 0:

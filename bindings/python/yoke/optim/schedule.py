@@ -15,6 +15,8 @@ __all__ = ["constant", "cosine", "linear", "one_cycle", "step"]
 class Schedule(Named):
     """Base of all schedules. The rate of step 0 is in force once the schedule is made."""
 
+    _CALL_PREFIX = "schedule."
+
     # Attributes that, with base_lrs, describe the schedule: numbers (None), or whole numbers with this minimum.
     _OPTIONS: ClassVar[dict[str, int | None]]
 
