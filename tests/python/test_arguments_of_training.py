@@ -143,3 +143,9 @@ def test_layers_name_a_size_that_is_no_whole_number(call, words):
     (lambda: yoke.Timer(print, warmup="x"), ["Timer()", "'warmup' is 'x'"])])
 def test_layers_and_timers_name_what_is_wrong(call, words):
     refused(call, *words)
+
+
+def test_an_optimizer_names_a_group_without_tensors():
+    refused(lambda: optim.Adam([{"lr": 1}]), "Adam(): group 0 has the keys ['lr']; the key 'params' is missing")
+    optimizer = sgd()
+    refused(lambda: optimizer.add_param_group([3]), "SGD(): group 1 is of type list; it must be a dict with the key 'params'")

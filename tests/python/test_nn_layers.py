@@ -233,7 +233,7 @@ def test_loading_says_all_that_is_wrong_and_returns_what_was_passed_over():
     net = nn.Linear(2, 3)
     with pytest.raises(yoke.ValueError) as caught:
         net.load_state_dict({"weight": yoke.zeros((2, 2)), "extra": yoke.zeros(1)})
-    for part in ("missing ['bias']", "unexpected ['extra']", "'weight' has shape (2, 2), but the module has shape (3, 2)"):
+    for part in ("missing ['bias']", "unexpected ['extra']", "'weight' in the state has shape (2, 2); it must be (3, 2)"):
         assert part in str(caught.value)
     with pytest.raises(yoke.TypeError, match="'bias' must be a tensor, not list"):
         net.load_state_dict({"weight": net.weight, "bias": [0, 0, 0]})

@@ -125,8 +125,9 @@ def _problem(call: str, function: Any, own: int, given: int, keywords: dict[str,
             problem = f"argument '{name}' is given twice, by position and by name; give it once"
     if problem is None and code:
         optional = {*names[max(0, places - len(function.__defaults__ or ())):places], *(function.__kwdefaults__ or ())}
-        name = next((name for name in names[given:] if name not in optional and name not in keywords), None)
-        problem = None if name is None else f"argument '{name}' is missing"
+        for name in names[given:]:
+            if name not in optional and name not in keywords:
+                return f"{call}(): argument '{name}' is missing: {call}{_signature(function, own)}"
     return None if problem is None else f"{call}(): {problem}: {call}{_signature(function, own)}"
 
 

@@ -331,7 +331,7 @@ class Module(Named):
             if not isinstance(state_dict[name], Tensor):
                 raise _yoke.TypeError(f"load_state_dict(): '{name}' must be a tensor, not {type(state_dict[name]).__name__}")
             if state_dict[name].shape != own[name].shape:
-                wrong.append(f"'{name}' has shape {state_dict[name].shape}, but the module has shape {own[name].shape}")
+                wrong.append(f"'{name}' in the state has shape {state_dict[name].shape}; it must be {own[name].shape}. Load a state of the same network")
         if wrong:
             raise _yoke.ValueError("load_state_dict(): " + "\n  ".join(wrong))
         with yoke.no_grad():

@@ -6,7 +6,7 @@ import operator
 from typing import Any, ClassVar
 
 from yoke import _yoke
-from yoke._check import listed
+from yoke._check import listed, shown
 from yoke._named import Named
 from yoke._yoke import Tensor
 
@@ -37,8 +37,10 @@ class Optimizer(Named):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds tensors, {"params": tensors, "lr": …}; missing options take the defaults."""
-        if not isinstance(param_group, dict) or "params" not in param_group:
-            raise _yoke.TypeError(f"{self._KIND}(): a group of parameters must be a dict with the key 'params' and options")
+        if not isinstance(param_group, dict):
+            raise _yoke.TypeError(f"{self._KIND}(): group {len(self.param_groups)} is {shown(param_group)}; it must be a dict with the key 'params' and options")
+        if "params" not in param_group:
+            raise _yoke.TypeError(f"{self._KIND}(): group {len(self.param_groups)} has the keys {list(param_group)}; the key 'params' is missing: add 'params': a list of tensors")
         unknown = set(param_group) - {"params", *self._OPTIONS}
         if unknown:
             raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; the options are {', '.join(self._OPTIONS)}")
