@@ -71,14 +71,16 @@ describe("trailing options", function()
     it("of a wrong name or type are error objects", function()
         for _, case in ipairs {
             { "value", { "'start'", "none" }, nn.ReLU, { start = 1 } },
-            { "type", { "ReLU", "1 is one argument too many" }, nn.ReLU, 1 },
+            { "type", { "ReLU", "1 argument was given (the last is 1); it must have no arguments" }, nn.ReLU, 1 },
             { "value", { "ReLU", "'inplace'" }, nn.ReLU, { inplace = true } },
             { "type", { "LogSoftmax", "'axis'", "'x'", "a number" }, nn.LogSoftmax, "x" },
             { "type", { "Softmax", "0.5", "an integer" }, nn.Softmax, { axis = 0.5 } },
             { "type", { "Dropout", "'p'", "a boolean" }, nn.Dropout, { p = true } },
             { "value", { "Dropout", "p is 2" }, nn.Dropout, { p = 2 } },
             { "type", { "LayerNorm", "'eps'" }, nn.LayerNorm, 3, { eps = "small" } },
-            { "value", { "LayerNorm", "normalized_shape is 0" }, nn.LayerNorm, 0 },
+            { "value", { "LayerNorm", "'normalized_shape' is 0" }, nn.LayerNorm, 0 },
+            { "value", { "Linear: argument 'out_features' is 'a'; it must be a whole number" }, nn.Linear, 3, "a" },
+            { "type", { "2 arguments were given (the last is 3)", "at most 1: axis" }, nn.LogSoftmax, 1, 3 },
             { "value", { "RMSNorm", "'normalized_shape' is empty" }, nn.RMSNorm, {} },
             { "type", { "normal_", "'std'", "given twice" }, nn.init.normal_, yoke.ones { 1 }, 0, 1, { std = 2 } },
             { "type", { "EMA", "'decay'", "'x'" }, optim.EMA, {}, "x" },

@@ -111,8 +111,8 @@ function options.read(call, known, ...)
     for i, entry in ipairs(known) do places[entry[1]], names[i] = i, entry[1] end
     while count > 0 and given[count] == nil do count = count - 1 end
     if count > #known then
-        core.raise("type", call, ("%s is one argument too many; the optional arguments are %s"):format(shown(given[#known + 1]),
-            #names > 0 and table.concat(names, ", ") or "none"))
+        core.raise("type", call, ("%d argument%s given (the last is %s); it must have %s"):format(count, count == 1 and " was" or "s were",
+            shown(given[count]), #names > 0 and "at most " .. #names .. ": " .. table.concat(names, ", ") or "no arguments"))
     end
     for i = 1, count do values[i] = given[i] end
     for name, value in pairs(named or {}) do
@@ -133,13 +133,10 @@ end
 
 --- Raises unless each named value is a whole number of 1 or more: positive("Linear", {"in_features", n}, …).
 function options.positive(call, ...)
-    local texts, fine = {}, true
-    for i, pair in ipairs { ... } do
-        texts[i] = ("%s is %s"):format(pair[1], pair[2])
-        fine = fine and math.type(pair[2]) == "integer" and pair[2] >= 1
-    end
-    if not fine then
-        core.raise("value", call, table.concat(texts, " and ") .. "; they must be whole numbers of 1 or more")
+    for _, pair in ipairs { ... } do
+        if math.type(pair[2]) ~= "integer" or pair[2] < 1 then
+            core.raise("value", call, ("argument '%s' is %s; it must be a whole number of 1 or more"):format(pair[1], shown(pair[2])))
+        end
     end
 end
 

@@ -336,7 +336,7 @@ local function shape_text(x) return "[" .. table.concat(x.shape, ", ") .. "]" en
 local function misfit(name, given, own)
     if not core.is_tensor(given) then return ("%s is a %s, not a tensor"):format(name, type(given)) end
     if shape_text(given) ~= shape_text(own) then
-        return ("%s is %s, but must be %s"):format(name, shape_text(given), shape_text(own))
+        return ("'%s' in the state has shape %s; it must be %s. Load a state of the same network"):format(name, shape_text(given), shape_text(own))
     end
 end
 
@@ -363,7 +363,7 @@ function Module:load_state_dict(dict, options)
         for _, name in ipairs(missing) do wrong[#wrong + 1] = "missing " .. name end
         for _, name in ipairs(unexpected) do wrong[#wrong + 1] = "unexpected " .. name end
     end
-    if #wrong > 0 then core.raise("value", "load_state_dict", "the state does not fit: " .. table.concat(wrong, ", ")) end
+    if #wrong > 0 then core.raise("value", "load_state_dict", "the state does not fit: " .. table.concat(wrong, "; ")) end
     core.no_grad(function()
         for name, tensor in pairs(own) do
             if dict[name] ~= nil then tensor:copy_(dict[name]) end
