@@ -170,8 +170,10 @@ static int checkpoint(lua_State *L)
         lua_pushnil(L);
         lua_insert(L, 1);
     }
-    if (!is_callable(L, 2))
-        return yl_wrong_type(L, (Target){b, "checkpoint", "fn"}, 2, "a function to run");
+    if (!is_callable(L, 2)) {
+        const int given = lua_isnoneornil(L, 2) && !lua_istable(L, 1) && !lua_isnil(L, 1) ? 1 : 2;
+        return yl_wrong_type(L, (Target){b, "checkpoint", "fn"}, given, "a function to run");
+    }
     push_checkpoint(L, b, "checkpoint");
     lua_remove(L, 1);
     return yl_run_in_scope(L);
