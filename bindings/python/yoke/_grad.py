@@ -73,7 +73,6 @@ def wrap_in_scope(function: F, name: str, enter: Callable[[], Any]) -> F:
 class no_grad(_GradMode):
     """Mode in which ops are not recorded: `with yoke.no_grad():`, or `@yoke.no_grad()` above a function."""
 
-    @named
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)  # @yoke.no_grad, without brackets
 
@@ -84,7 +83,6 @@ class no_grad(_GradMode):
 class enable_grad(_GradMode):
     """Mode in which ops are recorded again, inside a no_grad block."""
 
-    @named
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
 
