@@ -63,6 +63,18 @@ Dims infer_product(const Args &a, Plan &plan)
     return shape;
 }
 
+// Sets the gradients of weight, and of bias if it needs one, from an x and a gradient of rows.
+void set_weight_and_bias(const yoke_tensor &x, const yoke_tensor &g, Backward &b)
+{
+    const Dims shape{g.shape_[1], x.shape_[1]};
+    Tensor weight = make_empty(*x.device, x.dtype, shape, kLinear), bias;
+    if (b.needs(kBias)) bias = make_empty(*x.device, x.dtype, Dims{shape[0]}, kLinear);
+    yoke_tensor *const into[] = {weight.get(), bias.get()};
+    ops::product_gradients({into, bias.present() ? 2u : 1u}, g, x, false);
+    b.set(kWeight, std::move(weight));
+    if (bias.present()) b.set(kBias, std::move(bias));
+}
+
 // Sets the gradients of x, weight and bias from the gradient of the product, before the activation.
 void vjp_product(const Args &a, Backward &b, const Tensor &grad)
 {
@@ -71,12 +83,10 @@ void vjp_product(const Args &a, Backward &b, const Tensor &grad)
     const Tensor g = grad->ndim == 1 ? ops::unsqueeze(grad, 0) : rows(grad);
     if (b.needs(kWeight)) {
         const yoke_tensor &x = a.tensor(kX);
-        b.set(kWeight, ops::matmul(transposed(g), x.ndim == 1 ? ops::unsqueeze(x, 0) : rows(x)));
+        return set_weight_and_bias(x.ndim == 1 ? ops::unsqueeze(x, 0) : rows(x), g, b);
     }
-    if (b.needs(kBias)) {
-        const int64_t first = 0;
-        b.set(kBias, ops::sum(g, IntList(&first, 1)));
-    }
+    const int64_t first = 0;
+    b.set(kBias, ops::sum(g, IntList(&first, 1)));
 }
 
 bool wants_gradient(const yoke_tensor *x)
@@ -152,6 +162,11 @@ void infer_linear_internal(LinearInternalArgs a, Plan &plan)
 void vjp_linear_internal(LinearInternalArgs a, Backward &b)
 {
     vjp_product(a, b, b.grad());
+}
+
+void infer_product_gradients(ProductGradientsArgs a, Plan &plan)
+{
+    plan.work(2.0 * static_cast<double>(a.x().numel) * static_cast<double>(a.grad().shape_[1]));
 }
 
 void infer_linear_relu(LinearReluArgs a, Plan &plan)

@@ -2492,6 +2492,19 @@ struct LinearActArgs : Args {
 void infer_linear_act(LinearActArgs a, Plan &plan);
 void vjp_linear_act(LinearActArgs a, Backward &b);
 
+// _product_gradients: The gradients of linear with respect to its weight and, if grads has two items, its bias, from a gradient and an x of rows; adds: the weight's is added to what is there.
+struct ProductGradientsArgs : Args {
+    using Args::Args;
+    enum : int { kGrads, kGrad, kX, kAdds };
+    TensorList grads() const { return Args::tensors(kGrads); }
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    bool adds() const { return Args::boolean(kAdds); }
+};
+void infer_product_gradients(ProductGradientsArgs a, Plan &plan);
+
 // _attention: Attention in tiles; the log-sum-exp of each row is kept for the gradient.
 struct AttentionArgs : Args {
     using Args::Args;
@@ -3128,6 +3141,7 @@ Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int
 Tensor linear_internal(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
 Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
 Tensor linear_act(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, const char *activation, bool keep);
+void product_gradients(TensorList grads, const yoke_tensor &grad, const yoke_tensor &x, bool adds);
 Tensor attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
 std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, const yoke_tensor &out, const yoke_tensor &lse, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
 Tensor conv(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, IntList window, int64_t groups);

@@ -1074,6 +1074,12 @@ const ArgSpec kLinearActArgs[] = {
     {"activation", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"keep", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kProductGradientsArgs[] = {
+    {"grads", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"adds", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kAttentionArgs[] = {
     {"query", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"key", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -5758,6 +5764,27 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_product_gradients",
+        .signature = "_product_gradients(grads: muts, grad: tensor, x: tensor, adds: bool) -> ()",
+        .doc = "The gradients of linear with respect to its weight and, if grads has two items, its bias, from a gradient and an x of rows; adds: the weight's is added to what is there.",
+        .family = "matmul",
+        .args = kProductGradientsArgs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_product_gradients(ProductGradientsArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_attention",
         .signature = "_attention(query: tensor, key: tensor, value: tensor, mask: tensor?, is_causal: bool, scale: float, dropout_p: float, seed: int, offset: int) -> tensor, saved",
         .doc = "Attention in tiles; the log-sum-exp of each row is kept for the gradient.",
@@ -7646,6 +7673,12 @@ Tensor linear_act(const yoke_tensor &x, const yoke_tensor &weight, const yoke_te
 {
     yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias), arg_string(activation), arg_bool(keep)};
     return run_one(YOKE_OP__LINEAR_ACT, args);
+}
+
+void product_gradients(TensorList grads, const yoke_tensor &grad, const yoke_tensor &x, bool adds)
+{
+    yoke_arg args[] = {arg_tensors(grads), arg_tensor(grad), arg_tensor(x), arg_bool(adds)};
+    run_in_place(YOKE_OP__PRODUCT_GRADIENTS, args);
 }
 
 Tensor attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset)

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "core/backend/ops.inc"
+#include "kernels/common/operand.h"
 #include "kernels/cuda/host/cublaslt_library.h"
 #include "kernels/cuda/host/cublaslt_request.h"
 #include "kernels/cuda/host/cublaslt_tune.h"
+#include "kernels/cuda/host/cublaslt_types.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/relaxed.h"
 
@@ -35,26 +37,6 @@ bool fuses(Activation activation)
 }
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
-
-struct Types {
-    cudaDataType_t data, scale;
-    cublasComputeType_t compute;
-};
-
-Types types_of(const PlanKey &key)
-{
-    switch (key.dtype) {
-        case YOKE_F64:
-            return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-        case YOKE_F16:
-            return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-        case YOKE_BF16:
-            return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-        default:
-            return {CUDA_R_32F, CUDA_R_32F,
-                    key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
-    }
-}
 
 // Sequence of cuBLASLt calls. status() is the first failure, and set() makes no call after a failure.
 class Steps {
@@ -103,9 +85,10 @@ void describe_matrix(Steps &steps, const PlanKey &key, int i, int64_t rows, int6
                      cublasLtMatrixLayoutOpaque_t &layout)
 {
     if (i < 2 && key.transposed[i]) std::swap(rows, columns);
+    const Types types = types_of(key);
     steps.check(steps.call.cublasLtMatrixLayoutInit_internal(
-                    &layout, sizeof layout, types_of(key).data, static_cast<uint64_t>(rows),
-                    static_cast<uint64_t>(columns), key.leading[i]),
+                    &layout, sizeof layout, i < 2 ? types.factors : types.result,
+                    static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), key.leading[i]),
                 "cublasLtMatrixLayoutInit");
     if (key.batch == 1) return;
     steps.set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(key.batch));
@@ -114,7 +97,7 @@ void describe_matrix(Steps &steps, const PlanKey &key, int i, int64_t rows, int6
 
 void set_pointers(Steps &steps, const Request &request, Plan &plan)
 {
-    if (request.bias) steps.set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, request.bias);
+    if (request.vector) steps.set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, request.vector);
     if (request.before)
         steps.set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, request.before);
 }
@@ -158,9 +141,7 @@ int ask(Steps &steps, const CublasLt &lt, Plan &plan, int wanted, Results &resul
     steps.check(steps.call.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference),
                 "cublasLtMatmulPreferenceInit");
     steps.set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
-    // cuBLASLt adds parts of a sum in the computing type. So no part is rounded to the result's type.
-    steps.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-              static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    steps.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions_of(plan.key));
     constexpr cublasLtMatmulPreferenceAttributes_t kAlignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -179,11 +160,11 @@ int ask(Steps &steps, const CublasLt &lt, Plan &plan, int wanted, Results &resul
 cublasStatus_t multiply(const yoke_launch *launch, const CublasLt &lt, const Request &request,
                         Plan &plan, void *workspace)
 {
-    const float one = 1, zero = 0;
-    const double one64 = 1, zero64 = 0;
+    const float one = 1, kept = request.adds;  // kept: D's part of the sum
+    const double one64 = 1, kept64 = request.adds;
     const bool is_double = plan.key.dtype == YOKE_F64;
     const void *alpha = is_double ? static_cast<const void *>(&one64) : &one,
-               *beta = is_double ? static_cast<const void *>(&zero64) : &zero;
+               *beta = is_double ? static_cast<const void *>(&kept64) : &kept;
     return lt.call->cublasLtMatmul(lt.handle, &plan.product, alpha, request.a, &plan.a, request.b,
                                    &plan.b, beta, request.d, &plan.d, request.d, &plan.d,
                                    &plan.algo, workspace, plan.workspace,
@@ -203,15 +184,27 @@ uint64_t largest_workspace(int count, const Results &results)
     return bytes;
 }
 
+// Reserves a result for trials of a product that is added to its result: each trial would add once more.
+yoke_status reserve_result(const PlanKey &key, Scratch &scratch, Request &request)
+{
+    const int64_t size =
+        kernels::dtype_size(static_cast<yoke_dtype>(key.wide ? YOKE_F32 : key.dtype));
+    const int64_t elements = (key.batch - 1) * key.step[2] + key.columns * key.leading[2];
+    const yoke_status status = scratch.try_reserve(static_cast<uint64_t>(elements * size));
+    request.d = scratch.data();
+    return status;
+}
+
 // Times `count` algorithms and copies the fastest into results[0]; *tuned is true then. If memory for a workspace is
 // missing, or no time is known, *tuned is false and the results stay. Returns the loss of the device, and failures of
 // memory other than YOKE_E_OOM.
-yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request &request,
+yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, Request request,
                     const Plan &plan, int count, Results &results, bool *tuned)
 {
-    Scratch scratch(launch);
+    Scratch scratch(launch), result(launch);
     *tuned = false;
-    const yoke_status status = scratch.try_reserve(largest_workspace(count, results));
+    yoke_status status = scratch.try_reserve(largest_workspace(count, results));
+    if (!status && request.adds) status = reserve_result(plan.key, result, request);
     if (status == YOKE_E_OOM) {
         static std::atomic_flag is_told;
         if (!is_told.test_and_set())

@@ -22,12 +22,16 @@ using kernels::Product;
 struct Gemm {
     Product product;
     Activation activation = Activation::kNone;  // applied to the sum with bias, before the store
-    void *before = nullptr;  // output for the activation's argument, with the strides of c
+    void *before = nullptr;    // output for the activation's argument, with the strides of c
+    void *row_sums = nullptr;  // output for the sum of each row of a, of c's dtype
+    bool wide = false;         // c is float32, though a and b are halves
+    bool adds = false;         // the product is added to c
 };
 
 // Runs a product, a batch of any size, with bias and activation. If cuBLASLt has no algorithm for all steps at once,
-// returns YOKE_OK with *done false; parts of the result may be written then. The operands must pass cublaslt_takes.
-// With a bias, an activation or `before`, c must be row-major.
+// returns YOKE_OK with *done false; parts of the result may be written then, but not of a result that is added to. The
+// operands must pass cublaslt_takes. With a bias, an activation or `before`, c must be row-major. Row sums are those of
+// a single product, without bias and activation.
 yoke_status cublaslt_multiply(const yoke_launch *launch, const Gemm &gemm, bool *done);
 
 // Returns whether cuBLASLt can read a matrix of a batch. One axis is dense, and the other axis has a step at least as

@@ -38,8 +38,10 @@ int8_t alignment_of(const void *pointer)
     return static_cast<int8_t>(zeros);
 }
 
-cublasLtEpilogue_t epilogue_of(const Gemm &gemm)
+// Returns the step after the product. Row sums are those of the product's a: cuBLASLt's B, or A if `swapped`.
+cublasLtEpilogue_t epilogue_of(const Gemm &gemm, bool swapped)
 {
+    if (gemm.row_sums) return swapped ? CUBLASLT_EPILOGUE_BGRADA : CUBLASLT_EPILOGUE_BGRADB;
     int epilogue = gemm.activation == Activation::kRelu       ? CUBLASLT_EPILOGUE_RELU
                    : gemm.activation == Activation::kGeluTanh ? CUBLASLT_EPILOGUE_GELU
                                                               : 0;
@@ -62,13 +64,16 @@ void Request::place(int i, const Matrix &given, int64_t rows, int64_t columns, i
 }
 
 Request::Request(const yoke_launch *launch, const Gemm &gemm)
-    : bias(gemm.product.bias), before(gemm.before)
+    : vector(gemm.row_sums ? gemm.row_sums : gemm.product.bias),
+      before(gemm.before),
+      adds(gemm.adds)
 {
     Product p = gemm.product;
-    const bool plain = !bias && !before && gemm.activation == Activation::kNone;
+    const bool plain = !p.bias && !before && gemm.activation == Activation::kNone;
     // If the result is column-major, such as a single column, no exchange is needed. A bias runs along rows, so it
     // needs the exchange.
-    if (plain && p.c.row_stride == 1 && (p.n == 1 || !is_row_major(p.c, p.n))) {
+    const bool swapped = plain && p.c.row_stride == 1 && (p.n == 1 || !is_row_major(p.c, p.n));
+    if (swapped) {
         std::swap(p.m, p.n);
         std::swap(p.a, p.b);
         p.a = transpose(p.a);
@@ -87,10 +92,11 @@ Request::Request(const yoke_launch *launch, const Gemm &gemm)
     key.leading[2] = p.m == 1 ? p.n : p.c.row_stride;
     key.step[2] = p.batch > 1 ? p.c.batch_stride : 0;
     key.dtype = p.dtype;
-    key.epilogue = epilogue_of(gemm);
+    key.epilogue = epilogue_of(gemm, swapped);
+    key.wide = gemm.wide;
     key.tf32 = p.dtype == YOKE_F32 && launch->flags & YOKE_LAUNCH_TF32;
     key.untried = (launch->flags & YOKE_LAUNCH_DETERMINISTIC) != 0;
-    const void *const pointers[] = {a, b, d, bias, before};
+    const void *const pointers[] = {a, b, d, vector, before};
     for (int i = 0; i < 5; ++i)
         key.alignment[i] = pointers[i] ? alignment_of(pointers[i]) : int8_t(0);
 }

@@ -10,8 +10,10 @@ namespace yoke::cuda {
 // transpose, with a and b exchanged.
 struct Request {
     PlanKey key = {};
-    const void *a, *b, *bias;  // cuBLASLt's A is the product's b
+    const void *a, *b;   // cuBLASLt's A is the product's b
+    const void *vector;  // bias to add, or row sums to write; null for none
     void *d, *before;
+    bool adds;  // D += op(A) op(B)
 
     Request(const yoke_launch *launch, const Gemm &gemm);
 

@@ -51,6 +51,7 @@ std::mutex g_mutex;
 std::set<const void *> g_live;
 std::map<cublasComputeType_t, int> g_products;
 int g_algorithm = -1;                              // number of the last product's algorithm
+int g_epilogue = -1, g_reductions = -1;            // of the last product; of the last choice
 std::set<std::pair<uint64_t, uint32_t>> g_loaded;  // problems and algorithms
 
 cublasStatus_t check_handle(cublasLtHandle_t handle)
@@ -81,7 +82,7 @@ cublasStatus_t check_algorithm(const Algorithm &algorithm, const Work &work, siz
             return refuse("%c at %p, where an alignment of %u was promised", "ABCD"[i], pointers[i],
                           algorithm.alignment[i]);
     const Description &product = work.problem.product;
-    if ((has_bias(product) && !is_aligned(product.bias, 16)) ||
+    if (((has_bias(product) || has_sums(product)) && !is_aligned(product.bias, 16)) ||
         (has_aux(product) && !is_aligned(product.aux, 16)))
         return refuse("a vector or second output that is not aligned to 16 bytes");
     return CUBLAS_STATUS_SUCCESS;
@@ -132,6 +133,20 @@ extern "C" __attribute__((visibility("default"))) int fake_cublaslt_algorithm()
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return g_algorithm;
+}
+
+// Epilogue of the last product, or -1.
+extern "C" __attribute__((visibility("default"))) int fake_cublaslt_epilogue()
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    return g_epilogue;
+}
+
+// Mask of the reduction schemes that the last choice of algorithms allowed, or -1.
+extern "C" __attribute__((visibility("default"))) int fake_cublaslt_reductions()
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    return g_reductions;
 }
 
 size_t cublasLtGetVersion()
@@ -188,6 +203,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (const cublasStatus_t status = read_problem(problem, product, a, b, c, d)) return status;
     const Preference limits = read<Preference>(preference);
     if (limits.magic != kPreference || wanted <= 0) return refuse("no preference");
+    const uint32_t exact = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                           (problem.d.type == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_INPLACE : 0);
+    if (limits.reductions & ~exact) return refuse("a split sum with parts in the result's type");
+    {
+        const std::lock_guard<std::mutex> lock(g_mutex);
+        g_reductions = static_cast<int>(limits.reductions);
+    }
     // cuBLASLt of CUDA 13.3 asks the context for its limits here, and fails if a capture forbids the question.
     if (runtime().unsafe && runtime().unsafe()) return CUBLAS_STATUS_INTERNAL_ERROR;
     const char *text = getenv("FAKE_CUBLASLT_ALGORITHMS"), *unfit = getenv("FAKE_CUBLASLT_UNFIT");
@@ -243,9 +265,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     const bool is_double = work.problem.product.scale == CUDA_R_64F;
     const double one = is_double ? *static_cast<const double *>(alpha)
                                  : static_cast<double>(*static_cast<const float *>(alpha)),
-                 zero = is_double ? *static_cast<const double *>(beta)
+                 kept = is_double ? *static_cast<const double *>(beta)
                                   : static_cast<double>(*static_cast<const float *>(beta));
-    if (one != 1 || zero != 0 || c != d) return refuse("scales other than 1 and 0");
+    if (one != 1 || (kept != 0 && kept != 1) || c != d)
+        return refuse("scales other than 1, and 0 or 1");
+    work.adds = kept == 1;
     work.a = a, work.b = b, work.d = d, work.workspace = workspace;
     const Algorithm algorithm = read<Algorithm>(algo);
     if (const cublasStatus_t status = check_algorithm(algorithm, work, workspace_bytes))
@@ -258,6 +282,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
         const std::lock_guard<std::mutex> lock(g_mutex);
         ++g_products[work.problem.product.compute];
         g_algorithm = static_cast<int>(algorithm.number);
+        g_epilogue = static_cast<int>(work.problem.product.epilogue);
     }
     const void *const used[] = {a, b, d, workspace};
     return runtime().enqueue("cublasLt's kernel", stream, do_work, drop_work, new Work(work), used,

@@ -1,4 +1,6 @@
 // Descriptions of products for the fake libcublasLt: creation, and refusals.
+#include <cstdlib>
+
 #include "tests/fakes/cuda/cublaslt_fake.h"
 
 namespace yoke::fake {
@@ -17,8 +19,8 @@ cublasStatus_t check_layout(const Layout &x, const char *name)
 
 cublasStatus_t check_types(const Problem &p)
 {
-    const cudaDataType_t type = p.d.type;
-    const bool is_double = type == CUDA_R_64F;
+    const cudaDataType_t type = p.a.type;
+    const bool is_double = type == CUDA_R_64F, is_half = type == CUDA_R_16F || type == CUDA_R_16BF;
     if (type == CUDA_R_16BF && major_of_device() < 8) return CUBLAS_STATUS_NOT_SUPPORTED;
     const bool computes = is_double ? p.product.compute == CUBLAS_COMPUTE_64F
                           : p.product.compute == CUBLAS_COMPUTE_32F_FAST_TF32
@@ -26,7 +28,8 @@ cublasStatus_t check_types(const Problem &p)
                               : p.product.compute == CUBLAS_COMPUTE_32F;
     if (!computes || p.product.scale != (is_double ? CUDA_R_64F : CUDA_R_32F))
         return refuse("a computing type that does not go with the data");
-    if (p.a.type != type || p.b.type != type || p.c.type != type)
+    const bool is_wide = is_half && p.d.type == CUDA_R_32F;
+    if (p.b.type != type || p.c.type != p.d.type || (p.d.type != type && !is_wide))
         return refuse("matrices of several types");
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -34,7 +37,9 @@ cublasStatus_t check_types(const Problem &p)
 cublasStatus_t check_epilogue(const Problem &p)
 {
     const Description &product = p.product;
-    if (has_bias(product) && !product.bias) return refuse("an epilogue without its bias");
+    if ((has_bias(product) || has_sums(product)) && !product.bias)
+        return refuse("an epilogue without its bias");
+    if (has_sums(product) && p.d.batch > 1) return refuse("sums of a batch without their step");
     if (has_aux(product) && (!product.aux || product.aux_leading < static_cast<int64_t>(p.rows)))
         return refuse("an epilogue without its second output");
     switch (product.epilogue) {
@@ -49,6 +54,10 @@ cublasStatus_t check_epilogue(const Problem &p)
         case CUBLASLT_EPILOGUE_GELU_AUX:
         case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
             if (product.aux_leading % 8) return refuse("a second output in odd rows");
+            break;
+        case CUBLASLT_EPILOGUE_BGRADA:
+        case CUBLASLT_EPILOGUE_BGRADB:
+            if (getenv("FAKE_CUBLASLT_NO_SUMS")) return CUBLAS_STATUS_NOT_SUPPORTED;
             break;
         default:
             return refuse("an epilogue that this fake has not");

@@ -21,7 +21,7 @@ struct Description {
     cudaDataType_t scale;
     cublasOperation_t transposed[2];
     uint32_t epilogue;
-    const void *bias;
+    void *bias;  // or, of a gradient of the bias, the output
     void *aux;
     int64_t aux_leading, aux_step;
 };
@@ -79,6 +79,13 @@ inline bool has_bias(const Description &product)
     return product.epilogue & CUBLASLT_EPILOGUE_BIAS;
 }
 
+// Returns whether the epilogue sums the rows of op(A), or the columns of op(B).
+inline bool has_sums(const Description &product)
+{
+    return product.epilogue == CUBLASLT_EPILOGUE_BGRADA ||
+           product.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+
 inline bool has_aux(const Description &product)
 {
     return product.epilogue & 128;
@@ -103,6 +110,7 @@ struct Work {
     void *d, *workspace;
     uint64_t workspace_bytes;
     int microseconds;  // length of the product
+    bool adds;         // D += op(A) op(B)
 };
 
 // Run and drop a Work, as functions for the fake runtime.

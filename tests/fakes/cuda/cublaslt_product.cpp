@@ -38,12 +38,16 @@ std::vector<C> unpack(const Layout &layout, const void *data, int64_t batch, boo
     return to;
 }
 
-template <class T, class C>
+// Writes an element of the result, R, of a product of T.
+template <class T, class R, class C>
 void write_one(const Work &work, int64_t batch, uint64_t row, uint64_t column, C value)
 {
     const Problem &p = work.problem;
     const Description &product = p.product;
     const int activation = static_cast<int>(product.epilogue) & ~(128 | CUBLASLT_EPILOGUE_BIAS);
+    R &d = static_cast<R *>(work.d)[batch * p.d.step + static_cast<int64_t>(column) * p.d.leading +
+                                    static_cast<int64_t>(row)];
+    if (work.adds) value += load<R>(d);
     if (has_bias(product)) value += load<T>(static_cast<const T *>(product.bias)[row]);
     if (has_aux(product))
         static_cast<T *>(product.aux)[batch * product.aux_step +
@@ -51,11 +55,21 @@ void write_one(const Work &work, int64_t batch, uint64_t row, uint64_t column, C
                                       static_cast<int64_t>(row)] = store<T>(value);
     if (activation == CUBLASLT_EPILOGUE_RELU) value = Relu()(value);
     if (activation == CUBLASLT_EPILOGUE_GELU) value = GeluTanh()(value);
-    static_cast<T *>(work.d)[batch * p.d.step + static_cast<int64_t>(column) * p.d.leading +
-                             static_cast<int64_t>(row)] = store<T>(value);
+    d = store<R>(value);
 }
 
-template <class T>
+// Sums the rows of a matrix, `depth` elements each: the gradient of a bias, of the result's type.
+template <class R, class C>
+void sum_rows(const std::vector<C> &matrix, uint64_t depth, void *out)
+{
+    for (uint64_t row = 0; row * depth < matrix.size(); ++row) {
+        C sum = 0;
+        for (uint64_t k = 0; k < depth; ++k) sum += matrix[row * depth + k];
+        static_cast<R *>(out)[row] = store<R>(sum);
+    }
+}
+
+template <class T, class R = T>
 void multiply(const Work &work)
 {
     using C = compute_type<T>;
@@ -69,9 +83,19 @@ void multiply(const Work &work)
                 const C *x = &a[row * p.inner], *y = &b[column * p.inner];
                 C sum = 0;
                 for (uint64_t k = 0; k < p.inner; ++k) sum += x[k] * y[k];
-                write_one<T>(work, batch, row, column, sum);
+                write_one<T, R>(work, batch, row, column, sum);
             }
+        if (has_sums(p.product))
+            sum_rows<R>(p.product.epilogue == CUBLASLT_EPILOGUE_BGRADA ? a : b, p.inner,
+                        p.product.bias);
     }
+}
+
+// Multiplies halves; the result may be float32.
+template <class T>
+void multiply_halves(const Work &work)
+{
+    work.problem.d.type == CUDA_R_32F ? multiply<T, float>(work) : multiply<T>(work);
 }
 
 }  // namespace
@@ -81,15 +105,15 @@ int do_work(void *context)
     const Work &work = *static_cast<const Work *>(context);
     runtime().spend(work.microseconds);
     if (work.workspace_bytes) memset(work.workspace, 0xab, work.workspace_bytes);
-    switch (work.problem.d.type) {
+    switch (work.problem.a.type) {
         case CUDA_R_64F:
             multiply<double>(work);
             break;
         case CUDA_R_16F:
-            multiply<f16>(work);
+            multiply_halves<f16>(work);
             break;
         case CUDA_R_16BF:
-            multiply<bf16>(work);
+            multiply_halves<bf16>(work);
             break;
         default:
             multiply<float>(work);

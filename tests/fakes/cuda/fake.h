@@ -21,6 +21,7 @@
  *   FAKE_CUBLASLT_VERSION  result of cublasLtGetVersion, default the header's version
  *   FAKE_CUBLASLT_ALGORITHMS  most algorithms that cuBLASLt finds for a product, default 10
  *   FAKE_CUBLASLT_UNFIT number of algorithms, the best first, that come with an unusable state, default 0
+ *   FAKE_CUBLASLT_NO_SUMS  set: cuBLASLt has no algorithm that also sums rows (BGRADA, BGRADB)
  *   FAKE_CUBLASLT_MICROSECONDS  "20,9": length of a product by the first algorithm, the second, and so on, on the
  *                       clock of FAKE_CUDA_TICKS; the last number holds for all further algorithms
  *   FAKE_CUDNN_ENGINES  number of engines, at most five, of the fake cuDNN for a graph
