@@ -11,20 +11,17 @@ namespace yoke {
 
 namespace {
 
-bool solely_owned(const Tensor &x)
-{
-    return x->use_count() == 1 && x->storage->use_count() == 1 &&
-           x->nbytes() == x->storage->bytes && byte_range(*x).bytes == x->nbytes();
-}
-
 struct Later {
     bool operator()(const Node *a, const Node *b) const { return a->sequence < b->sequence; }
 };
 
 // Single run over the graph.
-class Walk {
+class Walk final : public WalkEdges {
 public:
-    Walk(bool retain_graph, bool to_leaves) : retain_graph_(retain_graph), to_leaves_(to_leaves) {}
+    Walk(bool retain_graph, bool to_leaves) : retain_graph_(retain_graph), to_leaves_(to_leaves)
+    {
+        state_->edges = this;
+    }
 
     void seed(yoke_tensor &root, const yoke_tensor *gradient);
     // Makes the walk keep the gradient that arrives at an input, for captured().
@@ -33,6 +30,8 @@ public:
     // Notifies the watchers of the leaves that a walk to all leaves cannot begin.
     void refuse(TensorList roots) noexcept;
     Tensor captured(size_t i) { return std::move(captures_[i].gradient); }
+    bool takes_f32(const Edge &edge) const override;
+    Tensor leaf_gradient(const Edge &edge) const override;
 
 private:
     struct Capture {
@@ -73,6 +72,7 @@ private:
     std::vector<Node *> roots_;
     std::unordered_map<const Node *, size_t>
         uses_;  // per leaf: nodes with a contribution still to come
+    std::unordered_map<const Node *, size_t> cast_uses_;  // per cast from float32: all edges to it
     std::unordered_set<const Node *> needed_;
     Watching watching_;
 };
@@ -124,6 +124,9 @@ void Walk::contribute(Node &node, uint32_t index, Tensor gradient)
         if (!uses_.contains(&node)) queue_.push(&node);
     }
     Tensor &sum = pending.gradients[index];
+    // The sum takes the wider dtype of its parts.
+    if (sum.present() && item_size(gradient->dtype) > item_size(sum->dtype))
+        std::swap(sum, gradient);
     sum = sum.present() ? add_gradients(std::move(sum), *gradient, false) : std::move(gradient);
 }
 
@@ -163,7 +166,9 @@ void Walk::count_uses()
     };
     each_reached([&](const Node &node) {
         for (const Edge &edge : node.edges()) {
-            if (!edge.node.present() || !edge.node->is_leaf()) continue;
+            if (!edge.node.present()) continue;
+            if (edge.node->casts_f32()) ++cast_uses_[edge.node.get()];
+            if (!edge.node->is_leaf()) continue;
             static_cast<const LeafNode &>(*edge.node).check_use(node);
             if (!uses_[edge.node.get()]++) meet(static_cast<LeafNode &>(*edge.node));
             watching_.note_use(*edge.node, node);
@@ -171,6 +176,32 @@ void Walk::count_uses()
     });
     for (Node *root : roots_)
         if (root->is_leaf()) meet(static_cast<LeafNode &>(*root));
+}
+
+// A caller of grad() gets the gradient of the half itself in its own dtype.
+bool Walk::takes_f32(const Edge &edge) const
+{
+    if (!edge.node->casts_f32()) return false;
+    return std::ranges::none_of(
+        captures_, [&](const Capture &capture) { return capture.node == edge.node.get(); });
+}
+
+// The leaf's gradient of this walk must be that of the edge alone, and belong to the leaf. Otherwise a walk that fails
+// midway would leave a part of a gradient.
+Tensor Walk::leaf_gradient(const Edge &edge) const
+{
+    const Edge *behind = edge.node->casts_f32();
+    if (!to_leaves_ || !behind || !behind->node.present() || !behind->node->is_leaf())
+        return nullptr;
+    const auto is_alone = [](const auto &uses, const Node &node) {
+        const auto found = uses.find(&node);
+        return found != uses.end() && found->second == 1;
+    };
+    Node &cast = *edge.node, &leaf = *behind->node;
+    if (!is_alone(cast_uses_, cast) || !is_alone(uses_, leaf) || watching_.awaits(leaf) ||
+        pending_.contains(&cast) || pending_.contains(&leaf))
+        return nullptr;
+    return static_cast<LeafNode &>(leaf).grad();
 }
 
 // Copies root gradients that share memory with the leaf's gradient. The leaf adds in place, so nodes run later would
@@ -362,20 +393,6 @@ std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, Tenso
             std::move(found)));  // the caller may change a gradient without changing the others
     }
     return results;
-}
-
-Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place)
-{
-    NoGrad no_grad;
-    if (!in_place && !solely_owned(a)) return tape_ops.add(*a, b);
-    tape_ops.add_(*a, b);
-    return a;
-}
-
-Tensor own_gradient(Tensor gradient)
-{
-    NoGrad no_grad;
-    return solely_owned(gradient) ? gradient : tape_ops.clone(*gradient);
 }
 
 }  // namespace yoke

@@ -40,6 +40,19 @@ Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place);
 // keep the result and later change it in place.
 Tensor own_gradient(Tensor gradient);
 
+// Questions of a running node to its walk, about an edge to a cast from float32 (Node::casts_f32).
+class WalkEdges {
+public:
+    // Returns whether the walk takes the gradient of the edge in float32.
+    virtual bool takes_f32(const Edge &edge) const = 0;
+    // Returns the gradient of the leaf behind the cast, if the node may add to it instead of returning its own
+    // gradient. Null otherwise: then the leaf has no gradient yet, has a watcher, or gets other gradients in this walk.
+    virtual Tensor leaf_gradient(const Edge &edge) const = 0;
+
+protected:
+    ~WalkEdges() = default;
+};
+
 // State of core/ops for the duration of a walk over the tape.
 class WalkState {
 public:
@@ -48,6 +61,7 @@ public:
     virtual void begin_node(const Node &) {}
     virtual void end_node(const Node &) {}
     bool watches = false;
+    const WalkEdges *edges = nullptr;  // of the walk, which sets it
 };
 
 // Functions of the ops layer above, needed by this layer; core/ops defines them.

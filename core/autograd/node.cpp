@@ -26,6 +26,12 @@ LeafNode &leaf_of(const yoke_tensor &x, const char *call)
     return *static_cast<LeafNode *>(node);
 }
 
+bool solely_owned(const Tensor &x)
+{
+    return x->use_count() == 1 && x->storage->use_count() == 1 &&
+           x->nbytes() == x->storage->bytes && byte_range(*x).bytes == x->nbytes();
+}
+
 }  // namespace
 
 uint64_t next_sequence_number() noexcept
@@ -49,6 +55,20 @@ void Node::destroy() noexcept
         node->free_node();
     }
     freeing = false;
+}
+
+Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place)
+{
+    NoGrad no_grad;
+    if (!in_place && !solely_owned(a)) return tape_ops.add(*a, b);
+    tape_ops.add_(*a, b);
+    return a;
+}
+
+Tensor own_gradient(Tensor gradient)
+{
+    NoGrad no_grad;
+    return solely_owned(gradient) ? gradient : tape_ops.clone(*gradient);
 }
 
 void LeafNode::backward(std::span<Tensor> gradients, std::span<Tensor>)

@@ -38,6 +38,10 @@ public:
     // lies behind this edge. Returns null for ops.
     virtual const Edge *passes_to() const noexcept { return nullptr; }
 
+    // Returns the edge of a cast from float32 to a half; null for every other node. Such a node takes the gradient of
+    // its result in float32 too, and hands it on unchanged.
+    virtual const Edge *casts_f32() const noexcept { return nullptr; }
+
     // Computes the gradients of the edges from the gradients of the node's results. A null gradient means zero. `out`
     // has edges().size() empty entries. Raises YOKE_E_STATE if the node was freed or a saved tensor has changed.
     virtual void backward(std::span<Tensor> gradients, std::span<Tensor> out) = 0;

@@ -16,6 +16,8 @@ public:
     void meet(LeafNode &leaf);
     // Notes that the op `by` uses the leaf, so begin() knows the oldest op.
     void note_use(Node &leaf, const Node &by);
+    // Returns whether a watcher takes the gradient of the leaf, which is still to come.
+    bool awaits(const Node &leaf) const { return awaited_.contains(const_cast<Node *>(&leaf)); }
     // Returns the watcher that takes the gradient of the leaf. Returns null if the leaf keeps its own gradient, and
     // in every later call for the same leaf.
     LeafWatcher *take(Node &leaf);

@@ -63,15 +63,29 @@ Dims infer_product(const Args &a, Plan &plan)
     return shape;
 }
 
-// Sets the gradients of weight, and of bias if it needs one, from an x and a gradient of rows.
+// Returns the dtype for the gradients of weight and bias. After casts of autocast it is float32: the sums are rounded
+// once, and need no cast. On the host, products of halves are rounded to halves.
+yoke_dtype dtype_of_gradients(const yoke_tensor &x, const Backward &b)
+{
+    const bool wide = is_half(x.dtype) && !x.device->host && b.takes_f32(kWeight) &&
+                      (!b.needs(kBias) || b.takes_f32(kBias));
+    return wide ? YOKE_F32 : x.dtype;
+}
+
+// Sets the gradients of weight, and of bias if it needs one, from an x and a gradient of rows. If the walk allows it,
+// adds to the gradient of the weight's leaf.
 void set_weight_and_bias(const yoke_tensor &x, const yoke_tensor &g, Backward &b)
 {
+    const yoke_dtype dtype = dtype_of_gradients(x, b);
     const Dims shape{g.shape_[1], x.shape_[1]};
-    Tensor weight = make_empty(*x.device, x.dtype, shape, kLinear), bias;
-    if (b.needs(kBias)) bias = make_empty(*x.device, x.dtype, Dims{shape[0]}, kLinear);
+    Tensor weight, bias;
+    if (dtype != x.dtype) weight = b.leaf_gradient(kWeight, {&x, &g});
+    const bool adds = weight.present();
+    if (!adds) weight = make_empty(*x.device, dtype, shape, kLinear);
+    if (b.needs(kBias)) bias = make_empty(*x.device, dtype, Dims{shape[0]}, kLinear);
     yoke_tensor *const into[] = {weight.get(), bias.get()};
-    ops::product_gradients({into, bias.present() ? 2u : 1u}, g, x, false);
-    b.set(kWeight, std::move(weight));
+    ops::product_gradients({into, bias.present() ? 2u : 1u}, g, x, adds);
+    if (!adds) b.set(kWeight, std::move(weight));
     if (bias.present()) b.set(kBias, std::move(bias));
 }
 

@@ -208,6 +208,12 @@ void OpNode::drop_saved() noexcept
     }
 }
 
+const Edge *OpNode::casts_f32() const noexcept
+{
+    if (&op_ != &kOps[YOKE_OP_CAST] || remembered_[0].dtype != YOKE_F32) return nullptr;
+    return is_half(remembered_[1].dtype) ? &edges_[0] : nullptr;
+}
+
 void OpNode::backward(std::span<Tensor> gradients, std::span<Tensor> out)
 {
     Backward b(*this, gradients, out);
@@ -264,13 +270,29 @@ void Backward::check_unchanged(int index, const char *which) const
     }
 }
 
+bool Backward::takes_f32(int arg) const
+{
+    return needs(arg) && Replays::of_thread().edges->takes_f32(edge(arg));
+}
+
+Tensor Backward::leaf_gradient(int arg, std::initializer_list<const yoke_tensor *> read) const
+{
+    Tensor found = Replays::of_thread().edges->leaf_gradient(edge(arg));
+    if (!found.present() || found->dtype != YOKE_F32 || !found->contiguous) return nullptr;
+    for (const yoke_tensor *x : read)
+        if (shares_memory(*found, *x)) return nullptr;
+    return found;
+}
+
 void Backward::set(int arg, int item, Tensor gradient)
 {
     const int s = slot(arg, item);
     if (!node_.edges_[s].node.present()) return;
     const Remembered &input = node_.remembered_[s];
     const IntList shape{input.dims, static_cast<size_t>(input.ndim)};
-    if (gradient.present() && (gradient->dtype != input.dtype || !same(gradient->shape(), shape)))
+    const bool fits = !gradient.present() || gradient->dtype == input.dtype ||
+                      (gradient->dtype == YOKE_F32 && takes_f32(arg));
+    if (!fits || (gradient.present() && !same(gradient->shape(), shape)))
         fail(YOKE_E_INTERNAL,
              "backward of %s: the gradient of '%s' is %s, but the argument was %s %s", name(),
              node_.op_.args[arg].name, describe(*gradient).c_str(), to_string(shape).c_str(),

@@ -48,6 +48,7 @@ public:
     {
         return {edges_, static_cast<size_t>(tensor_count_)};
     }
+    const Edge *casts_f32() const noexcept override;
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override;
     void release_saved() noexcept override;
 
@@ -124,6 +125,11 @@ public:
     }
     // Returns whether argument `arg` (item `item` of a list) wants a gradient.
     bool needs(int arg, int item = 0) const { return node_.edges_[slot(arg, item)].node.present(); }
+    // Returns whether the gradient of a half argument may also be float32: autocast has cast the argument.
+    bool takes_f32(int arg) const;
+    // Returns the gradient of the leaf behind such an argument, if the vjp may add its gradient there, in place of
+    // set(); else null. The gradient is float32, row-major, and shares no memory with the tensors to read.
+    Tensor leaf_gradient(int arg, std::initializer_list<const yoke_tensor *> read) const;
     void set(int arg, Tensor gradient) { set(arg, 0, std::move(gradient)); }
     void set(int arg, int item, Tensor gradient);
     const char *name() const { return node_.name(); }
@@ -131,6 +137,7 @@ public:
 private:
     friend class OpNode;
     Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> out);
+    const Edge &edge(int arg) const { return node_.edges_[slot(arg, 0)]; }
     int slot(int arg, int item) const { return first_slot_[arg] + item; }
     void check_unchanged(int index, const char *which) const;
 

@@ -38,6 +38,7 @@ public:
     const char *name() const noexcept override { return name_; }
     int output_count() const noexcept override { return outputs_; }
     std::span<const Edge> edges() const noexcept override { return edges_; }
+    const Edge *casts_f32() const noexcept override { return is_cast ? &edges_[0] : nullptr; }
     void release_saved() noexcept override { log_.push_back(std::string("release ") + name_); }
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
     {
@@ -49,6 +50,7 @@ public:
     }
 
     std::function<void(std::span<Tensor>, std::span<Tensor>)> action;
+    bool is_cast = false;  // the node stands for a cast from float32 to a half
 
 private:
     const char *name_;
