@@ -2,126 +2,16 @@
 
 #include "core/autograd/node.h"
 #include "core/backend/traits.h"
-#include "core/base/fork.h"
-#include "core/ops/graph.h"
-#include "core/ops/launch.h"
+#include "core/ops/cast_cache.h"
 #include "core/ops/ops.h"
-#include "core/ops/recompute/scope.h"
 #include "core/ops/run.h"
-
-#include <unordered_map>
 
 namespace yoke {
 
-// ---- The casts of weights --------------------------------------------------------------------------------
-
-// Cache of casts. Regions of several threads may share a cache. Removed casts are released outside the cache's lock.
-class CastCache final : public RefCounted {
-public:
-    Tensor find_or_cast(const yoke_tensor &x, yoke_dtype dtype)
-    {
-        const uint32_t version = x.storage->version.load(std::memory_order_relaxed);
-        if (Tensor known = find(x, dtype, version); known.present()) {
-            if (Scope *scope = Scope::of_thread()) tell(*scope, x, *known);
-            return known;
-        }
-        // Two threads may both make the cast: the casts are equal, and the last cast is kept.
-        Tensor cast = ops::cast(x, dtype);
-        keep({Tensor::share(const_cast<yoke_tensor *>(&x)), x.storage, cast, version});
-        return cast;
-    }
-
-    void forget_captured(uint64_t graph) noexcept
-    {
-        Entries gone;
-        const std::lock_guard lock(mutex_);
-        if (capture_ == graph) gone.swap(captured_);
-    }
-
-private:
-    struct Entry {
-        Tensor weight;         // held, so that no other tensor gets the address
-        Ref<Storage> storage;  // the weight's storage at the cast; a weight may move
-        Tensor cast;
-        uint32_t version = 0;
-    };
-    using Entries = std::unordered_map<const yoke_tensor *, Entry>;
-
-    // Reports a cached cast to a checkpoint scope, as if the scope had made the cast. So the scope recomputes the
-    // cast instead of holding it.
-    static void tell(Scope &scope, const yoke_tensor &weight, const yoke_tensor &cast)
-    {
-        if (!cast.numel || scope.has_made(*cast.storage)) return;
-        yoke_operand operands[2];
-        describe_operand(operands[0], &weight, YOKE_OPERAND_READ);
-        describe_operand(operands[1], &cast, YOKE_OPERAND_WRITE);
-        yoke_arg dtype = arg_int(cast.dtype);
-        yoke_launch launch{};
-        launch.struct_size = sizeof launch;
-        launch.op = YOKE_OP_CAST;
-        launch.operands = operands;
-        launch.params = &dtype;
-        launch.operand_count = 2;
-        launch.param_count = 1;
-        launch.device = weight.device->handle;
-        launch.work = static_cast<double>(operands[0].bytes + operands[1].bytes);
-        Storage *const storages[] = {weight.storage.get(), cast.storage.get()};
-        scope.import(launch, *weight.device, kOps[YOKE_OP_CAST], storages);
-    }
-
-    // Returns the kept cast if it still fits the weight and the mode, or null.
-    Tensor find(const yoke_tensor &x, yoke_dtype dtype, uint32_t version)
-    {
-        Entries gone;
-        const std::lock_guard lock(mutex_);
-        const Entries &known = entries(gone);
-        const auto place = known.find(&x);
-        if (place == known.end()) return nullptr;
-        const Entry &entry = place->second;
-        // A cast that was made under no_grad has no history, and would cut the weight off.
-        const bool fits = entry.cast.present() && entry.cast->dtype == dtype &&
-                          entry.storage.get() == x.storage.get() && entry.version == version &&
-                          entry.cast->requires_grad() == grad_enabled();
-        return fits ? entry.cast : nullptr;
-    }
-
-    void keep(Entry entry)
-    {
-        Entries gone;
-        const std::lock_guard lock(mutex_);
-        std::swap(entries(gone)[entry.weight.get()], entry);
-    }
-
-    // Returns the casts to use: those of the thread's capture, if it captures a graph, else the others. The caller
-    // holds the lock. Casts of an ended capture go to `gone`.
-    Entries &entries(Entries &gone)
-    {
-        const Graph *graph = Graph::of_thread();
-        if (!graph) return eager_;
-        if (std::exchange(capture_, graph->number()) != graph->number()) gone.swap(captured_);
-        return captured_;
-    }
-
-    Mutex mutex_{LockRank::kOther};
-    Entries eager_, captured_;
-    uint64_t capture_ = 0;  // number of the graph whose capture made the casts in captured_
-};
-
-namespace {
-
-// Returns whether casts of x are worth keeping: float32 weights are cast again in every call.
-bool is_weight(const yoke_tensor &x)
-{
-    return x.dtype == YOKE_F32 && !x.is_view && x.requires_grad() && is_leaf(x) &&
-           x.storage.present();
-}
-
-bool is_eligible(const yoke_tensor &x)
+static bool is_eligible(const yoke_tensor &x)
 {
     return is_floating(x.dtype) && x.dtype != YOKE_F64;
 }
-
-}  // namespace
 
 // ---- Regions ---------------------------------------------------------------------------------------------
 

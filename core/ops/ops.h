@@ -2917,6 +2917,14 @@ struct ClipAllArgs : Args {
 };
 void infer_clip_all(ClipAllArgs a, Plan &plan);
 
+// _cast_all: Casts each tensor to the dtype of its cast.
+struct CastAllArgs : Args {
+    using Args::Args;
+    enum : int { kCasts, kTensors };
+    TensorList casts() const { return Args::tensors(kCasts); }
+    TensorList tensors() const { return Args::tensors(kTensors); }
+};
+
 // _lerp_all: averages += weight * (tensors - averages).
 struct LerpAllArgs : Args {
     using Args::Args;
@@ -3170,6 +3178,7 @@ void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale)
 void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval, double smallest);
 Tensor total_norm(TensorList tensors, double p);
 void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm);
+void cast_all(TensorList casts, TensorList tensors);
 void lerp_all(TensorList averages, TensorList tensors, double weight);
 } // namespace ops
 } // namespace yoke

@@ -1281,6 +1281,10 @@ const ArgSpec kClipAllArgs[] = {
     {"norm", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"max_norm", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kCastAllArgs[] = {
+    {"casts", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kLerpAllArgs[] = {
     {"averages", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -6373,6 +6377,27 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_cast_all",
+        .signature = "_cast_all(casts: muts, tensors: tensors) -> ()",
+        .doc = "Casts each tensor to the dtype of its cast.",
+        .family = "optim",
+        .args = kCastAllArgs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *, Plan &) {},
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_lerp_all",
         .signature = "_lerp_all(averages: muts, tensors: tensors, weight: float) -> ()",
         .doc = "averages += weight * (tensors - averages).",
@@ -7847,6 +7872,12 @@ void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm)
 {
     yoke_arg args[] = {arg_tensors(tensors), arg_tensor(norm), arg_float(max_norm)};
     run_in_place(YOKE_OP__CLIP_ALL, args);
+}
+
+void cast_all(TensorList casts, TensorList tensors)
+{
+    yoke_arg args[] = {arg_tensors(casts), arg_tensors(tensors)};
+    run_in_place(YOKE_OP__CAST_ALL, args);
 }
 
 void lerp_all(TensorList averages, TensorList tensors, double weight)

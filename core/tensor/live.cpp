@@ -38,6 +38,13 @@ public:
         places_[hole] = nullptr;
         --count_;
     }
+    bool contains(const yoke_tensor *tensor) const noexcept
+    {
+        if (places_.empty()) return false;
+        size_t at = home(tensor);
+        while (places_[at] && places_[at] != tensor) at = next(at);
+        return places_[at] != nullptr;
+    }
     template <class Visit>
     void each(Visit visit) const
     {
@@ -98,6 +105,15 @@ int64_t detail::live_tensors(Device &device, size_t most, std::vector<std::strin
         });
     }
     return count;
+}
+
+bool visit_live(const yoke_tensor *address, const std::function<void(const yoke_tensor &)> &visit)
+{
+    Part &part = part_of(address);
+    const std::lock_guard lock(part.mutex);
+    if (!part.tensors.contains(address)) return false;
+    visit(*address);
+    return true;
 }
 
 void detail::note_live(const yoke_tensor *tensor)

@@ -3,6 +3,17 @@
 
 #include "core/tensor/tensor.h"
 
+#include <functional>
+
+namespace yoke {
+
+// Calls visit() with the tensor at an address, if such a tensor is alive, and returns whether it is. The tensor does
+// not end during the call, but its end may have begun: visit() may copy it and the references in it, and may take no
+// reference to the tensor itself. visit() makes and releases no tensor.
+bool visit_live(const yoke_tensor *address, const std::function<void(const yoke_tensor &)> &visit);
+
+}  // namespace yoke
+
 namespace yoke::detail {
 
 // Adds a tensor, with shape, dtype and device set, to the list; forget_live() removes the tensor.

@@ -1,4 +1,4 @@
-// Gradients of products, which the op writes to tensors that the caller has made.
+// Gradients of products, and casts of many tensors: ops that write tensors which the caller has made.
 #include "launch.h"
 
 #include <random>
@@ -125,6 +125,35 @@ TEST_P(ProductGradients, WithoutRowsAreZeroOrStay)
     for (const bool adds : {false, true}) {
         check<float>(0, {adds, true, false});
         check<uint16_t>(0, {adds, true, false});
+    }
+}
+
+TEST_P(ProductGradients, CastsOfManyTensorsAreThoseOfEach)
+{
+    constexpr int64_t kSizes[] = {1, 7, 64, 5000};
+    Record together(YOKE_OP__CAST_ALL, device_);
+    std::vector<std::pair<uint16_t *, uint16_t *>> made;
+    std::vector<const float *> from;
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (const int64_t size : kSizes) {
+        std::vector<float> values(static_cast<size_t>(size));
+        for (float &each : values) each = normal(random);
+        from.push_back(upload(values));
+        const std::vector<uint16_t> empty(values.size());
+        made.push_back({upload(empty), upload(empty)});
+        together.change(made.back().first, {size});
+    }
+    for (size_t i = 0; i < made.size(); ++i) together.in(from[i], {kSizes[i]});
+    ASSERT_DONE(together.run(*table_));
+    for (size_t i = 0; i < made.size(); ++i) {
+        const auto count = static_cast<size_t>(kSizes[i]);
+        ASSERT_DONE(Record(YOKE_OP_CAST, device_)
+                        .in(from[i], {kSizes[i]})
+                        .out(made[i].second, {kSizes[i]})
+                        .param(int64_t(YOKE_F16))
+                        .run(*table_));
+        EXPECT_EQ(download(made[i].first, count), download(made[i].second, count)) << i;
     }
 }
 

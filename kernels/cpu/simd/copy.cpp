@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/common/copy_ops.h"
+#include "kernels/common/optim_group.h"
 #include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/map.h"
 #include "kernels/cpu/simd/run.h"
@@ -129,6 +130,15 @@ yoke_status element_bits(const yoke_launch *launch, yoke_dtype dtype, const yoke
 }
 
 YOKE_COPY_KERNELS
+
+YOKE_KERNEL(_cast_all)
+{
+    const int64_t count = kernels::count_written(launch);
+    const yoke_operand *casts = launch->operands, *from = casts + count;
+    yoke_status status = YOKE_OK;
+    for (int64_t i = 0; i < count && !status; i++) status = copy_operand(launch, casts[i], from[i]);
+    return status;
+}
 
 // Fills x with a value. The value is converted once to x's dtype, then copied from a local variable with strides of
 // 0.
