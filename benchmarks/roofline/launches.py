@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 MARK = "erf"
+MODULE = "tests/emu/lib/libyoke_cuda.so"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -26,10 +27,10 @@ class Launch:
 
 
 @functools.cache
-def symbols(module):
-    """Returns {offset: mangled name} of a library's functions."""
-    said = subprocess.run(["nm", "--defined-only", module], capture_output=True, text=True, check=True).stdout
-    found = (line.split() for line in said.splitlines())
+def symbols(module, *how):
+    """Returns {offset: mangled name} of a library's functions; with "--demangle" names are demangled."""
+    said = subprocess.run(["nm", "--defined-only", *how, module], capture_output=True, text=True, check=True).stdout
+    found = (line.split(maxsplit=2) for line in said.splitlines())
     return {int(parts[0], 16): parts[2] for parts in found if len(parts) == 3 and parts[1] in "tTwW"}
 
 
@@ -38,28 +39,38 @@ def as_compiled(name):
     return name.replace("8emulated", "4base").replace("_ZL", "_Z")
 
 
+def lines(path):
+    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
+
+
 def read(path, names):
     launches = []
-    for line in pathlib.Path(path).read_text().splitlines():
-        one = json.loads(line)
+    for one in lines(path):
+        if "call" in one:  # a library's kernel, a copy or a fill
+            continue
         launches.append(Launch(one["op"], as_compiled(names.get(one["kernel"], "")), one["blocks"], one["threads"], one["shared"],
                                bytes.fromhex(one["parameters"]), one["operands"]))
     return launches
 
 
+def run(build, record, script, *arguments, **settings):
+    """Runs a script on the emulated device, whose launches are written to a file."""
+    driver = build / "tests/fakes/cuda/driver"
+    environment = os.environ | settings | {
+        "YOKE_EMU_RECORD": record, "LD_LIBRARY_PATH": f"{(build / MODULE).parent}:{driver}", "YOKE_CUDA_LIB_PATH": str(driver), "FAKE_CUDA_MEMORY": "16384",
+        "PYTHONPATH": f"{build / 'python'}:{ROOT / 'examples'}:{ROOT / 'benchmarks'}"}
+    done = subprocess.run([sys.executable, script, *arguments], env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)}: {done.stderr[-600:]}")
+
+
 @functools.cache
 def recorded(build, case, multiprocessors):
     """Returns the launches of a repetition of a case on a card of so many multiprocessors."""
-    folder, driver = build / "tests/emu/lib", build / "tests/fakes/cuda/driver"
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-        environment = os.environ | {"YOKE_EMU_RECORD": file.name, "LD_LIBRARY_PATH": f"{folder}:{driver}",
-                                    "YOKE_CUDA_LIB_PATH": str(driver), "FAKE_CUDA_MULTIPROCESSORS": str(multiprocessors), "FAKE_CUDA_MEMORY": "16384",
-                                    "YOKE_CUDNN_ENABLED": "0",  # own kernels are what is predicted
-                                    "PYTHONPATH": f"{build / 'python'}:{ROOT / 'examples'}:{ROOT / 'benchmarks'}"}
-        done = subprocess.run([sys.executable, __file__, case], env=environment, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{case}: {done.stderr[-600:]}")
-        names = symbols(folder / "libyoke_cuda.so")
+        # Own kernels are what is predicted.
+        run(build, file.name, __file__, case, FAKE_CUDA_MULTIPROCESSORS=str(multiprocessors), YOKE_CUDNN_ENABLED="0")
+        names = symbols(build / MODULE)
         launches = read(file.name, names)
     ends = [i for i, one in enumerate(launches) if one.op == MARK]  # between what comes before and the case
     if not ends:

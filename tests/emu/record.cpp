@@ -3,22 +3,13 @@
 #include <dlfcn.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "core/backend/backend.h"
+#include "tests/fakes/cuda/fake.h"
 
 namespace yoke::emu {
 
 namespace {
-
-FILE *file()
-{
-    static FILE *const opened = [] {
-        const char *name = getenv("YOKE_EMU_RECORD");
-        return name ? fopen(name, "a") : nullptr;
-    }();
-    return opened;
-}
 
 // Returns the offset of a function within its library.
 size_t offset_of(const void *function)
@@ -32,13 +23,13 @@ size_t offset_of(const void *function)
 
 bool records()
 {
-    return file() != nullptr;
+    return fake_record() != nullptr;
 }
 
 void record(const yoke_launch *launch, const char *name, const void *kernel, dim3 grid, dim3 block,
             size_t shared_bytes, const std::vector<unsigned char> &parameters)
 {
-    FILE *const to = file();
+    FILE *const to = fake_record();
     fprintf(to, "{\"op\": \"%s\", \"kernel\": %zu, \"blocks\": [%u, %u], \"threads\": %u, ", name,
             offset_of(kernel), grid.x, grid.y, block.x);
     fprintf(to, "\"shared\": %zu, \"operands\": [", shared_bytes);

@@ -44,6 +44,9 @@
  *                       launch is refused if the launch asks for more registers than a multiprocessor has, or for
  *                       more threads than the bound. A launch of a kernel missing in the file is refused, too.
  *                       Default: no figures are known
+ *   YOKE_EMU_RECORD     a file to which each launch, copy and fill of a stream appends a line of JSON: a kernel of
+ *                       Yoke (tests/emu/record.h), or {"call": "cudaMemsetAsync"}. Kernels and calls of libraries then
+ *                       do nothing; copies and fills do their work
  *   YOKE_EMU_RACES      1: blocks do not share pages (tests/emu/races.h); Yoke caches no blocks then
  *   YOKE_FAKE_SCENARIO  scenario of a machine with the cards for the devices, instead of FAKE_CUDA_DEVICES
  *                       (machine.h)
@@ -59,6 +62,7 @@
 
 #include <driver_types.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Returns the bytes of every device, unless a scenario says more, and the most bytes that a device gives:
@@ -160,6 +164,11 @@ extern struct fake_runtime fake_runtime_calls;
  * context over whether the call succeeds or not. The work uses the blocks to which pointers among `words` point. */
 cudaError_t fake_enqueue(const char *call, cudaStream_t stream, int (*work)(void *),
                          void (*drop)(void *), void *context, const void *words, size_t bytes);
+
+/* Returns the file of YOKE_EMU_RECORD, or NULL. */
+FILE *fake_record(void);
+/* Writes a call down. Returns 0 if there is no record. */
+int fake_note(const char *call);
 
 /* Returns why a kernel cannot be launched in blocks of so many threads, or success. Null is a kernel of a library. */
 cudaError_t fake_resources(const void *kernel, size_t threads);

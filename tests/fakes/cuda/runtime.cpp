@@ -333,6 +333,7 @@ static cudaError_t copy_on(void *dst, const void *src, size_t bytes, cudaMemcpyK
         memmove(dst, staged.empty() ? src : staged.data(), bytes);
         return 0;
     };
+    fake_note("cudaMemcpyAsync");
     const WorkRef made = enqueue(*on, work, uses);
     if (kind != cudaMemcpyDeviceToHost || to == kHost || on->capture) return cudaSuccess;
     const int device = on->device;
@@ -369,6 +370,7 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t str
         complain("cudaMemsetAsync", "the range reaches beyond its block");
         return end(cudaErrorInvalidValue);
     }
+    fake_note("cudaMemsetAsync");
     enqueue(
         *on, [=] { return memset(dst, value, bytes) ? 0 : 1; }, uses);
     return cudaSuccess;

@@ -299,6 +299,7 @@ static int start(const char *call, cudaStream_t stream, int (*work)(void *), voi
 {
     const std::shared_ptr<void> kept(context, drop);
     if (const int why = refuse(call)) return why;
+    if (fake_note(call)) work = [](void *) { return 0; };
     const std::lock_guard lock(state().mutex);
     CUstream_st *const on = find_stream(stream);
     if (const cudaError_t problem = problem_of(on)) return problem;
