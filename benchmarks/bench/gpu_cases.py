@@ -1,7 +1,8 @@
 """Cases of gpu.py: sizes, bytes moved by a case, and targets. Workers read the sizes here.
 
 Cases of workers, "NAME ARGUMENTS": "add DTYPE", "gelu DTYPE", "cast DTYPE" (from f32), "softmax DTYPE [backward]", "layer_norm
-DTYPE [backward]", "cross_entropy DTYPE [backward]", "adamw f32", "grad_norm f32", "gemm DTYPE SIZE", "attention LENGTH [WIDTH]
+DTYPE [backward]", "cross_entropy DTYPE [backward]", "batch_norm DTYPE [backward]", "batch_norm_add_relu DTYPE [backward]",
+"max_pool DTYPE [backward]" (windows of 3 x 3, 2 apart), "adamw f32", "grad_norm f32", "gemm DTYPE SIZE", "attention LENGTH [WIDTH]
 [plain] [backward]", "call" (host seconds of adding 8 numbers), "mlp AMP", and of the nets gpt and gpt2 "step NET AMP", "graph NET
 AMP" (a captured step, replayed), "replay NET AMP" (host seconds of a replay) and "activations NET AMP" (bytes).
 """
@@ -9,6 +10,7 @@ AMP" (a captured step, replayed), "replay NET AMP" (host seconds of a replay) an
 import types
 
 ELEMENTWISE, FORWARD, BACKWARD, ADAMW, NORM, LOSS = 0.90, 0.85, 0.70, 0.80, 0.85, 0.75  # least part of the copy's speed
+BATCH, POOL = 0.75, 0.80
 GEMM, ATTENTION = 0.98, 0.97  # least part of cuBLASLt's and cuDNN's speed
 CALL_C, CALL_PYTHON, REPLAY = 1.0e-6, 1.3e-6, 10e-6  # most seconds: the first two beyond a bare launch
 COMPILED, MFU = 1.0, 0.50
@@ -24,6 +26,10 @@ MEMORY = [
     ("cross_entropy f32", 1, LOSS), ("cross_entropy bf16", 1, LOSS), ("cross_entropy f32 backward", 2, LOSS),
     ("cross_entropy bf16 backward", 2, LOSS), ("adamw f32", 7, ADAMW),
     ("grad_norm f32", 1, NORM),
+    # Images lie [N, H, W, C]. Statistics need a pass of their own. A relu's mask comes with the gradient, whose masked
+    # values the residual gets. A maximum's place takes a byte.
+    ("batch_norm bf16", 3, BATCH), ("batch_norm bf16 backward", 5, BACKWARD), ("batch_norm_add_relu bf16", 4, BATCH),
+    ("batch_norm_add_relu bf16 backward", 7, BACKWARD), ("max_pool bf16", 1.25, POOL), ("max_pool bf16 backward", 1.375, POOL),
 ]
 GEMMS = [(dtype, size) for size in (1024, 2048, 4096, 8192) for dtype in ("f32", "tf32", "f16", "bf16")]
 LENGTHS = (1024, 2048, 8192)

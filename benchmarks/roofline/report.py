@@ -23,7 +23,7 @@ from bench import gpu_cases  # noqa: E402
 from excuses import KNOWN  # noqa: E402
 from thread import Lost  # noqa: E402
 
-CARDS = ("H200 SXM", "A100 SXM 80GB", "RTX 4090", "T4")
+CARDS = ("H200 SXM", "H100 SXM", "A100 SXM 80GB", "RTX 4090", "T4")
 BEGIN, OF_FLOAT64 = "<!-- tables: ./dev cuda-report -->", "<!-- table: ./dev cuda-report --float64 -->"
 END = "<!-- end of the tables -->"
 PAGE = ROOT / "benchmarks/RESULTS-predictions.md"

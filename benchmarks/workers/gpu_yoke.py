@@ -121,6 +121,36 @@ def cross_entropy(dtype, backward=False):
     return lambda i: yoke.grad(losses[i % 2], leaves[i % 2], retain_graph=True)
 
 
+def pictures(dtype):
+    """Two images of S.block bytes whose channels are neighbours in memory, to take turns."""
+    channels = side = 64 if S.block > 2**20 else 8
+    count = S.block // (2 if dtype == "bf16" else 4) // channels // side**2
+    return [one.permute(0, 3, 1, 2) for one in normal((count, side, side, channels), dtype)]
+
+
+def of_pictures(function, inputs, backward):
+    """Returns function(*inputs) of lists of two tensors each, or its gradients by all of them."""
+    if not backward:
+        return lambda i: function(*(two[i % 2] for two in inputs))
+    with yoke.enable_grad():
+        leaves = [[one.requires_grad_(True) for one in pair] for pair in zip(*inputs)]
+        out = [function(*pair) for pair in leaves]
+    grads = [one.detach() + 1.0 for one in out]  # in the same order of memory
+    return lambda i: yoke.grad(out[i % 2], leaves[i % 2], grads[i % 2], retain_graph=True)
+
+
+def batch_norm(dtype, backward=False):
+    return of_pictures(lambda x: yoke.batch_norm(x, training=True), [pictures(dtype)], backward)
+
+
+def batch_norm_add_relu(dtype, backward=False):
+    return of_pictures(lambda x, residual: yoke.batch_norm_add_relu(x, residual, training=True), [pictures(dtype), pictures(dtype)], backward)
+
+
+def max_pool(dtype, backward=False):
+    return of_pictures(lambda x: yoke.max_pool2d(x, 3, 2, 1), [pictures(dtype)], backward)
+
+
 def parameters():
     """Returns S.block bytes of weights in many tensors, with gradients."""
     found = [drawn(yoke.randn, (S.block // 4 // S.tensors,)).requires_grad_(True) for _ in range(S.tensors)]
@@ -161,7 +191,8 @@ def attention(length, *how):
 @functools.lru_cache(1)  # memory holds a single case at a time
 def kernel(name, arguments):
     function = {"add": add, "gelu": gelu, "cast": cast, "softmax": softmax, "layer_norm": layer_norm, "adamw": adamw,
-                "cross_entropy": cross_entropy, "grad_norm": grad_norm, "gemm": gemm, "attention": attention}[name]
+                "cross_entropy": cross_entropy, "grad_norm": grad_norm, "gemm": gemm, "attention": attention, "batch_norm": batch_norm,
+                "batch_norm_add_relu": batch_norm_add_relu, "max_pool": max_pool}[name]
     return function(*(int(a) if a.isdigit() else a == "backward" or a for a in arguments))
 
 

@@ -148,10 +148,11 @@ struct Moments {
     YOKE_HD C centre(C sum, int64_t n) const { return sum / (C)n; }
     YOKE_HD C second_a(C x, C centre) const { return x - centre; }
     YOKE_HD C second_b(C x, C centre) const { return (x - centre) * (x - centre); }
-    YOKE_HD bool is_doubtful(int64_t n, C deviations, C squares) const
+    // `share` is the least part of the squares that must be about the mean: the rest is lost digits.
+    YOKE_HD bool is_doubtful(int64_t n, C deviations, C squares, double share = 0.5) const
     {
         const double about_mean = about(n, deviations, squares);
-        return !(about_mean >= kLeastSquares && about_mean >= 0.5 * (double)squares &&
+        return !(about_mean >= kLeastSquares && about_mean >= share * (double)squares &&
                  squares < (C)kInfinity);
     }
     YOKE_HD State state(int64_t n, C sum, C deviations, C squares) const

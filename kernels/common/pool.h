@@ -14,16 +14,19 @@ struct PoolAxis {
     int64_t in, out, kernel, stride, padding, dilation;
 };
 
-struct Pool {
+// A pooling with axes that may know more about their divisions than PoolAxis.
+template <class Axis>
+struct PoolOf {
     yoke_dtype dtype;
     bool is_nhwc, has_wide_places, counts_padding;  // places of four bytes, else of one
     int64_t n, c, divisor;                          // 0: what a window has
-    PoolAxis y, x;
+    Axis y, x;
     void *in, *out, *places;  // sizes of x, out and out; places may be null
 
     YOKE_HD int64_t pixels_in() const { return n * y.in * x.in; }
     YOKE_HD int64_t pixels_out() const { return n * y.out * x.out; }
 };
+using Pool = PoolOf<PoolAxis>;
 
 // The taps of a window that meet no padding, [begin, end); tap t stands at `first` + t * dilation.
 struct Taps {
@@ -33,11 +36,6 @@ struct Taps {
 struct Windows {
     int64_t begin, end;
 };
-// Position of an element.
-struct PoolIndex {
-    int64_t n, c, y, x;
-};
-
 }  // namespace yoke::kernels
 
 YOKE_KERNELS_BEGIN
@@ -48,57 +46,86 @@ YOKE_HD int64_t share_of(int64_t in, int64_t o, int64_t out)
     return in / out * o + in % out * o / out;
 }
 
+// Divisions of an axis. A backend may have overloads for an axis of its own.
+YOKE_HD int64_t over_stride(const PoolAxis &a, int64_t n)
+{
+    return n / a.stride;
+}
+YOKE_HD int64_t over_dilation(const PoolAxis &a, int64_t n)
+{
+    return n / a.dilation;
+}
+// Returns the first position of adaptive window o.
+YOKE_HD int64_t first_position(const PoolAxis &a, int64_t o)
+{
+    return share_of(a.in, o, a.out);
+}
+// Returns the first adaptive window that holds position i.
+YOKE_HD int64_t first_window(const PoolAxis &a, int64_t i)
+{
+    return share_of(a.out, i, a.in);
+}
+
 // Returns the taps of sliding window o that meet no padding. Divisions are slow; most windows lie within x whole and
 // need no division.
-YOKE_HD Taps sliding_taps(const PoolAxis &a, int64_t o)
+template <class Axis>
+YOKE_HD Taps sliding_taps(const Axis &a, int64_t o)
 {
     const int64_t first = o * a.stride - a.padding, last = first + (a.kernel - 1) * a.dilation;
     if (first >= 0 && last < a.in) return {first, 0, a.kernel};
-    const int64_t begin = first < 0 ? divide_up(-first, a.dilation) : 0,
-                  end = first < a.in ? min(a.kernel, divide_up(a.in - first, a.dilation)) : 0;
+    const int64_t begin = first < 0 ? over_dilation(a, a.dilation - 1 - first) : 0,
+                  end = first < a.in
+                            ? min(a.kernel, over_dilation(a, a.in - first + a.dilation - 1))
+                            : 0;
     return {first, begin, max(begin, end)};
 }
 
-YOKE_HD Windows sliding_windows(const PoolAxis &a, int64_t i)
+template <class Axis>
+YOKE_HD Windows sliding_windows(const Axis &a, int64_t i)
 {
     const int64_t last = i + a.padding, first = last - (a.kernel - 1) * a.dilation;
-    return {first > 0 ? divide_up(first, a.stride) : 0, min(a.out, last / a.stride + 1)};
+    return {first > 0 ? over_stride(a, first + a.stride - 1) : 0,
+            min(a.out, over_stride(a, last) + 1)};
 }
 
 // Returns the taps of window o, sliding or adaptive, that meet no padding.
-YOKE_HD Taps taps_of(const PoolAxis &a, int64_t o)
+template <class Axis>
+YOKE_HD Taps taps_of(const Axis &a, int64_t o)
 {
     if (a.kernel) return sliding_taps(a, o);
-    const int64_t first = share_of(a.in, o, a.out);
-    return {first, 0, a.in - share_of(a.in, a.out - o - 1, a.out) - first};
+    const int64_t first = first_position(a, o);
+    return {first, 0, a.in - first_position(a, a.out - o - 1) - first};
 }
 
-YOKE_HD Windows windows_of(const PoolAxis &a, int64_t i)
+template <class Axis>
+YOKE_HD Windows windows_of(const Axis &a, int64_t i)
 {
     if (a.kernel) return sliding_windows(a, i);
-    return {share_of(a.out, i, a.in), a.out - share_of(a.out, a.in - i - 1, a.in)};
+    return {first_window(a, i), a.out - first_window(a, a.in - i - 1)};
 }
 
 // Returns the tap of window o that stands at position i, or -1 if the position lies between taps.
-YOKE_HD int64_t tap_at(const PoolAxis &a, int64_t o, int64_t i)
+template <class Axis>
+YOKE_HD int64_t tap_at(const Axis &a, int64_t o, int64_t i)
 {
     const int64_t from = i - (o * a.stride - a.padding);
     if (a.dilation == 1) return from;
-    const int64_t tap = from / a.dilation;
+    const int64_t tap = over_dilation(a, from);
     return tap * a.dilation == from ? tap : -1;
 }
 
 // Returns the number of positions of window o along an axis, by which the sum is divided. Positions in the padding
 // count if p.counts_padding is set and the window slides.
-YOKE_HD int64_t counted(const Pool &p, const PoolAxis &a, int64_t o)
+template <class Axis>
+YOKE_HD int64_t counted(const PoolOf<Axis> &p, const Axis &a, int64_t o)
 {
     const Taps taps = taps_of(a, o);
     if (a.kernel == 0 || !p.counts_padding) return taps.end - taps.begin;
     return min(taps.first + a.kernel, a.in + a.padding) - taps.first;
 }
 
-template <class C>
-YOKE_HD C divisor_of(const Pool &p, int64_t y, int64_t x)
+template <class C, class Axis>
+YOKE_HD C divisor_of(const PoolOf<Axis> &p, int64_t y, int64_t x)
 {
     return p.divisor ? (C)p.divisor : (C)counted(p, p.y, y) * (C)counted(p, p.x, x);
 }
@@ -133,22 +160,6 @@ YOKE_HD int64_t longest_sum(const PoolAxis &a)
 YOKE_HD bool adds_many(const Pool &p)
 {
     return longest_sum(p.y) * longest_sum(p.x) > kManyTerms;
-}
-
-YOKE_HD PoolIndex pool_index(const Pool &p, int64_t i, int64_t height, int64_t width)
-{
-    // Axes from the last axis on. The remainder of a division is computed from its quotient.
-    const int64_t last = p.is_nhwc ? p.c : width, middle = p.is_nhwc ? width : height,
-                  first = p.is_nhwc ? height : p.c;
-    const int64_t a = i / last, b = a / middle, n = b / first;
-    const int64_t x = i - a * last, y = a - b * middle, z = b - n * first;
-    return p.is_nhwc ? PoolIndex{n, x, z, y} : PoolIndex{n, z, y, x};
-}
-
-YOKE_HD int64_t pool_at(const Pool &p, const PoolIndex &i, int64_t height, int64_t width)
-{
-    return p.is_nhwc ? ((i.n * height + i.y) * width + i.x) * p.c + i.c
-                     : ((i.n * p.c + i.c) * height + i.y) * width + i.x;
 }
 
 // Returns whether v replaces the best value so far. The first maximum stays, and so does the first NaN.

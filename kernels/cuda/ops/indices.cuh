@@ -15,23 +15,6 @@
 
 YOKE_CUDA_BEGIN
 
-// Division by a fixed length of numbers below `end`.
-struct Split {
-    int64_t length;
-    bool narrow;
-    Divisor divisor;
-
-    Split(int64_t by, int64_t end)
-        : length(by), narrow(end < ((int64_t)1 << 31) && by > 0 && by < ((int64_t)1 << 31))
-    {
-        if (narrow) divisor = Divisor(by);
-    }
-    __device__ int64_t quotient(int64_t n) const
-    {
-        return narrow ? (int64_t)divisor.divide((uint32_t)n) : n / length;
-    }
-};
-
 // Returns the bytes from a walk's beginning to its element `number`, in an operand.
 template <int N>
 __device__ inline int64_t offset_in(const Walk<N> &walk, int64_t number, int operand = 0)

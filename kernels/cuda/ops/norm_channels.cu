@@ -1,5 +1,5 @@
 // batch_norm (also with residual and relu) and group_norm: the sums of each plane, then numbers by channel or group,
-// then a map over x.
+// then a map over x. x is read twice.
 #include "kernels/common/norm.h"
 
 #include "kernels/cuda/ops/norm_channels.cuh"
@@ -12,33 +12,49 @@ using kernels::BatchCall;
 using kernels::Moments;
 using kernels::PlaneState;
 
-// Mean and squared deviations. The few values at hand take two passes. Results are combined in double, because a mean
-// far from 0 would be rounded each time.
+// Mean and squared deviations: sums of deviations from the item's first value, and of their squares. States are joined
+// in double, because a mean far from 0 would be rounded each time.
 template <class C>
 struct PlaneMoments {
+    static constexpr int kInputs = 1;
     using State = PlaneState<C>;
+    using Local = C;
+    using Bits = std::conditional_t<sizeof(C) == 4, uint32_t, uint64_t>;
+    struct Sums {
+        C deviations, squares;
+        Bits any;  // bits of the deviations
+    };
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
-    template <int V>
-    __device__ State push(const State &state, int64_t, const C (&x)[1][V], int count) const
+    __device__ static Sums join(const Sums &a, const Sums &b)
     {
-        constexpr C kPart = (C)1 / V;  // with it, the sum of V values does not overflow
-        C sum = (C)0, rest = (C)0, squares = (C)0;
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++) sum += x[0][k] * kPart;  // zeros behind the end
-        const C mean = sum / ((C)count * kPart);
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++) {
-            const C deviation = k < count ? x[0][k] - mean : (C)0;
-            rest += deviation;
-            squares += deviation * deviation;
-        }
-        const Moments<C> op;
-        if (op.is_doubtful(count, rest, squares))
-            return State::combine(state, {op.careful(
-                                             V, [&](int64_t k) { return x[0][k]; }, count)});
-        return State::combine(state, {op.plain_state(count, mean, rest, squares)});
+        return {a.deviations + b.deviations, a.squares + b.squares, a.any | b.any};
+    }
+    __device__ Local local(int64_t, const C (&first)[1]) const { return first[0]; }
+    __device__ C add(Sums &sums, Local centre, const C (&x)[1]) const
+    {
+        const C deviation = x[0] - centre;
+        sums.deviations += deviation;
+        sums.squares += deviation * deviation;
+        sums.any |= kernels::bit_cast<Bits>(deviation);
+        return x[0];
+    }
+    __device__ State state(Local centre, int64_t n, const Sums &sums) const
+    {
+        if (!sums.any) return {Moments<C>::of_constant(n, centre)};
+        return {Moments<C>::plain_state(n, centre, sums.deviations, sums.squares)};
+    }
+    // The first value is an outlier where less than a sixteenth of the squares is about the mean. Of numbers drawn
+    // from a normal distribution, one in ten thousand is.
+    __device__ bool is_doubtful(int64_t n, const Sums &sums) const
+    {
+        return sums.any && Moments<C>().is_doubtful(n, sums.deviations, sums.squares, 1.0 / 16);
+    }
+    template <class At>
+    __device__ State careful(int64_t n, const At &at) const
+    {
+        return {Moments<C>().careful(n, at)};
     }
 };
 
@@ -55,20 +71,18 @@ static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o
     if (const yoke_status status =
             room.reserve(o.is_of_batch() ? planes.partials() : 0, channels, 4))
         return status;
-    if (o.is_of_batch())
-        if (const yoke_status status =
-                sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
-            return status;
     const auto numbers = o.numbers<C>(room.sums, room.numbers);
-    if (const yoke_status status = start_each(launch, channels, numbers)) return status;
-    const PerPlane by_plane(x, false, room.numbers, kernels::dtype_of<C>);
+    const yoke_status status =
+        o.is_of_batch()
+            ? sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums, numbers)
+            : start_each(launch, channels, numbers);
+    if (status) return status;
     if (!o.residual)
-        return start_map<T, AffineMap, 3>(launch, {o.out, &x, &by_plane.operand}, channels, {});
+        return start_map<T, AffineMap, 2>(launch, {o.out, &x}, false, room.numbers, {});
     if (!is_present(*o.residual))
-        return start_map<T, AffineReluMap<false>, 3>(launch, {o.out, &x, &by_plane.operand},
-                                                     channels, {});
-    return start_map<T, AffineReluMap<true>, 4>(launch, {o.out, &x, o.residual, &by_plane.operand},
-                                                channels, {});
+        return start_map<T, AffineReluMap<false>, 2>(launch, {o.out, &x}, false, room.numbers, {});
+    return start_map<T, AffineReluMap<true>, 3>(launch, {o.out, &x, o.residual}, false,
+                                                room.numbers, {});
 }
 
 static yoke_status normalize_batch(const yoke_launch *launch, bool is_fused)
@@ -106,8 +120,7 @@ static yoke_status normalize_groups(const yoke_launch *launch)
         return status;
     const auto numbers = kernels::group_numbers<C>(launch, room.sums, room.numbers);
     if (const yoke_status status = start_each(launch, x.shape[0] * groups, numbers)) return status;
-    const PerPlane by_plane(x, true, room.numbers, o[4].dtype);
-    return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, count, {});
+    return start_map<T, AffineMap, 2>(launch, {&out, &x}, true, room.numbers, {});
 }
 
 YOKE_KERNEL(group_norm)

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "kernels/common/channel_numbers.h"
-#include "kernels/cuda/ops/planes.cuh"
+#include "kernels/cuda/ops/plane_maps.cuh"
+#include "kernels/cuda/ops/plane_sums.cuh"
 
 YOKE_CUDA_BEGIN
 

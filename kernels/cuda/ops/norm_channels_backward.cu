@@ -1,5 +1,5 @@
 // Gradients of batch_norm (also with residual and relu) and group_norm: the sums of each plane of g and x, then
-// numbers by channel or group, then a map over g and x.
+// numbers by channel or group, then a map over g and x. Both are read twice. A relu's mask is applied as g is read.
 #include "kernels/common/norm.h"
 
 #include "kernels/cuda/ops/norm_channels.cuh"
@@ -8,80 +8,84 @@ YOKE_CUDA_BEGIN
 
 using kernels::BatchGradientCall;
 using kernels::GradientMap;
-using kernels::GradientSums;
 using kernels::PlaneGradientSums;
+using kernels::ReluGradientMap;
 
 // Sums of g, and of g times the normalised x (inputs: x, g).
 template <class C>
 struct PlaneGradients : kernels::PlaneStatistics<C> {
+    static constexpr int kInputs = 2;
     using State = PlaneGradientSums;
+    using Sums = kernels::GradientSums<C>;
+    struct Local {
+        C scale, mean, rstd;
+    };
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
-    template <int V>
-    __device__ State push(State state, int64_t plane, const C (&x)[2][V], int count) const
+    __device__ static Sums join(const Sums &a, const Sums &b) { return Sums::combine(a, b); }
+    template <int K>
+    __device__ Local local(int64_t plane, const C (&)[K]) const
     {
         const kernels::Normal<C> normal = this->normal(plane);
-        GradientSums<C> part = GradientSums<C>::init();
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++) {
-            part.g += x[1][k];  // zeros behind the end, of which the normal may be infinite
-            part.g_normal += k < count ? x[1][k] * normal(x[0][k]) : (C)0;
-        }
-        return combine(state, {(double)part.g, (double)part.g_normal});
+        return {normal.scale, normal.mean, normal.rstd};
+    }
+    __device__ C add(Sums &sums, const Local &of, const C (&x)[2]) const
+    {
+        sums.g += x[1];
+        sums.g_normal += x[1] * ((x[0] * of.scale - of.mean) * of.rstd);
+        return x[1];
+    }
+    __device__ State state(const Local &, int64_t, const Sums &sums) const
+    {
+        return {(double)sums.g, (double)sums.g_normal};
     }
 };
 
-// Map of g through a relu with result x[1].
-struct MaskMap {
-    template <class C>
-    __device__ C operator()(const C (&x)[2], const C *, int64_t) const
+// The same of a g that came through a relu (inputs: x, g, the relu's result). The masked g is the residual's gradient,
+// and is written where that is asked for.
+template <class C>
+struct MaskedGradients : PlaneGradients<C> {
+    static constexpr int kInputs = 3;
+    bool of_residual;
+
+    __device__ bool writes() const { return of_residual; }
+    __device__ C add(typename PlaneGradients<C>::Sums &sums,
+                     const typename PlaneGradients<C>::Local &of, const C (&x)[3]) const
     {
-        return kernels::ReluBackward()(x[0], x[1]);
+        return PlaneGradients<C>::add(sums, of, {x[0], kernels::ReluBackward()(x[1], x[2])});
     }
 };
 
 // ---- batch_norm, batch_norm_add_relu ------------------------------------------------------------------------------
 
-// Masks g, which came through a relu. The masked g goes into the residual's gradient, which equals it, or into memory
-// of the call. If the sums and maps masked g themselves, they would save an eighth of the bytes, but need a third
-// more code.
-template <class T>
-static yoke_status mask_gradient(const yoke_launch *launch, const BatchGradientCall &o,
-                                 Scratch &scratch, yoke_operand &masked)
+// Sums over planes of the operands, then the numbers of the channels.
+template <class T, class Op, int N, class C = compute_type<T>>
+static yoke_status sum_gradients(const yoke_launch *launch, const BatchGradientCall &o,
+                                 const yoke_operand *const (&operands)[N], const Op &op,
+                                 Room<PlaneGradientSums, C> &room)
 {
-    masked = o.of_residual ? *o.dresidual : *o.out;
-    if (!o.of_residual) {
-        if (const yoke_status status = scratch.reserve((uint64_t)masked.numel * sizeof(T)))
-            return status;
-        masked.data = scratch.data();
-    }
-    const PerPlane unread(*o.out, false, masked.data, masked.dtype);
-    return start_map<T, MaskMap, 4>(launch, {&masked, o.grad, o.out, &unread.operand}, 0, {});
+    const Planes<N> planes = planes_of<N>(operands, false);
+    if (const yoke_status status = room.reserve(planes.partials(), o.channels(), 6)) return status;
+    return sum_planes<Op, T>(launch, planes, op, room.partial, room.sums,
+                             o.numbers<C>(room.sums, room.numbers));
 }
 
 template <class T>
 static yoke_status batch_norm_gradient(const yoke_launch *launch, const BatchGradientCall &o)
 {
     using C = compute_type<T>;
-    const yoke_operand &x = *o.x;
-    Scratch scratch(launch);
-    yoke_operand g = *o.grad;
-    if (o.out)
-        if (const yoke_status status = mask_gradient<T>(launch, o, scratch, g)) return status;
-    const Planes<2> planes = planes_of<2>({&x, &g}, false);
     Room<PlaneGradientSums, C> room(launch);
-    if (const yoke_status status = room.reserve(planes.partials(), o.channels(), 6)) return status;
     const PlaneGradients<C> of{o.statistics<C>()};
-    if (const yoke_status status =
-            sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
-        return status;
-    const yoke_status status =
-        start_each(launch, o.channels(), o.numbers<C>(room.sums, room.numbers));
+    const yoke_operand *masked = o.of_residual ? o.dresidual : o.grad;
+    const yoke_status status = o.out ? sum_gradients<T>(launch, o, {o.x, o.grad, o.out, masked},
+                                                        MaskedGradients<C>{of, o.of_residual}, room)
+                                     : sum_gradients<T>(launch, o, {o.x, o.grad}, of, room);
     if (status || !o.of_x) return status;
-    const PerPlane by_plane(x, false, room.numbers, kernels::dtype_of<C>);
-    return start_map<T, GradientMap, 4>(launch, {o.dx, &g, &x, &by_plane.operand}, o.channels(),
-                                        {});
+    if (o.out && !o.of_residual)
+        return start_map<T, ReluGradientMap, 4>(launch, {o.dx, o.grad, o.x, o.out}, false,
+                                                room.numbers, {});
+    return start_map<T, GradientMap, 3>(launch, {o.dx, masked, o.x}, false, room.numbers, {});
 }
 
 static yoke_status batch_norm_gradient(const yoke_launch *launch, bool is_fused)
@@ -124,8 +128,7 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     const auto numbers =
         kernels::group_gradient_numbers<C>(launch, room.sums, room.numbers, planes.length);
     if (const yoke_status failed = start_each(launch, x.shape[0] * groups, numbers)) return failed;
-    const PerPlane by_plane(x, true, room.numbers, o[3].dtype);
-    return start_map<T, GradientMap, 4>(launch, {&dx, &g, &x, &by_plane.operand}, count, {});
+    return start_map<T, GradientMap, 3>(launch, {&dx, &g, &x}, true, room.numbers, {});
 }
 
 YOKE_KERNEL(_group_norm_backward)

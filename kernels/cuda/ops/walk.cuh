@@ -31,6 +31,23 @@ struct Divisor {
     __device__ uint32_t divide(uint32_t n) const { return (__umulhi(n, factor) + n) >> shift; }
 };
 
+// Division by a fixed length of numbers below `end`.
+struct Split {
+    int64_t length;
+    bool narrow;
+    Divisor divisor;
+
+    Split(int64_t by, int64_t end)
+        : length(by), narrow(end < ((int64_t)1 << 31) && by > 0 && by < ((int64_t)1 << 31))
+    {
+        if (narrow) divisor = Divisor(by);
+    }
+    __device__ int64_t quotient(int64_t n) const
+    {
+        return narrow ? (int64_t)divisor.divide((uint32_t)n) : n / length;
+    }
+};
+
 template <int N>
 struct Place {
     char *data[N];
