@@ -148,7 +148,10 @@ def batch_norm_add_relu(dtype, backward=False):
 
 
 def max_pool(dtype, backward=False):
-    return of_pictures(lambda x: yoke.max_pool2d(x, 3, 2, 1), [pictures(dtype)], backward)
+    def pool(x):
+        with yoke.enable_grad():  # which keeps the places of maxima
+            return yoke.max_pool2d(x.requires_grad_(True), 3, 2, 1)
+    return of_pictures(pool, [pictures(dtype)], backward)
 
 
 def parameters():

@@ -3,21 +3,25 @@
 
 YOKE_CUDA_BEGIN
 
-// The best values of windows so far, and the numbers of their taps. -infinity at the first tap is never replaced by
-// another -infinity.
+// The best values of windows so far, and the numbers of their taps.
 template <class T, int V>
 struct Best {
     using C = compute_type<T>;
     C values[V];
     int32_t places[V];
 
-    // Begins with the first tap of windows, or with tap 0 of windows without taps.
-    __device__ Best(const PoolJob &p, const Taps &down, const Taps &across)
+    // Begins with the first tap of windows.
+    __device__ Best(const Pack<T, V> &pack, int32_t tap)
     {
-        const bool empty = down.begin >= down.end || across.begin >= across.end;
-        const auto tap = (int32_t)(empty ? 0 : down.begin * p.x.kernel + across.begin);
+        unpack<T, V>(pack, values);
         YOKE_UNROLL
-        for (int v = 0; v < V; v++) values[v] = -(C)INFINITY, places[v] = tap;
+        for (int v = 0; v < V; v++) places[v] = tap;
+    }
+    // Begins with windows without taps.
+    __device__ Best()
+    {
+        YOKE_UNROLL
+        for (int v = 0; v < V; v++) values[v] = -(C)INFINITY, places[v] = 0;
     }
     __device__ void see(const Pack<T, V> &pack, int32_t tap)
     {
@@ -45,6 +49,25 @@ struct Best {
     }
 };
 
+// Returns the best of the taps [k, k_end) x [j_begin, j_end); at(k, j) is the pack of a tap. Whole windows of 3 x 3
+// take no loop.
+template <class T, int V, class At>
+__device__ inline Best<T, V> best_of(int k, int k_end, int j_begin, int j_end, int across,
+                                     const At &at)
+{
+    if (k >= k_end || j_begin >= j_end) return {};
+    Best<T, V> best(at(k, j_begin), k * across + j_begin);
+    if (k_end == 3 && k == 0 && across == 3 && j_end - j_begin == 3) {
+        YOKE_UNROLL
+        for (int i = 1; i < 9; i++) best.see(at(i / 3, i % 3), i);
+        return best;
+    }
+    YOKE_NO_UNROLL
+    for (int j = j_begin + 1; k < k_end; k++, j = j_begin) YOKE_NO_UNROLL
+    for (; j < j_end; j++) best.see(at(k, j), k * across + j);
+    return best;
+}
+
 template <class T, int V>
 __global__ void max_windows(PoolJob p)
 {
@@ -52,16 +75,15 @@ __global__ void max_windows(PoolJob p)
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex at = p.at(i);
         const Taps down = sliding_taps(p.y, at.y), across = sliding_taps(p.x, at.x);
-        const int64_t image = p.of_in.image(at);
-        Best<T, V> best(p, down, across);
-        for (int64_t k = down.begin; k < down.end; k++)
-            for (int64_t j = across.begin; j < across.end; j++) {
-                const int64_t y = down.first + k * p.y.dilation,
-                              x = across.first + j * p.x.dilation;
-                best.see(load_pack<V>((const T *)p.in + image + y * p.of_in.y + x * p.of_in.x),
-                         (int32_t)(k * p.x.kernel + j));
-            }
-        best.put(p, p.of_out.pixel(at));
+        const T *image = (const T *)p.in + p.of_in.image(at);
+        best_of<T, V>((int)down.begin, (int)down.end, (int)across.begin, (int)across.end,
+                      (int)p.x.kernel,
+                      [&](int k, int j) {
+                          const int64_t y = down.first + k * p.y.dilation,
+                                        x = across.first + j * p.x.dilation;
+                          return load_pack<V>(image + (y * p.of_in.y + x * p.of_in.x));
+                      })
+            .put(p, p.of_out.pixel(at));
     }
 }
 
@@ -72,26 +94,38 @@ __global__ void __launch_bounds__(kThreads, kFitting<3, kThreads>)
 {
     constexpr int V = kPackLength<T>;
     YOKE_DYNAMIC_SHARED(PoolPack<T>, held);
+    const TileAxis &down = tile.y, &across = tile.x;
     const PoolMember me(p, tile);
-    const PoolView view{me.y * p.y.stride - p.y.padding, p.y.in, me.x * p.x.stride - p.x.padding,
-                        p.x.in};
-    const T *image = (const T *)p.in + p.of_in.image(me.pixel(tile, 0));
-    hold_tile<V>(image, p.of_in, view, tile, me, held);
+    const PoolView view{me.y * down.stride - down.padding,
+                        down.in,
+                        me.x * across.stride - across.padding,
+                        across.in,
+                        (int)p.of_in.y,
+                        (int)p.of_in.x};
+    const PoolIndex image{me.n, me.c, 0, 0};
+    hold_tile<V, 5>((const T *)p.in + p.of_in.image(image), view, tile, me, held);
     __syncthreads();
     if (!me.there) return;
-    for (int e = me.member; e < tile.side() * tile.side(); e += me.members) {
-        const PoolIndex at = me.pixel(tile, e);
-        if (at.y >= p.y.out || at.x >= p.x.out) continue;
-        const Taps down = sliding_taps(p.y, at.y), across = sliding_taps(p.x, at.x);
-        Best<T, V> best(p, down, across);
-        for (int k = (int)down.begin; k < (int)down.end; k++)
-            for (int j = (int)across.begin; j < (int)across.end; j++) {
-                const int y = (int)(down.first - view.y) + k * (int)p.y.dilation,
-                          x = (int)(across.first - view.x) + j * (int)p.x.dilation;
-                best.see(held[tile.place(y, x, me.lane)], k * (int)p.x.kernel + j);
-            }
-        best.put(p, p.of_out.pixel(at));
-    }
+    const int64_t out = p.of_out.image(image);
+    const int row = (tile.columns * down.dilation) << tile.lane_bits,
+              column = across.dilation << tile.lane_bits;
+    struct Column {
+        int first, begin, end;
+    };
+    me.each_pixel(
+        tile, down.out, across.out,
+        [&](int x) {
+            const int first = x * across.stride - across.padding;
+            return Column{first, across.tap_begin(first), across.tap_end(first)};
+        },
+        [&](int y, int x, const Column &taps) {
+            const int first = y * down.stride - down.padding;
+            const int corner = tile.place(first - view.y, taps.first - view.x, me.lane);
+            best_of<T, V>(
+                down.tap_begin(first), down.tap_end(first), taps.begin, taps.end, across.kernel,
+                [&](int k, int j) { return from_words<T, V>(held[corner + k * row + j * column]); })
+                .put(p, out + (y * (int)p.of_out.y + x * (int)p.of_out.x));
+        });
 }
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
@@ -141,6 +175,18 @@ __global__ void max_gradients(PoolJob p)
     }
 }
 
+// Adds the gradients whose windows have their maximum at a tap.
+template <class T, int V>
+__device__ inline void add_grads(const Pack<T, V> &grads, const Pack<uint8_t, V> &places, int tap,
+                                 compute_type<T> (&sums)[V])
+{
+    compute_type<T> values[V];
+    unpack<T, V>(grads, values);
+    YOKE_UNROLL
+    for (int v = 0; v < V; v++)
+        if (places.at[v] == tap) sums[v] += values[v];
+}
+
 // The same, of a tile whose windows shared memory holds.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kFitting<3, kThreads>)
@@ -150,36 +196,41 @@ __global__ void __launch_bounds__(kThreads, kFitting<3, kThreads>)
     constexpr int V = kPackLength<T>;
     YOKE_SHARED(PoolPack<T>, grads, kTileWindows * kTileLanes);
     YOKE_SHARED(PlacePack<T>, places, kTileWindows * kTileLanes);
+    const TileAxis &down = tile.y, &across = tile.x;
     const PoolMember me(p, tile);
-    const PoolView view{sliding_windows(p.y, me.y).begin, p.y.out, sliding_windows(p.x, me.x).begin,
-                        p.x.out};
-    const int64_t image = p.of_out.image(me.pixel(tile, 0));
-    hold_tile<V>((const T *)p.out + image, p.of_out, view, tile, me, grads);
-    hold_tile<V>((const uint8_t *)p.places + image, p.of_out, view, tile, me, places);
+    const PoolView view{down.window_begin(me.y),   down.out,
+                        across.window_begin(me.x), across.out,
+                        (int)p.of_out.y,           (int)p.of_out.x};
+    const PoolIndex image{me.n, me.c, 0, 0};
+    const int64_t from = p.of_out.image(image), to = p.of_in.image(image);
+    hold_tile<V, 3>((const T *)p.out + from, view, tile, me, grads);
+    hold_tile<V, 3>((const uint8_t *)p.places + from, view, tile, me, places);
     __syncthreads();
     if (!me.there) return;
-    for (int e = me.member; e < tile.side() * tile.side(); e += me.members) {
-        const PoolIndex at = me.pixel(tile, e);
-        if (at.y >= p.y.in || at.x >= p.x.in) continue;
-        const Windows down = sliding_windows(p.y, at.y), across = sliding_windows(p.x, at.x);
-        C sums[V] = {};
-        for (int64_t y = down.begin; y < down.end; y++) {
-            const int k = (int)tap_at(p.y, y, at.y);
-            for (int64_t x = across.begin; k >= 0 && x < across.end; x++) {
-                const int j = (int)tap_at(p.x, x, at.x), tap = k * (int)p.x.kernel + j,
-                          from = tile.place((int)(y - view.y), (int)(x - view.x), me.lane);
-                if (j < 0) continue;
-                const PoolPack<T> pack = grads[from];
-                const PlacePack<T> its = places[from];
-                C values[V];
-                unpack<T, V>(pack, values);
-                YOKE_UNROLL
-                for (int v = 0; v < V; v++)
-                    if (its.at[v] == tap) sums[v] += values[v];
+    struct Column {
+        int begin, end;
+    };
+    me.each_pixel(
+        tile, down.in, across.in,
+        [&](int x) {
+            return Column{across.window_begin(x), across.window_end(x)};
+        },
+        [&](int y, int x, const Column &windows) {
+            const int end = down.window_end(y);
+            C sums[V] = {};
+            for (int oy = down.window_begin(y); oy < end; oy++) {
+                const int k = down.tap_at(oy, y);
+                for (int ox = windows.begin; k >= 0 && ox < windows.end; ox++) {
+                    const int j = across.tap_at(ox, x);
+                    if (j < 0) continue;
+                    const int place = tile.place(oy - view.y, ox - view.x, me.lane);
+                    add_grads<T, V>(from_words<T, V>(grads[place]),
+                                    from_words<uint8_t, V>(places[place]), k * across.kernel + j,
+                                    sums);
+                }
             }
-        }
-        put_values<T>(p.in, p.of_in.pixel(at), sums);
-    }
+            put_values<T>(p.in, to + (y * (int)p.of_in.y + x * (int)p.of_in.x), sums);
+        });
 }
 
 // ---- entries --------------------------------------------------------------------------------------------------------
@@ -194,12 +245,12 @@ template <class T>
 static yoke_status maxima(const yoke_launch *launch, const kernels::Pool &p)
 {
     constexpr int V = kPackLength<T>, kBits = 3, kSide = 1 << kBits;
-    PoolTile tile(p.n, p.c / V, p.y.out, p.x.out, kBits);
+    PoolTile tile(p, p.c / V, p.y.out, p.x.out, kBits);
     const int64_t most = kTileBytes / (int64_t)sizeof(PoolPack<T>) / tile.lanes();
     const bool overlap = span_of(p.y) > p.y.stride || span_of(p.x) > p.x.stride;
     if (overlap && takes_packs(p, V, sizeof(T)) &&
-        tile.reads((kSide - 1) * p.y.stride + span_of(p.y), (kSide - 1) * p.x.stride + span_of(p.x),
-                   most))
+        tile.reads(p, (kSide - 1) * p.y.stride + span_of(p.y),
+                   (kSide - 1) * p.x.stride + span_of(p.x), most))
         return start(launch, max_tiles<T>,
                      {tile.blocks(), block_size(kThreads),
                       tile.pixels() * tile.lanes() * (int64_t)sizeof(PoolPack<T>)},
@@ -221,9 +272,9 @@ static yoke_status gradients(const yoke_launch *launch, const kernels::Pool &p)
     constexpr int V = kPackLength<T>;
     const bool tiles = takes_packs(p, V, sizeof(T)) && !p.has_wide_places && !kernels::adds_many(p);
     for (int bits = 4; tiles && bits >= 3; bits--) {
-        PoolTile tile(p.n, p.c / V, p.y.in, p.x.in, bits);
+        PoolTile tile(p, p.c / V, p.y.in, p.x.in, bits);
         const int64_t last = tile.side() - 1;
-        if (tile.reads((last + span_of(p.y) - 1) / p.y.stride + 1,
+        if (tile.reads(p, (last + span_of(p.y) - 1) / p.y.stride + 1,
                        (last + span_of(p.x) - 1) / p.x.stride + 1, kTileWindows))
             return start(launch, max_gradient_tiles<T>, {tile.blocks(), block_size(kThreads)},
                          PoolJob(p, p.y.in, p.x.in, V), tile);
