@@ -29,7 +29,7 @@ MEMORY = [
     # Images lie [N, H, W, C]. Statistics need a pass of their own. A relu's mask comes with the gradient, whose masked
     # values the residual gets. A maximum's place takes a byte.
     ("batch_norm bf16", 3, BATCH), ("batch_norm bf16 backward", 5, BACKWARD), ("batch_norm_add_relu bf16", 4, BATCH),
-    ("batch_norm_add_relu bf16 backward", 7, BACKWARD), ("max_pool bf16", 1.375, POOL), ("max_pool bf16 backward", 1.375, POOL),
+    ("batch_norm_add_relu bf16 backward", 7, BACKWARD), ("max_pool bf16", 1.375, POOL), ("max_pool bf16 backward", 1.375, BACKWARD),
 ]
 GEMMS = [(dtype, size) for size in (1024, 2048, 4096, 8192) for dtype in ("f32", "tf32", "f16", "bf16")]
 LENGTHS = (1024, 2048, 8192)

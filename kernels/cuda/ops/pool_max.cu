@@ -87,6 +87,8 @@ __global__ void max_windows(PoolJob p)
     }
 }
 
+constexpr int kPixelsAtOnce = 5;  // that a thread loads
+
 // The same, of a tile whose pixels shared memory holds: windows that overlap read memory once.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kFitting<3, kThreads>)
@@ -103,7 +105,12 @@ __global__ void __launch_bounds__(kThreads, kFitting<3, kThreads>)
                         (int)p.of_in.y,
                         (int)p.of_in.x};
     const PoolIndex image{me.n, me.c, 0, 0};
-    hold_tile<V, 5>((const T *)p.in + p.of_in.image(image), view, tile, me, held);
+    const T *in = (const T *)p.in + p.of_in.image(image);
+    PoolPack<T> packs[kPixelsAtOnce];
+    hold_tile<kPixelsAtOnce>(
+        view, tile, me, INT32_MAX,
+        [&](int u, bool inside, int at) { packs[u] = load_at<V>(in, inside, at); },
+        [&](int u, int place) { held[place] = packs[u]; });
     __syncthreads();
     if (!me.there) return;
     const int64_t out = p.of_out.image(image);
@@ -203,8 +210,19 @@ __global__ void __launch_bounds__(kThreads, kFitting<3, kThreads>)
                         (int)p.of_out.y,           (int)p.of_out.x};
     const PoolIndex image{me.n, me.c, 0, 0};
     const int64_t from = p.of_out.image(image), to = p.of_in.image(image);
-    hold_tile<V, 3>((const T *)p.out + from, view, tile, me, grads);
-    hold_tile<V, 3>((const uint8_t *)p.places + from, view, tile, me, places);
+    constexpr int kAtOnce = 3;
+    PoolPack<T> packs[kAtOnce];
+    PlacePack<T> marks[kAtOnce];
+    hold_tile<kAtOnce>(
+        view, tile, me, tile.pixels(),
+        [&](int u, bool inside, int at) {
+            packs[u] = load_at<V>((const T *)p.out + from, inside, at);
+            marks[u] = load_at<V>((const uint8_t *)p.places + from, inside, at);
+        },
+        [&](int u, int place) {
+            grads[place] = packs[u];
+            places[place] = marks[u];
+        });
     __syncthreads();
     if (!me.there) return;
     struct Column {
@@ -246,15 +264,17 @@ static yoke_status maxima(const yoke_launch *launch, const kernels::Pool &p)
 {
     constexpr int V = kPackLength<T>, kBits = 3, kSide = 1 << kBits;
     PoolTile tile(p, p.c / V, p.y.out, p.x.out, kBits);
-    const int64_t most = kTileBytes / (int64_t)sizeof(PoolPack<T>) / tile.lanes();
+    const int threads = block_size(kThreads);
+    const int64_t bytes = (int64_t)sizeof(PoolPack<T>) * tile.lanes(), most = kTileBytes / bytes;
     const bool overlap = span_of(p.y) > p.y.stride || span_of(p.x) > p.x.stride;
     if (overlap && takes_packs(p, V, sizeof(T)) &&
         tile.reads(p, (kSide - 1) * p.y.stride + span_of(p.y),
-                   (kSide - 1) * p.x.stride + span_of(p.x), most))
-        return start(launch, max_tiles<T>,
-                     {tile.blocks(), block_size(kThreads),
-                      tile.pixels() * tile.lanes() * (int64_t)sizeof(PoolPack<T>)},
-                     PoolJob(p, p.y.out, p.x.out, V), tile);
+                   (kSide - 1) * p.x.stride + span_of(p.x), most)) {
+        const int64_t pixels = tile.taken(threads, kPixelsAtOnce);
+        if (pixels <= most)
+            return start(launch, max_tiles<T>, {tile.blocks(), threads, pixels * bytes},
+                         PoolJob(p, p.y.out, p.x.out, V), tile);
+    }
     return start_pool<T>(launch, p, p.y.out, p.x.out, max_windows<T, V>, max_windows<T, 1>);
 }
 

@@ -101,6 +101,12 @@ struct PoolTile {
     YOKE_HD int lanes() const { return 1 << lane_bits; }
     YOKE_HD int side() const { return 1 << side_bits; }
     YOKE_HD int pixels() const { return rows * columns; }
+    // Returns the pixels that a block of so many threads takes, `at_once` by each thread: no fewer than there are.
+    YOKE_HD int taken(int threads, int at_once) const
+    {
+        const int turn = (threads >> lane_bits) * at_once;
+        return (pixels() + turn - 1) / turn * turn;
+    }
     int64_t blocks() const { return images * down * across * chunks; }
     // Sets the pixels that are read. Returns whether they are at most `most`, blocks few enough for a grid, and an
     // image small enough for numbers of 32 bits.
@@ -167,10 +173,12 @@ struct PoolView {
     int y, height, x, width, row, column;
 };
 
-// Loads the tile's pixels of an image into `held`. Pixels outside of the image are never used.
-template <int V, int kAtOnce, class T, class Held>
-__device__ inline void hold_tile(const T *image, const PoolView &view, const PoolTile &tile,
-                                 const PoolMember &me, Held &held)
+// Takes the tile's pixels of an image, kAtOnce of the thread's at a time: load(u, inside, offset) for each, then
+// keep(u, place) for each. No window looks outside of the image; if kWhole, no pixel is outside. Shared memory has room
+// for `room` pixels.
+template <int kAtOnce, bool kWhole, class Load, class Keep>
+__device__ inline void hold_pixels(const PoolView &view, const PoolTile &tile, const PoolMember &me,
+                                   int room, const Load &load, const Keep &keep)
 {
     // From a pixel of the thread to its next: so many rows and columns on, and a row more behind the last column.
     const int down = (int)tile.of_columns.divide((unsigned)me.members),
@@ -179,23 +187,41 @@ __device__ inline void hold_tile(const T *image, const PoolView &view, const Poo
         column = me.member - (y - view.y) * tile.columns;
     const int count = me.there ? tile.pixels() : 0;
     for (int e = me.member; e < count; e += kAtOnce * me.members) {
-        WordPack<T, V> packs[kAtOnce];
         YOKE_UNROLL
         for (int u = 0; u < kAtOnce; u++) {
             const int x = view.x + column;
-            packs[u] = {};
-            if ((unsigned)y < (unsigned)view.height && (unsigned)x < (unsigned)view.width)
-                packs[u] = load_pack<kWords<T, V>>(
-                    as_words<T, V>(image + (y * view.row + x * view.column)));
+            const bool inside =
+                kWhole ? e + u * me.members < count
+                       : (unsigned)y < (unsigned)view.height && (unsigned)x < (unsigned)view.width;
+            load(u, inside, y * view.row + x * view.column);
             y += down, column += across;
             if (column >= tile.columns) column -= tile.columns, y++;
         }
         YOKE_UNROLL
         for (int u = 0; u < kAtOnce; u++) {
             const int pixel = e + u * me.members;
-            if (pixel < count) held[(pixel << tile.lane_bits) + me.lane] = packs[u];
+            if (pixel < room) keep(u, (pixel << tile.lane_bits) + me.lane);
         }
     }
+}
+
+template <int kAtOnce, class Load, class Keep>
+__device__ inline void hold_tile(const PoolView &view, const PoolTile &tile, const PoolMember &me,
+                                 int room, const Load &load, const Keep &keep)
+{
+    if (view.y >= 0 && view.x >= 0 && view.y + tile.rows <= view.height &&
+        view.x + tile.columns <= view.width)
+        hold_pixels<kAtOnce, true>(view, tile, me, room, load, keep);
+    else
+        hold_pixels<kAtOnce, false>(view, tile, me, room, load, keep);
+}
+
+// Loads a pack inside of an image; 0 outside.
+template <int V, class T>
+__device__ inline WordPack<T, V> load_at(const T *image, bool inside, int offset)
+{
+    if (!inside) return {};
+    return load_pack<kWords<T, V>>(as_words<T, V>(image + offset));
 }
 
 YOKE_CUDA_END
