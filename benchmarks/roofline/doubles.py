@@ -27,7 +27,7 @@ class Counted:
 CASES = [
     Counted("pow", "map_elements", BLOCK, 8, "`pow` (`kernels/common/power.h`)", "the logarithm and the power of 2, so that the CPU's bits come out"),
     Counted("moments", "sum_items", 32 * 64 * 2048, 4, "moments of `batch_norm` in training (`norm_channels.cu`), 64 channels of 32 × 2048",
-            "running means and squares, and their joining"),
+            "the joining of items"),
     Counted("cumsum", "", BLOCK, 8, "`cumsum` along rows (`scan.cu`)", "sums that do not lose small terms"),
     Counted("grad_norm f32", "Norm", BLOCK, 0, "gradient norm (`gradients.cu`)", "the same"),
     Counted("adamw f32", "Adam", BLOCK, 0, "Adam (`optim.h`, `optim.cu`)",
