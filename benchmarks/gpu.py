@@ -75,15 +75,21 @@ class Bench:
         small = ["--small"] * options.small
         self.floor = Contestant(self, "CUDA", BUILT / "gpu_floor", cublaslt())
         self.c = Contestant(self, "Yoke in C", BUILT / "gpu_call", options.device)
-        self.yoke = Contestant(self, "Yoke", sys.executable, WORKERS / "gpu_yoke.py", options.device, *small)
+        program = (sys.executable, WORKERS / "gpu_yoke.py", options.device, *small)
+        self.yoke = Contestant(self, "Yoke", *program)
+        self.tuned = Contestant(self, "Yoke, tuned", "env", *TUNED, *program)
         self.torch = Contestant(self, "PyTorch", sys.executable, WORKERS / "gpu_torch.py", options.device, *small)
 
     def save(self):
         """Saves after every case, always a whole file: an interrupted run leaves its results so far."""
         if self.options.json:
             new = pathlib.Path(f"{self.options.json}.new")
-            new.write_text(json.dumps(self.data, indent=1) + "\n")
-            new.replace(self.options.json)
+            try:
+                new.write_text(json.dumps(self.data, indent=1) + "\n")
+                new.replace(self.options.json)
+            except OSError as error:  # a full disk ends no run; the figures stand in the log
+                new.unlink(missing_ok=True)
+                print(f"cannot write {new}: {error.strerror}", flush=True)
 
     def lacks(self, name, reason):
         self.data["missing"].append({"name": name, "reason": str(reason)})
@@ -111,6 +117,10 @@ class Bench:
             return self.lacks(name, error)
 
 
+# Settings under which a shape's first calls choose the quickest of several algorithms (docs/settings.md).
+TUNED = ("YOKE_CUBLASLT_AUTOTUNE=1", "YOKE_CUDNN_BENCHMARK=1")
+
+
 def cublaslt():
     """Returns the library beside PyTorch's other wheels, if present; Yoke finds the same library."""
     for folder in sys.path:
@@ -128,7 +138,7 @@ def measure_memory(bench):
     """Kernels that only move bytes, as parts of the copy's speed."""
     mib, group = bench.sizes.block / 2**20, "Memory-bound kernels: speed in bytes, as a part of a device-to-device copy's"
     copy = f"copy {max(1, round(mib))}"
-    for case, blocks, target in cases.MEMORY:
+    for case, blocks, target in [*cases.MEMORY, *((case, blocks, None) for case, blocks in cases.LOOKUPS)]:
         times = bench.compete(case, {"copy": (bench.floor, copy), "Yoke": (bench.yoke, case)})
         if times:
             speed = blocks * bench.sizes.block / sorted(times["Yoke"])[len(times["Yoke"]) // 2] / 1e12
@@ -138,24 +148,38 @@ def measure_memory(bench):
 
 def measure_gemm(bench):
     group = "Matrix products: speed as a part of cuBLASLt's, called directly"
-    for dtype, size in cases.GEMMS:
-        case = f"gemm {dtype} {16 if bench.options.small else size}"
+    squares = [(f"gemm {dtype} {16 if bench.options.small else size}", 2 * size**3, cases.GEMM if size >= 2048 else None) for dtype, size in cases.GEMMS]
+    weights = [(f"weights bf16 {m} {n} {k}", 2 * m * n * k, cases.GEMM) for m, n, k in cases.weights(bench.sizes)]
+    for case, operations, target in weights + squares:
         times = bench.compete(case, {"cuBLASLt": (bench.floor, case), "Yoke": (bench.yoke, case)})
         if times:
-            speed = 2 * size**3 / sorted(times["Yoke"])[len(times["Yoke"]) // 2] / 1e12
-            bench.add(group, case, ratios(times, "cuBLASLt", "Yoke"), target=cases.GEMM if size >= 2048 else None,
-                      note=f"{speed:.0f} TFLOP/s")
+            speed = operations / sorted(times["Yoke"])[len(times["Yoke"]) // 2] / 1e12
+            bench.add(group, case, ratios(times, "cuBLASLt", "Yoke"), target=target, note=f"{speed:.0f} TFLOP/s")
 
 
 def measure_attention(bench):
-    group = "Causal attention, bf16: speed as a part of cuDNN's"
+    """Attention by cuDNN and by own kernels, beside cuDNN under PyTorch; the gradient also with equal bits on both sides."""
+    group = "Causal attention, bf16: speed as a part of cuDNN's, called by PyTorch"
     for length in cases.LENGTHS:
+        for how in ("", " backward", " backward deterministic"):
+            case = f"attention {16 if bench.options.small else length}{how}"
+            own = case.replace(" backward", " own backward") if how else f"{case} own"
+            for name, ours in ((case, case), (own, own)):
+                times = bench.compete(name, {"cuDNN": (bench.torch, case), "Yoke": (bench.yoke, ours)})
+                if times:
+                    bench.add(group, name, ratios(times, "cuDNN", "Yoke"), target=cases.ATTENTION if ours is case else None)
+
+
+def measure_images(bench):
+    """Convolutions of ResNet-50, channels last on both sides."""
+    group = "Convolutions, bf16, channels last: speed as a part of PyTorch's"
+    for sizes in cases.convolutions(bench.sizes):
         for backward in ("", " backward"):
-            case = f"attention {16 if bench.options.small else length}{backward}"
-            times = bench.compete(case, {"cuDNN": (bench.torch, case), "Yoke": (bench.yoke, case)})
+            case = f"conv bf16 {sizes}{backward}"
+            times = bench.compete(case, {"PyTorch": (bench.torch, case), "Yoke": (bench.yoke, case)})
             if times:
-                bench.add(group, case, ratios(times, "cuDNN", "Yoke"), target=cases.ATTENTION,
-                          note="cuDNN called by PyTorch")
+                milliseconds = 1e3 * sorted(times["Yoke"])[len(times["Yoke"]) // 2]
+                bench.add(group, case, ratios(times, "PyTorch", "Yoke"), note=f"{milliseconds:.3f} ms")
 
 
 def measure_calls(bench):
@@ -185,22 +209,29 @@ def measure_main_job(bench):
 
 
 def measure_steps(bench):
-    """Measures training steps beside PyTorch's, and their share of the device's peak."""
-    group = "Training steps of a GPT"
-    for net, compiled in (("gpt", True), ("gpt2", False), ("gpt2", True)):
-        size = getattr(bench.sizes, net)
-        peer = "torch.compile" if compiled else "PyTorch, eager"
-        case = f"{'compiled' if compiled else 'step'} {net} bf16"
-        name = f"{'GPT-2 124M' if net == 'gpt2' else 'examples/gpt.py'}, bf16, beside {peer}"
-        times = bench.compete(name, {"peer": (bench.torch, case), "Yoke": (bench.yoke, f"step {net} bf16")}, 0.5)
+    """Measures training steps beside PyTorch's, or beside tuned steps, and their share of the device's peak."""
+    group = "Training steps, bf16"
+    for net, peer, how in cases.STEPS:
+        size, step = getattr(bench.sizes, net), f"step {net} bf16 {how}".strip()
+        rivals = {"tuned": (bench.tuned, step), "step": (bench.torch, step), "compiled": (bench.torch, f"compiled {net} bf16 {how}".strip())}
+        if peer == "tuned":
+            bench.torch.close()  # its memory is needed
+        name = ", ".join(filter(None, [cases.NETS[net], how, f"beside {cases.PEERS[peer]}"]))
+        times = bench.compete(name, {"peer": rivals[peer], "Yoke": (bench.yoke, step)}, 0.5)
         if times:
-            tokens = size.batch * size.context / sorted(times["Yoke"])[len(times["Yoke"]) // 2]
-            bench.add(group, name, ratios(times, "peer", "Yoke"), target=cases.COMPILED, note=f"{tokens:,.0f} tokens/s")
-            peak = cases.PEAK.get(bench.options.capability)
-            if peak and net == "gpt2" and compiled:
-                parts = [size.batch * size.context / s * cases.flops_of_token(size) / peak for s in times["Yoke"]]
-                bench.add(group, "GPT-2 124M, bf16, part of the peak (MFU)", parts, target=cases.MFU,
-                          note=f"of {peak / 1e12:.0f} TFLOP/s")
+            many, unit = (size.batch, "images/s") if net == "resnet" else (size.batch * size.context, "tokens/s")
+            bench.add(group, name, ratios(times, "peer", "Yoke"), target=cases.step_target(net, peer, how),
+                      note=f"{many / sorted(times['Yoke'])[len(times['Yoke']) // 2]:,.0f} {unit}")
+            if (net, peer) == ("gpt2", "compiled"):
+                add_peak(bench, group, times["Yoke"], size)
+        bench.tuned.close()
+
+
+def add_peak(bench, group, seconds, size):
+    peak = cases.PEAK.get(bench.options.capability)
+    if peak:
+        parts = [size.batch * size.context / s * cases.flops_of_token(size) / peak for s in seconds]
+        bench.add(group, "GPT-2 124M, bf16, part of the peak (MFU)", parts, target=cases.MFU, note=f"of {peak / 1e12:.0f} TFLOP/s")
 
 
 def measure_mixed(bench):
@@ -252,7 +283,7 @@ def read_options():
     return options
 
 
-GROUPS = {"memory": measure_memory, "calls": measure_calls, "gemm": measure_gemm, "attention": measure_attention,
+GROUPS = {"memory": measure_memory, "calls": measure_calls, "gemm": measure_gemm, "attention": measure_attention, "images": measure_images,
           "main": measure_main_job, "steps": measure_steps, "graphs": measure_graphs, "mixed": measure_mixed}
 
 
@@ -267,7 +298,7 @@ def main():
         if name in options.only:
             print(f"\n{name}", flush=True)
             measure(bench)
-    for contestant in (bench.floor, bench.c, bench.yoke, bench.torch):
+    for contestant in (bench.floor, bench.c, bench.yoke, bench.tuned, bench.torch):
         contestant.close()
     bench.save()
     met, missed, missing = gpu_report.counts(bench.data)

@@ -2,7 +2,8 @@
 //
 // Cases: "copy MIB" gives seconds of a copy within the device's memory, "launch" host seconds of a launch of an empty
 // kernel, "gemm DTYPE SIZE" seconds of a square product through cuBLASLt's first heuristic, with the row-major
-// layouts of Yoke's matmul. An answer with "!" in front says why there is no time.
+// layouts of Yoke's matmul. "weights DTYPE ROWS COLUMNS DEPTH" is a product whose first operand lies transposed, as the
+// gradient of a weight has it. An answer with "!" in front says why there is no time.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -155,15 +156,21 @@ constexpr Kind kKinds[] = {{"f32", CUDA_R_32F, 4, CUBLAS_COMPUTE_32F},
                            {"bf16", CUDA_R_16BF, 2, CUBLAS_COMPUTE_32F}};
 constexpr size_t kWorkspace = size_t{32} << 20;
 
+struct Shape {
+    uint64_t rows, columns, depth;
+    bool lies_transposed;  // the first operand is stored [depth, rows]
+};
+
 // Product, planned once. A row-major product is the column-major product of the operands in reverse order.
 struct Plan {
-    Plan(const Kind &kind, uint64_t size);
+    Plan(const Kind &kind, const Shape &shape);
+    void plan(const Kind &kind, const Shape &shape);
     void run(long i);
 
-    std::vector<Block> blocks;  // a, b, c of each set, and the workspace
+    std::vector<Block> blocks;  // the workspace; a, b, c of each set
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t square;
+    cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulHeuristicResult_t best;
     decltype(&cublasLtMatmul) matmul;
 };
@@ -178,27 +185,45 @@ void fill_block(const Kind &kind, const Block &block, size_t count, unsigned see
         fill<<<1024, 256>>>(static_cast<__nv_bfloat16 *>(block.data), count, seed);
 }
 
-Plan::Plan(const Kind &kind, uint64_t size)
+Plan::Plan(const Kind &kind, const Shape &shape)
 {
     blocks.emplace_back(kWorkspace);
-    const size_t bytes = size * size * kind.size;
-    for (size_t i = 0; i < 3 * sets_of(3 * bytes); i++) {
-        blocks.emplace_back(bytes);
-        fill_block(kind, blocks.back(), size * size, static_cast<unsigned>(i + 1) * 7919u);
+    const uint64_t counts[] = {shape.rows * shape.depth, shape.depth * shape.columns,
+                               shape.rows * shape.columns};
+    const size_t bytes = (counts[0] + counts[1] + counts[2]) * kind.size;
+    for (size_t i = 0; i < 3 * sets_of(bytes); i++) {
+        blocks.emplace_back(counts[i % 3] * kind.size);
+        fill_block(kind, blocks.back(), counts[i % 3], static_cast<unsigned>(i + 1) * 7919u);
     }
     CHECK(cudaDeviceSynchronize());
+    plan(kind, shape);
+}
+
+void Plan::plan(const Kind &kind, const Shape &shape)
+{
+    const auto layout = [&](cublasLtMatrixLayout_t *made, uint64_t row_length, uint64_t rows) {
+        CHECK_LT(LT(cublasLtMatrixLayoutCreate)(made, kind.type, row_length, rows,
+                                                static_cast<int64_t>(row_length)));
+    };
     const size_t workspace = kWorkspace;
+    const cublasOperation_t transposed = shape.lies_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtMatmulPreference_t preference;
     CHECK_LT(LT(cublasLtCreate)(&handle));
     CHECK_LT(LT(cublasLtMatmulDescCreate)(&product, kind.compute, CUDA_R_32F));
-    CHECK_LT(
-        LT(cublasLtMatrixLayoutCreate)(&square, kind.type, size, size, static_cast<int64_t>(size)));
+    CHECK_LT(LT(cublasLtMatmulDescSetAttribute)(product, CUBLASLT_MATMUL_DESC_TRANSB, &transposed,
+                                                sizeof transposed));
+    if (shape.lies_transposed)
+        layout(&a, shape.rows, shape.depth);
+    else
+        layout(&a, shape.depth, shape.rows);
+    layout(&b, shape.columns, shape.depth);
+    layout(&c, shape.columns, shape.rows);
     CHECK_LT(LT(cublasLtMatmulPreferenceCreate)(&preference));
     CHECK_LT(LT(cublasLtMatmulPreferenceSetAttribute)(
         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
     int found = 0;
-    CHECK_LT(LT(cublasLtMatmulAlgoGetHeuristic)(handle, product, square, square, square, square,
-                                                preference, 1, &best, &found));
+    CHECK_LT(LT(cublasLtMatmulAlgoGetHeuristic)(handle, product, b, a, c, c, preference, 1, &best,
+                                                &found));
     if (!found) throw std::runtime_error("cuBLASLt has no algorithm for this product");
     CHECK_LT(LT(cublasLtMatmulPreferenceDestroy)(preference));
     matmul = LT(cublasLtMatmul);
@@ -208,19 +233,21 @@ void Plan::run(long i)
 {
     const float one = 1, zero = 0;
     const size_t at = 1 + 3 * (static_cast<size_t>(i) % (blocks.size() / 3));
-    void *a = blocks[at].data, *b = blocks[at + 1].data, *c = blocks[at + 2].data;
-    CHECK_LT(matmul(handle, product, &one, b, square, a, square, &zero, c, square, c, square,
-                    &best.algo, blocks[0].data, kWorkspace, g_stream));
+    void *x = blocks[at].data, *y = blocks[at + 1].data, *out = blocks[at + 2].data;
+    CHECK_LT(matmul(handle, product, &one, y, b, x, a, &zero, out, c, out, c, &best.algo,
+                    blocks[0].data, kWorkspace, g_stream));
 }
 
-double gemm(const std::string &dtype, long size, long count)
+double gemm(const std::string &dtype, const Shape &shape, long count)
 {
     static std::map<std::string, Plan> plans;
-    const std::string key = dtype + " " + std::to_string(size);
+    std::string key = dtype + (shape.lies_transposed ? " transposed" : "");
+    for (const uint64_t size : {shape.rows, shape.columns, shape.depth})
+        key += " " + std::to_string(size);
     if (!plans.count(key)) {
-        plans.clear();  // memory holds a single size at a time
+        plans.clear();  // memory holds a single product at a time
         for (const Kind &kind : kKinds)
-            if (dtype == kind.name) plans.emplace(key, Plan(kind, static_cast<uint64_t>(size)));
+            if (dtype == kind.name) plans.emplace(key, Plan(kind, shape));
     }
     if (plans.empty()) throw std::runtime_error("unknown dtype " + dtype);
     Plan &plan = plans.at(key);
@@ -240,7 +267,12 @@ std::string open_cublaslt(const char *file)
 
 #else
 
-double gemm(const std::string &, long, long)
+struct Shape {
+    uint64_t rows, columns, depth;
+    bool lies_transposed;
+};
+
+double gemm(const std::string &, const Shape &, long)
 {
     throw std::runtime_error("built without cublasLt.h");
 }
@@ -255,12 +287,15 @@ std::string open_cublaslt(const char *)
 double measure(const std::string &line)
 {
     char what[32] = "", dtype[32] = "";
-    long size = 0, count = 0;
+    long size = 0, columns = 0, depth = 0, count = 0;
     if (sscanf(line.c_str(), "copy %ld %ld", &size, &count) == 2) return copy(size, count);
     if (sscanf(line.c_str(), "launch %ld", &count) == 1) return launch(count);
     if (sscanf(line.c_str(), "%31s %31s %ld %ld", what, dtype, &size, &count) == 4 &&
         std::string(what) == "gemm")
-        return gemm(dtype, size, count);
+        return gemm(dtype, {uint64_t(size), uint64_t(size), uint64_t(size), false}, count);
+    if (sscanf(line.c_str(), "weights %31s %ld %ld %ld %ld", dtype, &size, &columns, &depth,
+               &count) == 5)
+        return gemm(dtype, {uint64_t(size), uint64_t(columns), uint64_t(depth), true}, count);
     throw std::runtime_error("unknown case " + line);
 }
 

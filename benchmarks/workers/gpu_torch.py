@@ -3,6 +3,8 @@ and "compiled NET AMP" is a step under torch.compile. --prepare compiles the ste
 """
 
 import functools
+import importlib.metadata
+import os
 import sys
 import time
 
@@ -11,6 +13,7 @@ import torch.nn.functional as F
 from bench import gpu_cases, serve
 from torch import nn
 
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # deterministic products want it before their first call
 device = torch.device(sys.argv[1])
 SMALL = "--small" in sys.argv
 S = gpu_cases.sizes(SMALL)
@@ -50,7 +53,7 @@ def call(count):
 
 
 @functools.lru_cache(1)
-def attention(length, backward):
+def attention(length, backward, deterministic):
     """Prepares attention by cuDNN's plan, which PyTorch keeps from call to call."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -66,6 +69,17 @@ def attention(length, backward):
         return forward
     out = forward()
     return lambda: torch.autograd.grad(out, leaves, grad, retain_graph=True)
+
+
+@functools.lru_cache(1)
+def conv(n, into, side, out, window, stride, backward):
+    x = torch.randn(n, into, side, side, dtype=torch.bfloat16).to(memory_format=torch.channels_last).requires_grad_(backward)
+    w = torch.randn(out, into, window, window, dtype=torch.bfloat16).to(memory_format=torch.channels_last).requires_grad_(backward)
+    if not backward:
+        return lambda: F.conv2d(x, w, None, stride, window // 2)
+    y = F.conv2d(x, w, None, stride, window // 2)
+    grad = torch.randn_like(y)
+    return lambda: torch.autograd.grad(y, [x, w], grad, retain_graph=True)
 
 
 class Block(nn.Module):
@@ -104,9 +118,8 @@ class GPT(nn.Module):
         return F.linear(self.norm(x), self.byte.weight if self.head is None else self.head.weight)
 
 
-@functools.lru_cache(1)  # memory holds a single case at a time
-def step(which, amp, compiled):
-    torch._dynamo.reset()
+def gpt_parts(which, amp):
+    """Returns (loss of a batch, function that draws a batch, optimizer, parameters whose gradients are clipped)."""
     size = getattr(S, which)
     net = GPT(size, tied=which == "gpt2")
     text = torch.randint(0, size.vocabulary, (size.batch * size.context * 16,))
@@ -118,19 +131,60 @@ def step(which, amp, compiled):
         with torch.autocast(device.type, AMP[amp] or torch.bfloat16, enabled=AMP[amp] is not None):
             return F.cross_entropy(net(x).reshape(-1, size.vocabulary), target)
 
+    def draw():
+        starts = torch.randint(0, len(text) - size.context, (size.batch, 1))
+        pieces = text[starts + torch.arange(size.context + 1)]
+        return pieces[:, :-1].contiguous(), pieces[:, 1:].reshape(-1)
+
+    return loss_of, draw, optimizer, list(net.parameters())
+
+
+def resnet_parts(amp):
+    """The same of torchvision's ResNet, channels last."""
+    from torchvision.models import resnet
+
+    size = S.resnet
+    block, layers = (resnet.BasicBlock, [2, 2, 2, 2]) if size.depth == 18 else (resnet.Bottleneck, [3, 4, 6, 3])
+    net = resnet.ResNet(block, layers, num_classes=size.kinds).to(memory_format=torch.channels_last)
+    batch = (torch.randn(size.batch, 3, size.side, size.side).to(memory_format=torch.channels_last), torch.randint(0, size.kinds, (size.batch,)))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True, fused=True)
+
+    def loss_of(x, target):
+        with torch.autocast(device.type, AMP[amp] or torch.bfloat16, enabled=AMP[amp] is not None):
+            return F.cross_entropy(net(x), target)
+
+    return loss_of, lambda: batch, optimizer, []
+
+
+@functools.lru_cache(1)  # memory holds a single case at a time
+def step(which, amp, compiled, deterministic):
+    torch._dynamo.reset()
+    loss_of, draw, optimizer, clipped = resnet_parts(amp) if which == "resnet" else gpt_parts(which, amp)
     forward = torch.compile(loss_of) if compiled else loss_of
 
     def once():
-        starts = torch.randint(0, len(text) - size.context, (size.batch, 1))
-        pieces = text[starts + torch.arange(size.context + 1)]
-        loss = forward(pieces[:, :-1].contiguous(), pieces[:, 1:].reshape(-1))
+        loss = forward(*draw())
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        if clipped:
+            nn.utils.clip_grad_norm_(clipped, 1.0)
         optimizer.step()
         return loss.detach()
 
     return once
+
+
+def made_step(*how):
+    """Returns a step, after memory of another step has gone back to the device, where Yoke may need it."""
+    if made_step.last != how:
+        made_step.last = how
+        step.cache_clear()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    return step(*how)
+
+
+made_step.last = ()
 
 
 @functools.lru_cache(None)
@@ -175,22 +229,36 @@ def mlp(amp, compiled, count):
 
 def measure(case, count):
     name, *arguments = case.split()
+    deterministic = "deterministic" in arguments
+    arguments = [argument for argument in arguments if argument != "deterministic"]
     torch.backends.cuda.matmul.allow_tf32 = "tf32" in arguments
+    torch.use_deterministic_algorithms(deterministic)  # an op that has none raises an error, which names the op
+    torch.backends.cudnn.deterministic = deterministic
     if name == "call":
         return call(count)
     if name in ("mlp", "mlp_compiled"):
         return mlp(arguments[0], name == "mlp_compiled", count)
     if name == "attention":
-        return timed(attention(int(arguments[0]), "backward" in arguments), count)
+        return timed(attention(int(arguments[0]), "backward" in arguments, deterministic), count)
+    if name == "conv":
+        return timed(conv(*map(int, arguments[1:7]), "backward" in arguments), count)
     if name in ("step", "compiled"):
         attention.cache_clear()
-        return timed(step(*arguments, name == "compiled"), count)
+        conv.cache_clear()
+        return timed(made_step(*arguments, name == "compiled", deterministic), count)
     raise RuntimeError(f"no case {case}")
 
 
+def version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
 if "--prepare" in sys.argv:
-    for case in ("mlp_compiled off", "mlp_compiled bf16", "compiled gpt bf16", "compiled gpt2 bf16"):
+    for case in ("compiled gpt2 bf16", "compiled resnet bf16", "compiled gpt bf16", "mlp_compiled off", "mlp_compiled bf16"):
         print(case, measure(case, 2), flush=True)
 else:
     cudnn = torch.backends.cudnn.version() if device.type == "cuda" else None
-    serve(f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {cudnn}", measure)
+    serve(f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {cudnn}, Triton {version('triton')}, torchvision {version('torchvision')}", measure)

@@ -1,15 +1,18 @@
-"""Worker of gpu.py: Yoke on a device. `gpu_yoke.py DEVICE [--small]`; gpu_cases.py describes each case.
+"""Worker of gpu.py: Yoke on a device. `gpu_yoke.py DEVICE [--small] [--profile NET]`; gpu_cases.py describes each case. --profile
+lets a profiler see a single step of a net, after steps that it does not see.
 
 Tensors are large beside the L2 cache, inputs are used in turn and the last results are kept, so that each call works on memory
 outside the cache. Host seconds ("call", "replay") are those of bursts, with the wait outside the clock.
 """
 
+import ctypes
 import functools
 import sys
 import time
 
 import fashion_mnist
 import gpt
+import resnet
 import yoke
 from bench import gpu_cases, serve
 from yoke import nn, optim
@@ -154,6 +157,31 @@ def max_pool(dtype, backward=False):
     return of_pictures(pool, [pictures(dtype)], backward)
 
 
+def embedding(dtype, backward=False):
+    tables, index = normal((S.classes, S.width), dtype), drawn(yoke.randint, 0, S.classes, (rows(dtype),))
+    if not backward:
+        return lambda i: yoke.embedding(index, tables[i % 2])
+    with yoke.enable_grad():
+        leaves = [table.requires_grad_(True) for table in tables]
+        out = [yoke.embedding(index, leaf) for leaf in leaves]
+    grad = normal((rows(dtype), S.width), dtype)
+    return lambda i: yoke.grad(out[i % 2], leaves[i % 2], grad[i % 2], retain_graph=True)
+
+
+def conv(dtype, n, into, side, out, window, stride, backward=False):
+    """Images lie [N, H, W, C], as results of convolutions do."""
+    def images(channels, side):
+        return drawn(yoke.randn, (n, side, side, channels)).to(DTYPES[dtype]).permute(0, 3, 1, 2)
+
+    x, w = images(into, side).requires_grad_(backward), drawn(yoke.randn, (out, into, window, window)).to(DTYPES[dtype]).requires_grad_(backward)
+    if not backward:
+        return lambda _: yoke.conv2d(x, w, None, stride, window // 2)
+    with yoke.enable_grad():
+        y = yoke.conv2d(x, w, None, stride, window // 2)
+    grad = images(out, y.shape[2])
+    return lambda _: yoke.grad(y, [x, w], grad, retain_graph=True)
+
+
 def parameters():
     """Returns S.block bytes of weights in many tensors, with gradients."""
     found = [drawn(yoke.randn, (S.block // 4 // S.tensors,)).requires_grad_(True) for _ in range(S.tensors)]
@@ -173,9 +201,16 @@ def grad_norm(_):
 
 
 def gemm(dtype, size):
-    sets = gpu_cases.gemm_sets(S, size, dtype)
+    sets = gpu_cases.gemm_sets(S, size, size, size, dtype)
     pairs = [[drawn(yoke.randn, (size, size)).to(DTYPES[dtype]) for _ in range(2)] for _ in range(sets)]
     return lambda i: yoke.matmul(*pairs[i % sets])
+
+
+def weights(dtype, count, columns, depth):
+    """Returns the product that gives a weight's gradient, of the results' gradient [depth, count] and the inputs [depth, columns]."""
+    sets = gpu_cases.gemm_sets(S, count, columns, depth, dtype)
+    pairs = [[drawn(yoke.randn, (depth, width)).to(DTYPES[dtype]) for width in (count, columns)] for _ in range(sets)]
+    return lambda i: yoke.matmul(pairs[i % sets][0].transpose(0, 1), pairs[i % sets][1])
 
 
 def attention(length, *how):
@@ -191,20 +226,31 @@ def attention(length, *how):
     return lambda _: yoke.grad(out, [q, k, v], grad, retain_graph=True)
 
 
+KERNELS = {one.__name__: one for one in (add, gelu, cast, softmax, layer_norm, adamw, cross_entropy, embedding, grad_norm, gemm, weights, conv,
+                                         attention, batch_norm, batch_norm_add_relu, max_pool)}
+HOW = ("own", "deterministic")  # words of a case that set what engines may do
+
+
 @functools.lru_cache(1)  # memory holds a single case at a time
 def kernel(name, arguments):
-    function = {"add": add, "gelu": gelu, "cast": cast, "softmax": softmax, "layer_norm": layer_norm, "adamw": adamw,
-                "cross_entropy": cross_entropy, "grad_norm": grad_norm, "gemm": gemm, "attention": attention, "batch_norm": batch_norm,
-                "batch_norm_add_relu": batch_norm_add_relu, "max_pool": max_pool}[name]
-    return function(*(int(a) if a.isdigit() else a == "backward" or a for a in arguments))
+    words = [a for a in arguments if a not in HOW]
+    return KERNELS[name](*(int(a) if a.isdigit() else a == "backward" or a for a in words))
 
 
 def measure_kernel(name, arguments, count):
-    yoke.backends.allow_tf32 = "tf32" in arguments
     step.cache_clear()
     replay.cache_clear()
     with yoke.no_grad():
         return timed(kernel(name, tuple(arguments)), count)
+
+
+def choose_engines(arguments):
+    """Sets what engines may do in a case, as its peers are set."""
+    yoke.backends.allow_tf32 = "tf32" in arguments
+    yoke.backends.cudnn.enabled = "own" not in arguments
+    yoke.backends.cudnn.deterministic = "deterministic" in arguments
+    if hasattr(yoke, "use_deterministic_algorithms"):
+        yoke.use_deterministic_algorithms("deterministic" in arguments)
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -222,9 +268,42 @@ def gpt_step(amp):
     return gpt.make_step(net, text, 10**6, S.gpt.batch, amp=amp)[0]
 
 
+class Pictures(resnet.ResNet):
+    """Takes pictures [N, 3, side, side]."""
+
+    def __init__(self, size):
+        super().__init__(size.depth, size.width, size.side)
+        self.conv1 = nn.Conv2d(3, size.width, 7, 2, 3, bias=False)
+        self.fc = nn.Linear(self.channels, size.kinds)
+
+    def forward(self, x):
+        x = self.maxpool(self.bn1(self.conv1(x)))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(self.avgpool(x).reshape((x.shape[0], -1)))
+
+
+def resnet_step(amp):
+    """A step as users of PyTorch write it: the same pictures again and again, momentum and weight decay, no schedule."""
+    size = S.resnet
+    net = Pictures(size)
+    pictures = drawn(yoke.randn, (size.batch, size.side, size.side, 3)).permute(0, 3, 1, 2)
+    labels = drawn(yoke.randint, 0, size.kinds, (size.batch,))
+    optimizer = optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True)
+
+    def once():
+        with yoke.autocast(fashion_mnist.AMP[amp], enabled=amp != "off"):
+            loss = yoke.cross_entropy(net(pictures), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return once
+
+
 @functools.lru_cache(2)
 def step(net, amp):
-    return {"gpt": gpt_step, "gpt2": gpt2_step}[net](amp)
+    return {"gpt": gpt_step, "gpt2": gpt2_step, "resnet": resnet_step}[net](amp)
 
 
 @functools.lru_cache(1)
@@ -262,6 +341,7 @@ def activations(net, amp):
 
 def measure(case, count):
     name, *arguments = case.split()
+    choose_engines(arguments)
     if name == "call":
         a, b = yoke.zeros(8), yoke.zeros(8)
         return host_timed(lambda: a + b, count, 256)
@@ -270,7 +350,6 @@ def measure(case, count):
     if name not in ("step", "graph", "replay", "activations"):
         return measure_kernel(name, arguments, count)
     kernel.cache_clear()
-    yoke.backends.allow_tf32 = arguments[1] == "tf32"
     amp = "off" if arguments[1] in ("f32", "tf32") else arguments[1]
     if name == "activations":
         return activations(arguments[0], amp)
@@ -281,4 +360,20 @@ def measure(case, count):
     return timed(lambda _: once(), count) if name == "graph" else host_timed(once, min(count, 8), 4)
 
 
-serve(f"Yoke {yoke.__version__}, Python {sys.version.split()[0]}, {device.name}", measure)
+def profile(net):
+    """Runs a step between the driver's marks for profilers."""
+    choose_engines([])
+    once, driver = step(net, "bf16"), ctypes.CDLL("libcuda.so.1")
+    for _ in range(3):
+        once()
+    device.synchronize()
+    driver.cuProfilerStart()
+    once()
+    device.synchronize()
+    driver.cuProfilerStop()
+
+
+if "--profile" in sys.argv:
+    profile(sys.argv[sys.argv.index("--profile") + 1])
+else:
+    serve(f"Yoke {yoke.__version__}, Python {sys.version.split()[0]}, {device.name}, cuDNN {yoke.backends.cudnn.version()}", measure)
