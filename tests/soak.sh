@@ -151,7 +151,7 @@ soak_cuda() { # the CUDA module as in packages: every architecture, without a wa
 }
 
 soak_gpu() { # the runner of ./dev gpu where there is no GPU: with all that may go wrong, and on the emulated device
-    $python -B tests/static/check_gpu_run.py "$PWD" build/gpu --whole || return
+    $python -B tests/static/check_gpu_run.py "$PWD" build/gpu && $python -B tests/static/check_gpu_calls.py "$PWD" build/gpu --whole || return
     if command -v "${CUDACXX:-nvcc}" >/dev/null; then
         $python -B tests/gpu/rehearsal/emulated.py
     else

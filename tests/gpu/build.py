@@ -5,11 +5,14 @@ among the results. The archive is unpacked into build/carried. A mark in the bui
 has another version, only the Python extension is built anew, over the carried library.
 """
 
+import ctypes
+import functools
 import hashlib
 import json
 import lzma
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -28,12 +31,14 @@ OPTIONAL = [("test_backend_all", "contract suite", "there is no GoogleTest"),
             ("yoke_lua", "Lua binding", "there is no lua.h"),
             ("yoke_command", "command yoke", "there is no CLI11 or no nlohmann-json")]
 # Parts of a build that tests and benchmarks use.
-PACKED = ("env", "CMakeCache.txt", "bin/yoke", "lib", "python", "lua", "benchmarks", "tests/test_backend_all", "tests/emu/lib",
-          "tests/fakes/cuda/driver")
+PACKED = ("env", "CMakeCache.txt", "bin/yoke", "lib", "python", "lua", "benchmarks/gpu_call", "benchmarks/gpu_floor",
+          "tests/test_backend_all")
 SOURCES = ("capi", "core", "kernels", "bindings", "cmake", "tests/backend", "tests/emu", "tests/fakes/cuda", "benchmarks/workers")
 COMPILED = {".c", ".cpp", ".cu", ".h", ".inc", ".def", ".map", ".cmake", ".in"}
 # Libraries of the C library or the compiler: each machine keeps its own.
 TOOLCHAIN = re.compile(r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|libgomp|ld-linux-[\w-]+)\.so")
+LIBRARIES = {"GLIBC": "libc.so.6", "GLIBCXX": "libstdc++.so.6"}  # libraries of each machine, by the names of their symbols' versions
+ELF = b"\x7fELF"
 RELIABLE = 15 << 20  # bytes of a file that gets from machine to machine whole
 
 
@@ -62,7 +67,7 @@ def read_mark(text):
         mark = json.loads(text)
     except ValueError:
         return {}
-    wanted = ("compute capability", "sources", "python", "folder")
+    wanted = ("compute capability", "sources", "python", "folder", "processor")
     return mark if isinstance(mark, dict) and all(isinstance(mark.get(name), str) for name in wanted) else {}
 
 
@@ -70,12 +75,53 @@ def misfit(mark, where, capability, sources):
     """Returns why a build cannot be used here, or ""."""
     if not mark or not re.fullmatch(r"\d+\.\d+", mark["compute capability"]):
         return f"{where} does not say what it was built for"
+    if mark["processor"] != platform.machine():
+        return f"{where} was built for a processor {mark['processor']}, this machine's is {platform.machine()}"
+    for name, wanted in mark.get("needs", {}).items():
+        here = provided().get(name, wanted)
+        if number(here) < number(wanted):
+            return f"{where} needs {name} {wanted}, this machine has {here}: make the build on an older system"
     if not serves(mark["compute capability"], capability):
         return (f"{where} was built for compute capability {mark['compute capability']}, this card has {capability}: "
                 f"./dev gpu --only build on a machine with such a card makes one for it")
     if mark["sources"] != sources:
         return f"{where} was built of other sources, {mark['sources']}, than this tree's, {sources}"
     return ""
+
+
+def number(version):
+    return tuple(map(int, version.split(".")))
+
+
+def highest(content, name):
+    """Returns the highest version of a library's symbols that a file names, or ""."""
+    found = set(re.findall(rb"\b%s_(\d+(?:\.\d+)+)\0" % name.encode(), content))
+    return max((text.decode() for text in found), key=number, default="")
+
+
+def needs(folder):
+    """Returns {"GLIBC": version, "GLIBCXX": version}, which the machine code in a folder wants of the C and C++ libraries."""
+    found = {}
+    for path in folder.rglob("*"):
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        for name in LIBRARIES if content.startswith(ELF) else ():
+            versions = filter(None, (highest(content, name), found.get(name)))
+            found[name] = max(versions, key=number, default="")
+    return {name: version for name, version in found.items() if version}
+
+
+@functools.lru_cache(None)
+def provided():
+    """Returns the same of this machine's libraries, as far as it is known."""
+    found = {}
+    for name, file in LIBRARIES.items():
+        try:
+            ctypes.CDLL(file)
+            places = re.findall(rf"(/\S*{re.escape(file)}\S*)", pathlib.Path("/proc/self/maps").read_text())
+            found[name] = highest(pathlib.Path(places[0]).read_bytes(), name)
+        except (OSError, IndexError):
+            pass
+    return {name: version for name, version in found.items() if version}
 
 
 class Builds:
@@ -146,7 +192,7 @@ class Builds:
         """Marks a finished build as whole."""
         record.replace_file(self.made / MARK, json.dumps({
             "compute capability": self.capability, "sources": self.sources, "python": python_tag(), "nvcc": nvcc,
-            "folder": str(self.made)}) + "\n")
+            "processor": platform.machine(), "folder": str(self.made)}) + "\n")
 
     # ---- the Python extension ----------------------------------------------------------------------------------------
 
@@ -177,13 +223,13 @@ class Builds:
             for path in [self.made / name] if (self.made / name).is_file() else sorted((self.made / name).rglob("*")):
                 self._copy(path, scratch, links)
         self._copy_libraries(scratch)
-        mark = {**read_mark((self.made / MARK).read_text(encoding="utf-8")), "links": links}
+        mark = {**read_mark((self.made / MARK).read_text(encoding="utf-8")), "links": links, "needs": needs(scratch)}
         (scratch / MARK).write_text(json.dumps(mark) + "\n")
         file = pathlib.Path(folder) / f"build-{self.capability.replace('.', '')}.tar.xz"
         for old in file.parent.glob(f"{file.name}*"):
             old.unlink()
         new = file.with_name(f".{file.name}.new")
-        with tarfile.open(new, "w:xz", preset=1) as archive:
+        with tarfile.open(new, "w:xz", preset=6) as archive:
             archive.add(scratch / MARK, MARK)  # first, readable without the rest
             for path in sorted(scratch.rglob("*")):
                 if path.name != MARK and (path.is_symlink() or path.is_file()):
@@ -192,7 +238,7 @@ class Builds:
         return split(new, file)
 
     def _copy(self, path, scratch, links):
-        """Without what debuggers want. Links into the tree are noted and made anew, where the tree is then."""
+        """Copies a file without symbols that only debuggers want. Links into the tree are noted and made anew, where the tree is then."""
         name = path.relative_to(self.made)
         target = scratch / name
         if path.is_dir() or "CMakeFiles" in name.parts or "__pycache__" in name.parts:
@@ -207,9 +253,9 @@ class Builds:
             return
         shutil.copy2(path, target)
         with open(path, "rb") as file:
-            machine_code = file.read(4) == b"\x7fELF"
+            machine_code = file.read(4) == ELF
         if machine_code and shutil.which("strip"):
-            subprocess.run(["strip", "--strip-debug", target], capture_output=True)
+            subprocess.run(["strip", "--strip-unneeded", target], capture_output=True)
 
     def _copy_libraries(self, scratch):
         """Copies the libraries linked with libyoke that may be missing on another machine."""

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = pathlib.Path(os.environ.get("YOKE_GPU_FOLDER", ROOT / "build"))
 CARRY = FOLDER / "carry"
 MOST = 64 << 20  # bytes that may be carried, the tree included
+TRAVELS = 40 << 20  # bytes of the tree and of a build for another machine
 
 # The only list: (package, purpose). Python's headers serve only a Python of exactly this version.
 PACKAGES = [

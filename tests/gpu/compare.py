@@ -1,14 +1,17 @@
 """Every op on the device, on the CPU and on the emulated device, over the samples of tests/python/op_cases.py.
 
-    compare.py --folder FOLDER [--others cpu,emulated] [--jobs 8] [--seconds 90] [--ops NAMES] [--device cuda]
+    compare.py --folder FOLDER [--others cpu,emulated] [--jobs 8] [--seconds 90] [--ops NAMES] [--cudnn]
+    compare.py --folder FOLDER --keep FILE      # records the emulated half alone, for a machine with a card
+    compare.py --folder FOLDER --carried FILE   # takes the emulated half from the file
 
-Separate processes record results and gradients (`--record`), with the device as the only difference. This process compares them.
+Separate processes record results and gradients (samples.py), with the device as the only difference. This process compares them.
 Integers, and ops that only move or select, must agree bit for bit. Sums and functions must agree within the error that the case
 grants each side. Random numbers have equal bits everywhere.
 """
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -16,6 +19,9 @@ import subprocess
 import sys
 import time
 import zipfile
+
+import halves
+import samples
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "cuda"))
@@ -26,117 +32,18 @@ EXACT_OPS = ("neg relu abs sign floor ceil round clamp maximum minimum where eq 
              "logical_xor logical_not isnan isfinite cast clone copy_ fill_ neg_ relu_ abs_ amax amin argmax argmin sort "
              "argsort topk all any").split()
 SUMS = ("scatter_add",)  # add, though their family only moves
-LARGE_WHEN_EMULATED = ("float32", "bfloat16", "int32")
 PARTS = 8  # parts of the ops, each for a process
-INCOMPLETE = 3  # exit status of a record with failed or missing samples
 
 
-# ---- recording -------------------------------------------------------------------------------------------------------
+# ---- records of devices ----------------------------------------------------------------------------------------------
 
 
-def start_yoke(device):
-    """Imports the package on a device, where numpy() copies to the host first (as tests/python/conftest.py has it)."""
-    os.environ["YOKE_DEVICE"] = "cuda" if device == "emulated" else device
-    import yoke
-
-    plain = yoke.Tensor.numpy
-    yoke.Tensor.numpy = lambda tensor: plain(tensor.cpu())
-    return yoke
-
-
-def gradients(yoke, result, leaves):
-    import numpy as np
-    from op_table import to_numpy
-
-    weights = np.linspace(0.5, 1.5, max(result.numel, 1))[:result.numel].reshape(result.shape)
-    result.backward(yoke.tensor(weights, dtype=yoke.float64).to(dtype=result.dtype))
-    return [to_numpy(leaf.grad) if leaf.grad is not None else np.zeros(0) for leaf in leaves]
-
-
-def record_call(yoke, op, call, dtype, name, found):
-    from op_harness import invoke
-    from op_table import FLOATS, name_of, to_numpy
-
-    leaves = [] if op.differentiable and dtype in FLOATS else None
-    result = invoke(op, call, dtype, leaves=leaves)
-    found[f"{name}|{name_of(result.dtype)}"] = to_numpy(result)
-    if leaves and result.requires_grad:
-        for i, grad in enumerate(gradients(yoke, result, leaves)):
-            found[f"{name}, gradient {i}|{dtype}"] = grad
-
-
-def random_draws(yoke):
-    """Returns {name: function} of all random draws; each draw begins at the same seed."""
-    wide = lambda x: x.cpu().to(dtype=yoke.float64)  # noqa: E731
-    draws = {"randint|1000|int64": lambda: yoke.randint(-5, 1000, (1000,)), "randperm|1000|int64": lambda: yoke.randperm(1000),
-             "dropout|1000|float32": lambda: yoke.dropout(yoke.ones(1000), 0.3)}
-    for dtype in ("float32", "float64", "float16", "bfloat16"):
-        for count in (5, 1000, 70_001):
-            for draw in (yoke.rand, yoke.randn):
-                draws[f"{draw.__name__}|{count}|{dtype}"] = (
-                    lambda draw=draw, count=count, dtype=dtype: wide(draw((count,), dtype=getattr(yoke, dtype))))
-    return draws
-
-
-def record_draw(yoke, name, draw, found):
-    yoke.manual_seed(7)
-    found[name] = draw().numpy()
-
-
-def record(device, ops, path, small, until):
-    """Runs the samples of ops and stores the results, with failures in a file beside. "random" is an op, too.
-
-    If the time runs out, the results so far are stored, with the names of the missing ops. Returns whether all samples succeeded.
-    """
-    yoke = start_yoke(device)
-    import numpy as np
-    from op_cases import CASES
-    from op_table import OPS
-
-    found, wrong = {}, {}
-
-    def attempt(name, what):
-        try:
-            what()
-        except Exception as error:
-            wrong[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-
-    left = []
-    for op in ops:
-        if time.monotonic() > until:
-            left.append(op)
-            continue
-        if op == "random":
-            for name, draw in random_draws(yoke).items():
-                attempt(name, lambda: record_draw(yoke, name, draw, found))
-            continue
-        case = CASES[op]
-        calls = [*case.all_calls(), *([case.large] if case.large and not small else [])]
-        for i, call in enumerate(calls):
-            for dtype in case.dtypes:
-                if call is case.large and device == "emulated" and dtype not in LARGE_WHEN_EMULATED:
-                    continue
-                name = f"{op}|{i} {call}|{dtype}"
-                attempt(name, lambda: record_call(yoke, OPS[op], call, dtype, name, found))
-    np.savez(path, **found)
-    pathlib.Path(f"{path}.json").write_text(json.dumps({"wrong": wrong, "left": left}))
-    for name, text in wrong.items():
-        print(f"FAILS: {name}: {text}")
-    print(f"recorded: {len(found)} results of {len(ops) - len(left)} ops, {len(wrong)} samples failed"
-          + (f", no time was left for {' '.join(left)}" if left else ""))
-    return bool(found) and not wrong and not left
-
-
-# ---- comparing -------------------------------------------------------------------------------------------------------
-
-
-def environment(device):
-    variables = dict(os.environ, OMP_NUM_THREADS="1", YOKE_NUM_THREADS="1", OMP_WAIT_POLICY="passive",
-                     YOKE_CUDNN_ENABLED="0")  # own kernels are compared
+def environment(device, cudnn):
+    variables = dict(os.environ, OMP_NUM_THREADS="1", YOKE_NUM_THREADS="1", OMP_WAIT_POLICY="passive", YOKE_CUDNN_ENABLED=str(int(cudnn)))
     if device == "emulated":
         driver = BUILD / "tests" / "fakes" / "cuda" / "driver"
         folders = [BUILD / "tests" / "emu" / "lib", driver, variables.get("LD_LIBRARY_PATH", "")]
-        variables.update(YOKE_CUDA_LIB_PATH=str(driver), LD_LIBRARY_PATH=":".join(map(str, folders)))
+        variables.update(YOKE_CUDA_LIB_PATH=str(driver), LD_LIBRARY_PATH=":".join(map(str, folders)), YOKE_CUDNN_ENABLED="0")
         variables.pop("CUDA_VISIBLE_DEVICES", None)
     return variables
 
@@ -147,16 +54,16 @@ def record_elsewhere(device, part, options, until):
     for old in (path, pathlib.Path(f"{path}.json")):
         old.unlink(missing_ok=True)
     ops = options.ops[part::PARTS]
-    command = [sys.executable, __file__, "--record", device, "--folder", str(path), "--ops", ",".join(ops)]
-    command += ["--seconds", f"{max(1.0, until - time.monotonic() - 6):.0f}"]  # a call more, and the file
+    command = [sys.executable, "-B", samples.__file__, device, str(path), "--ops", ",".join(ops)]
+    command += ["--seconds", f"{max(1.0, until - time.monotonic() - 6):.0f}", *["--small"] * options.small]  # a call more, and the file
     if not ops:
         return None
     try:
-        done = subprocess.run(command, env=environment(device), capture_output=True, text=True,
+        done = subprocess.run(command, env=environment(device, options.cudnn), capture_output=True, text=True,
                               timeout=max(1.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
         return f"{device}, part {part}: out of time"
-    if done.returncode not in (0, INCOMPLETE) or not path.exists():
+    if done.returncode not in (0, samples.INCOMPLETE) or not path.exists():
         return f"{device}, part {part}: status {done.returncode}: {done.stderr.strip()[-300:]}"
     return path
 
@@ -166,7 +73,7 @@ def load(outcomes):
     import numpy as np
 
     found, wrong, broken, left = {}, {}, [], []
-    for outcome in (each.result() for each in outcomes):
+    for outcome in outcomes:
         if isinstance(outcome, str):
             broken.append(outcome)
         if outcome is None or isinstance(outcome, str):
@@ -182,6 +89,49 @@ def load(outcomes):
         wrong.update(kept["wrong"])
         left += kept["left"]
     return found, wrong, broken, left
+
+
+# ---- the half that is carried: halves.py -----------------------------------------------------------------------------
+
+
+def keep(record, options):
+    """Writes the record of the emulated device into a file for another machine. Returns whether the record is whole."""
+    found, wrong, broken, left = record
+    size = halves.write(options.keep, found, {"sources": options.sources, "samples": samples_digest(), "wrong": wrong, "left": left + broken})
+    for text in broken:
+        print("BROKEN", text)
+    print(f"emulated: {len(found)} results, {size / 2**20:.1f} MiB; {len(wrong)} samples failed, {len(left)} ops are missing")
+    return bool(found) and not wrong and not left and not broken
+
+
+def take(options):
+    """Returns the record in a carried file, as load() does."""
+    try:
+        found, mark = halves.read(options.carried)
+        for name, here in (("sources", options.sources), ("samples", samples_digest())):
+            if mark[name] != here:
+                return {}, {}, [f"{options.carried} was made of other {name}, {mark[name]}, than this tree's, {here}"], []
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        return {}, {}, [f"{options.carried} cannot be read: {error}"], []
+    return found, mark["wrong"], [], mark["left"]
+
+
+def samples_digest():
+    """Returns twelve digits that change with the values of the samples, which NumPy draws, and with how they are recorded."""
+    import numpy as np
+    from op_cases import CASES
+
+    digest = hashlib.sha256(pathlib.Path(samples.__file__).read_bytes())
+    for op, case in sorted(CASES.items()):
+        for call in [*case.all_calls(), *([case.large] if case.large else [])]:
+            digest.update(f"{op} {call}".encode())
+            for value in [*call.args, *call.named.values()]:
+                for array in value if isinstance(value, list) else [value]:
+                    digest.update(array.tobytes() if isinstance(array, np.ndarray) else b"")
+    return digest.hexdigest()[:12]
+
+
+# ---- comparing -------------------------------------------------------------------------------------------------------
 
 
 def allowed(name, want, case, exact):
@@ -205,6 +155,11 @@ def differs(name, got, want, case, exact):
     """Returns (same bits, problem or None) of a result."""
     import numpy as np
 
+    if isinstance(want, halves.Thinned):
+        if want.holds(got):
+            return True, None
+        same, problem = differs(name, halves.thin(got) if got.shape == want.shape else got, want.sample, case, exact)
+        return False, problem or ("some elements differ, and none of the sample that was carried" if exact and same else None)
     if got.shape != want.shape or got.dtype != want.dtype:
         return False, f"{got.dtype}{got.shape} against {want.dtype}{want.shape}"
     if np.array_equal(got, want, equal_nan=want.dtype.kind == "f"):
@@ -240,7 +195,7 @@ def judge(ours, theirs, who, options):
     return compared, same, different
 
 
-def main():
+def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", required=True, help="where the records are kept")
     parser.add_argument("--device", default="cuda", help="what is compared with the others")
@@ -248,43 +203,55 @@ def main():
     parser.add_argument("--jobs", type=int, default=8, help="processes at once")
     parser.add_argument("--seconds", type=float, default=90, help="for all records")
     parser.add_argument("--ops", help="these alone, with commas between")
-    parser.add_argument("--record", metavar="DEVICE", help="record --ops to the file --folder and do nothing else")
     parser.add_argument("--small", action="store_true", help="record small samples alone")
+    parser.add_argument("--cudnn", action="store_true", help="let cuDNN compute; else own kernels are compared")
+    parser.add_argument("--keep", metavar="FILE", help="record the emulated device into a file and do nothing else")
+    parser.add_argument("--carried", metavar="FILE", help="take the record of the emulated device from a file of --keep")
+    parser.add_argument("--sources", default="", help="digest of the compiled sources, which the file of --keep names")
     options = parser.parse_args()
-    if options.record:
-        whole = record(options.record, options.ops.split(","), options.folder, options.small,
-                       time.monotonic() + options.seconds)
-        return 0 if whole else INCOMPLETE
     pathlib.Path(options.folder).mkdir(parents=True, exist_ok=True)
     os.environ["YOKE_DEVICE"] = "cpu"  # for this process, which only reads
-    from op_cases import CASES
-
-    known = ["random", *sorted(CASES)]
+    known = samples.known_ops()
     options.ops = options.ops.split(",") if options.ops else known
     if unknown := set(options.ops) - set(known):
         parser.error(f"op_cases.py has no {', '.join(sorted(unknown))}")
-    until, bad, said = time.monotonic() + options.seconds, 0, []
-    others = options.others.split(",")
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = {who: [pool.submit(record_elsewhere, who, part, options, until) for part in range(PARTS)]
-                    for who in (options.device, *others)}
-        ours = load(outcomes[options.device])
-        for who in others:
-            theirs = load(outcomes[who])
-            compared, same, different = judge(ours, theirs, who, options)
-            bad += different + len(theirs[2]) + (compared == 0)
-            said.append(f"{who}: {compared} results, {same} of them the same bits, {different} differ")
-            for text in theirs[2]:
-                print("BROKEN", text)
-            if theirs[3]:
-                said.append(f"no time was left on {who} for {len(theirs[3])} ops")
+    return options
+
+
+def compare(options, record):
+    """Compares the device with the others; returns the number of problems. record(device) gives a device's results."""
+    ours, bad, said = record(options.device), 0, []
+    for who in options.others.split(","):
+        theirs = take(options) if who == "emulated" and options.carried else record(who)
+        compared, same, different = judge(ours, theirs, who, options)
+        bad += different + len(theirs[2]) + (compared == 0)
+        said.append(f"{who}: {compared} results, {same} of them the same bits, {different} differ")
+        for text in theirs[2]:
+            print("BROKEN", text)
+        if theirs[3]:
+            said.append(f"no time was left on {who} for {len(theirs[3])} ops")
     for text in ours[2]:
         print("BROKEN", text)
-    bad += len(ours[2]) + len(ours[3])
     if ours[3]:
         said.append(f"no time was left on {options.device} for {len(ours[3])} ops")
     print("; ".join(said))
-    return 1 if bad else 0
+    return bad + len(ours[2]) + len(ours[3])
+
+
+def main():
+    options = read_options()
+    until = time.monotonic() + options.seconds
+    devices = ["emulated"] if options.keep else [options.device, *options.others.split(",")]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        running = {who: [pool.submit(record_elsewhere, who, part, options, until) for part in range(PARTS)]
+                   for who in devices if who != "emulated" or not options.carried}
+
+        def record(device):
+            return load(each.result() for each in running[device])
+
+        if options.keep:
+            return 0 if keep(record("emulated"), options) else 1
+        return 1 if compare(options, record) else 0
 
 
 if __name__ == "__main__":

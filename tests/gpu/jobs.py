@@ -1,4 +1,4 @@
-"""Jobs of run.py on a GPU: parallel tests, and benchmarks one after another; with requirements, commands and times."""
+"""Tests of a run on a GPU, as jobs that run side by side: what each needs, its command and its time. figures.py has the measurements."""
 
 import dataclasses
 import gzip
@@ -11,29 +11,23 @@ import struct
 from typing import Callable, Optional
 
 import machine
+from notes import all_skipped, gtest_note, last_line, learned, pytest_note, sanitizer_note, training_note
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")
 LIMIT = "@LIMIT@"  # in a command: seconds until the part's end, less the time for its shutdown
-
-# Files of tests/python, besides test_ops_*.py, with tests of a device's results.
-MORE_TESTS = ("autocast", "grad_scaler", "grad_scaler_ends", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
-              "graph", "streams", "float8", "state_device")
-# Few calls of each family, of the small samples: what a sanitizer sees.
-SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cumsum,sort,where,index_select"
-# Groups of benchmarks/gpu.py, the most important first: (name, most seconds, fewest seconds for a useful result).
-BENCHMARKS = (("memory", 110, 40), ("calls", 40, 15), ("gemm", 90, 30), ("attention", 70, 25), ("main", 70, 30),
-              ("steps", 110, 40), ("graphs", 60, 20), ("mixed", 60, 25))
-BY_TORCH = ("attention", "main", "steps")  # PyTorch is the only peer here
-PREPARED = "main"  # before this group torch.compile has compiled once
-GROUPS = ("contract", "nccl", "sanitizer", "jobs", "compare", "ops")  # all groups of tests
+GROUPS = ("contract", "compare", "sizes", "memcheck", "nccl", "racecheck", "jobs", "suite")
+KEPT = "emulated.npz"  # the emulated half of compare, which travels
+# The longest files of the suite, which begin first.
+LONGEST = ("ops_grad", "ops_table", "ops_autograd", "ops_edges", "ops_matmul", "ops_conv", "ops_reduce")
+REHEARSED = ("grad_scaler", "graph", "nn", "ops_fused", "ops_loss", "streams")  # files of a rehearsal with tiny sizes
 
 
 @dataclasses.dataclass
 class Job:
     name: str
-    group: str
+    group: str  # the part of --only to which the job belongs
     command: list
     seconds: float
     note: Optional[Callable[[str], str]] = None
@@ -61,62 +55,30 @@ class Setting:
     card: str = ""
     capability: str = ""
     small: bool = False  # tiny sizes, for a rehearsal
+    results: Optional[pathlib.Path] = None  # where the report is written
+    carried: Optional[pathlib.Path] = None  # file with the emulated half of compare
+    sources: str = ""
+
+    def run(self, *command):
+        """Returns a command of the build's Python."""
+        return [self.build / "env", self.python, *command]
 
 
-# ---- notes on an output ----------------------------------------------------------------------------------------------
+def lacks(python, *modules):
+    """Returns what this Python lacks of some modules, and how it gets them; or ""."""
+    missing = [name for name in modules if not importlib.util.find_spec(name)]
+    return f"{python} has no {' and no '.join(missing)}: {python} -m pip install {' '.join(missing)}" if missing else ""
 
 
-def left_out(output):
-    """Returns the missing parts of the build, from CMake's output."""
-    return "; ".join(line.removeprefix("-- ") for line in output.splitlines() if line.startswith("-- building without"))
+def pytest_command(setting, *options):
+    """Returns a pytest that loads no plug-in of the machine, except xdist if asked for."""
+    return setting.run("-m", "pytest", "-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider", *options)
 
 
-def last_line(output):
-    lines = [line for line in output.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""
+PLAIN_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-def pytest_note(output):
-    """Returns pytest's last count, or the progress so far, and the first failed tests."""
-    counts = re.findall(r"^=* ?((?:\d+ \w+,? ?)+ in [\d.]+s)", output, re.MULTILINE)
-    marks = "".join(re.findall(r"^([.FEsxX]+)(?: *\[.*)?$", output, re.MULTILINE))
-    failed = [line.split(" - ")[0].removeprefix("FAILED ").split("::", 1)[-1] for line in output.splitlines()
-              if line.startswith(("FAILED ", "ERROR "))]
-    so_far = f"until then {marks.count('.')} passed, {marks.count('F') + marks.count('E')} failed" if marks else last_line(output)
-    text = counts[-1] if counts else so_far
-    return text + (f"; failed: {', '.join(name[:70] for name in failed[:4])}{' …' if len(failed) > 4 else ''}" if failed else "")
-
-
-def all_skipped(output):
-    """Returns why pytest skipped all tests, or ""."""
-    reasons = re.findall(r"^SKIPPED \[\d+\] [^:]+:\d+: (.*)$", output, re.MULTILINE)
-    return reasons[0] if reasons and re.fullmatch(r"=* ?\d+ skipped in .*", last_line(output)) else ""
-
-
-def gtest_note(output):
-    lines = re.findall(r"\[ *(?:PASSED|FAILED|SKIPPED) *\] .*", output)
-    return "; ".join(dict.fromkeys(" ".join(line.split()) for line in lines[-6:]))
-
-
-def training_note(output):
-    return "; ".join(line for line in output.splitlines()
-                     if line.startswith(("images/s", "tokens/s", "loss:", "test accuracy", "peak memory")))
-
-
-def learned(output):
-    """Tells whether a training's loss fell."""
-    losses = re.search(r"^loss: ([\d.]+|nan|inf) to ([\d.]+|nan|inf)", output, re.MULTILINE)
-    return "" if losses and float(losses[2]) < 0.9 * float(losses[1]) else "the loss did not fall"
-
-
-def sanitizer_note(output):
-    """Returns the tool's verdict, and the samples that ran under the tool."""
-    found = re.findall(r"========= (ERROR SUMMARY.*|RACECHECK SUMMARY.*)", output)
-    ran = re.findall(r"^recorded: .*", output, re.MULTILINE)
-    return "; ".join([*found[-1:], *ran[-1:]]) or last_line(output)
-
-
-# ---- the jobs --------------------------------------------------------------------------------------------------------
+# ---- trainings -------------------------------------------------------------------------------------------------------
 
 
 def make_pictures(folder, train=12800, test=1000):
@@ -152,34 +114,6 @@ def pictures_folder(build, logs, small):
     return folder
 
 
-def contract_job(setting):
-    suite, module = setting.build / "tests" / "test_backend_all", setting.build / "lib" / "libyoke_cuda.so"
-    return Job("contract suite", "contract", [setting.build / "env", suite, "--gtest_filter=*/cuda", "--gtest_brief=1"], 120,
-               gtest_note, {"YOKE_TEST_CUDA_MODULE": str(module)},
-               "" if suite.exists() else "it was not built: there is no GoogleTest")
-
-
-def nccl_job(setting):
-    """Tests a single rank through the real NCCL: the most that a single card can prove about groups."""
-    files = [ROOT / "tests" / "python" / "test_nccl_one_rank.py"]
-    if (setting.build / "bin" / "yoke").exists():
-        files.append(ROOT / "tests" / "cli" / "test_bench_nccl.py")
-    return Job("NCCL, one rank a card", "nccl", [setting.build / "env", setting.python, "-m", "pytest", "-q", "-rfEs", "--tb=short",
-                                                 "-p", "no:cacheprovider", *files], 180, pytest_note,
-               {"YOKE_TEST_DEVICE": "cuda", "YOKE_BUILD_DIR": str(setting.build)},
-               "" if importlib.util.find_spec("pytest") else f"{setting.python} has no pytest", skipped=all_skipped)
-
-
-def sanitizer_jobs(setting, check):
-    tool = shutil.which("compute-sanitizer", path=setting.variables["PATH"]) or "/usr/local/cuda/bin/compute-sanitizer"
-    lacking = "" if pathlib.Path(tool).exists() else "there is no compute-sanitizer"
-    for part in range(2):
-        command = [setting.build / "env", tool, "--tool", check, "--error-exitcode", "9", "--target-processes", "all",
-                   setting.python, "tests/gpu/compare.py", "--folder", setting.logs / f"{check}-{part}.npz", "--record", "cuda",
-                   "--small", "--ops", ",".join(SANITIZED.split(",")[part::2]), "--seconds", LIMIT]
-        yield Job(f"{check}, part {part + 1}", "sanitizer", command, 150, sanitizer_note, {"YOKE_NO_CACHING": "1"}, lacking)
-
-
 def training_jobs(setting, lua):
     """Yields the main job and the GPT, in Python or in Lua. Tiny trainings are too short to learn."""
     text = TEXT if TEXT.exists() else ROOT / "docs" / "design.md"
@@ -203,48 +137,88 @@ def training_jobs(setting, lua):
                                                 *options], 90, training_note, variables, lacking, check)
 
 
-def op_test_jobs(setting):
-    """Yields a job for each file of tests, the longest first; with pytest-xdist four processes share a file."""
-    folder = ROOT / "tests" / "python"
-    longest = [folder / f"test_ops_{name}.py" for name in ("grad", "table", "autograd")]
-    files = longest + [file for file in sorted(folder.glob("test_ops_*.py")) if file not in longest]
-    files += [folder / f"test_{name}.py" for name in MORE_TESTS if (folder / f"test_{name}.py").exists()]
-    shared = ["-n", "4"] if importlib.util.find_spec("xdist") else []
-    lacking = "" if importlib.util.find_spec("pytest") else f"{setting.python} has no pytest"
-    for file in files:
-        yield Job(file.stem, "ops", [setting.build / "env", setting.python, "-m", "pytest", "-q", "-rfE", "--tb=short",
-                                     "-p", "no:cacheprovider", *shared, file], 400, pytest_note,
-                  {"YOKE_TEST_DEVICE": "cuda", "YOKE_NUM_THREADS": "2"}, lacking)
+# ---- what shows most about a new device ------------------------------------------------------------------------------
 
 
-def compare_job(setting):
+def contract_job(setting):
+    suite, module = setting.build / "tests" / "test_backend_all", setting.build / "lib" / "libyoke_cuda.so"
+    return Job("contract suite", "contract", [setting.build / "env", suite, "--gtest_filter=*/cuda", "--gtest_brief=1"], 120,
+               gtest_note, {"YOKE_TEST_CUDA_MODULE": str(module)},
+               "" if suite.exists() else "it was not built: there is no GoogleTest")
+
+
+def compare_jobs(setting):
+    """Yields the op table on the device beside the CPU and the emulated device, by own kernels, and beside the CPU by cuDNN."""
     emulated = (setting.build / "tests" / "emu" / "lib" / "libyoke_cuda.so").exists()
-    return Job("device against CPU and emulation", "compare",
-               [setting.build / "env", setting.python, "tests/gpu/compare.py", "--folder", setting.logs / "compare",
-                "--seconds", LIMIT, "--others", "cpu,emulated" if emulated else "cpu"], 400, last_line)
+    others = "cpu,emulated" if emulated or setting.carried else "cpu"
+    command = setting.run("tests/gpu/compare.py", "--seconds", LIMIT, *["--small"] * setting.small, "--sources", setting.sources)
+    carried = ["--carried", setting.carried] if setting.carried else []
+    lacking = lacks(setting.python, "numpy")
+    yield Job("device against CPU and emulation", "compare", [*command, "--folder", setting.logs / "compare", "--others", others, *carried], 400,
+              last_line, lacking=lacking)
+    yield Job("device by cuDNN against CPU", "compare", [*command, "--folder", setting.logs / "compare-cudnn", "--others", "cpu", "--cudnn", "--ops",
+                                                         "conv1d,conv2d,conv_transpose2d,scaled_dot_product_attention"], 200, last_line, lacking=lacking)
+
+
+def sizes_jobs(setting):
+    """Yields layers of real nets, by own kernels and by cuDNN, beside the CPU."""
+    for family in ("convolutions", "attention", "rows", "products"):
+        yield Job(f"real sizes: {family}", "sizes", setting.run("tests/gpu/sizes.py", family, "--seconds", LIMIT, *["--small"] * setting.small), 240,
+                  last_line, lacking=lacks(setting.python, "numpy"))
+
+
+def sanitizer_jobs(setting, check, parts=4):
+    """Yields one pass over the op table under a tool of compute-sanitizer."""
+    tool = shutil.which("compute-sanitizer", path=setting.variables["PATH"]) or "/usr/local/cuda/bin/compute-sanitizer"
+    lacking = lacks(setting.python, "numpy") if pathlib.Path(tool).exists() else "there is no compute-sanitizer"
+    for part in range(parts):
+        command = [setting.build / "env", tool, "--tool", check, "--error-exitcode", "9", "--target-processes", "all",
+                   setting.python, "tests/gpu/samples.py", "cuda", setting.logs / f"{check}-{part}.npz", "--small", "--once",
+                   "--part", f"{part}/{parts}", "--seconds", LIMIT]
+        yield Job(f"{check}, part {part + 1}", check, command, 400, sanitizer_note,
+                  {"YOKE_NO_CACHING": "1", "YOKE_CUDNN_ENABLED": "0"}, lacking)
+
+
+# ---- the rest --------------------------------------------------------------------------------------------------------
+
+
+def nccl_job(setting):
+    """Tests a single rank through the real NCCL: the most that a single card can prove about groups."""
+    files = [ROOT / "tests" / "python" / "test_nccl_one_rank.py"]
+    if (setting.build / "bin" / "yoke").exists():
+        files.append(ROOT / "tests" / "cli" / "test_bench_nccl.py")
+    return Job("NCCL, one rank a card", "nccl", pytest_command(setting, *files), 180, pytest_note,
+               {**PLAIN_PYTEST, "YOKE_TEST_DEVICE": "cuda", "YOKE_BUILD_DIR": str(setting.build)}, lacks(setting.python, "pytest", "numpy"),
+               skipped=all_skipped)
+
+
+def on_device(small):
+    """Returns the files of Python's tests that concern a device, the longest first; for a rehearsal a few of them."""
+    folder = ROOT / "tests" / "python"
+    names = re.findall(r"^(\w+) \|", (folder / "device_files.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    files = sorted({*(folder / f"test_{name}.py" for name in names), *folder.glob("test_ops_*.py")})
+    chosen = [file for file in files if not small or file.stem.removeprefix("test_") in REHEARSED]
+    return sorted(chosen, key=lambda file: file.stem.removeprefix("test_") not in LONGEST)
+
+
+def suite_jobs(setting):
+    """Yields a job for each file of Python's tests; with pytest-xdist four processes share a file."""
+    shared = ["-p", "xdist.plugin", "-n", "4"] if importlib.util.find_spec("xdist") else []
+    for file in on_device(setting.small):
+        yield Job(file.stem, "suite", pytest_command(setting, *shared, file), 400, pytest_note,
+                  {**PLAIN_PYTEST, "YOKE_TEST_DEVICE": "cuda", "YOKE_NUM_THREADS": "2"}, lacks(setting.python, "pytest", "numpy"),
+                  skipped=all_skipped)
 
 
 def tests(setting):
-    """Returns all tests. First come the tests that show most about a new device: the suite, memcheck, the trainings."""
-    return [contract_job(setting), nccl_job(setting), *sanitizer_jobs(setting, "memcheck"), *training_jobs(setting, lua=False), compare_job(setting),
-            *op_test_jobs(setting), *training_jobs(setting, lua=True), *sanitizer_jobs(setting, "racecheck")]
+    """Returns all tests. First come the tests that show most about a new device."""
+    return [contract_job(setting), *compare_jobs(setting), *sizes_jobs(setting), *sanitizer_jobs(setting, "memcheck"), nccl_job(setting),
+            *training_jobs(setting, lua=False), *suite_jobs(setting), *training_jobs(setting, lua=True), *sanitizer_jobs(setting, "racecheck", 2)]
 
 
-def without_torch(setting):
-    return "" if importlib.util.find_spec("torch") else f"{setting.python} has no PyTorch"
-
-
-def prepare_job(setting):
-    return Job("torch.compile, once", "bench", [setting.build / "env", setting.python, "benchmarks/workers/gpu_torch.py", "cuda",
-                                                "--prepare", *["--small"] * setting.small], 150, last_line,
-               {"PYTHONPATH": str(ROOT / "benchmarks")}, without_torch(setting), least=20)
-
-
-def benchmarks(setting):
-    """Yields a process for each group, so a hang or crash in a group does not affect the other groups."""
-    for name, seconds, least in BENCHMARKS:
-        file = setting.logs / f"bench-{name}.json"
-        yield Job(f"bench {name}", "bench", [setting.build / "env", setting.python, "benchmarks/gpu.py", "--only", name,
-                                             "--json", file, "--capability", setting.capability, "--card", setting.card,
-                                             "--seconds", LIMIT, *["--small"] * setting.small],
-                  seconds, last_line, lacking=without_torch(setting) if name in BY_TORCH else "", least=least, figures=file)
+def emulated_half_job(setting):
+    """Returns the job that records the emulated half of compare, for a machine that need not have the emulated device."""
+    module = setting.build / "tests" / "emu" / "lib" / "libyoke_cuda.so"
+    return Job("emulated half of compare", "build", setting.run("tests/gpu/compare.py", "--folder", setting.logs / "compare", "--keep", setting.results / KEPT,
+                                                                "--seconds", LIMIT, "--sources", setting.sources, *["--small"] * setting.small), 1800, last_line,
+               lacking=lacks(setting.python, "numpy") if module.exists() else "the emulated kernels were not built")

@@ -12,6 +12,8 @@ import sys
 import carry
 
 REACTION = 60  # seconds for a tool that only reports
+IDLE_MIB, IDLE_PERCENT = 1024, 10  # of a card that nobody uses, which the driver's own memory does not exceed
+ROOM_GIB = 2  # for the unpacked build, records and logs
 
 
 def ask(*command, variables=None):
@@ -28,6 +30,20 @@ def find_gpu():
     line = ask("nvidia-smi", "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader")
     parts = [part.strip() for part in line.split(",")]
     return tuple(parts) if len(parts) == 3 and re.fullmatch(r"\d+\.\d+", parts[1]) else None
+
+
+def busy():
+    """Returns what somebody else does with the first GPU, or ""."""
+    used, percent = (re.findall(r"\d+", ask("nvidia-smi", "--query-gpu=memory.used,utilization.gpu", "--format=csv,noheader,nounits")) + ["0", "0"])[:2]
+    if int(used) <= IDLE_MIB and int(percent) <= IDLE_PERCENT:
+        return ""
+    return f"somebody else uses the card: {used} MiB of its memory, {percent} % busy. Figures of this run are disturbed"
+
+
+def little_room(folder):
+    """Returns how little room the disk of a folder has, or ""."""
+    free = shutil.disk_usage(folder).free / 2**30
+    return f"{folder} has {free:.1f} GiB of room; a run takes up to {ROOM_GIB} GiB" if free < ROOM_GIB else ""
 
 
 def find_nvcc():

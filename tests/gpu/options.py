@@ -7,14 +7,20 @@ import pathlib
 import re
 import sys
 
+import figures
 import jobs
 
 ABOUT = ("Builds, tests and measures on this machine's GPU within a time, without a network (docs/gpu.md). Without a GPU and without "
          "options: builds, and tests what needs none.")
 BUILD_LEAST, BUILT_LEAST, TESTS_LEAST = 60, 15, 30  # seconds: for a build, an existing build, the shortest test
 MINUTES, CARDLESS_MINUTES = 9.5, 90
-BENCHES = [name for name, _, _ in jobs.BENCHMARKS]
-PARTS = ["build", "tests", *jobs.GROUPS, "bench", *BENCHES]
+BENCHES = [name for name, _, _ in figures.BENCHMARKS]
+PARTS = ["build", *jobs.GROUPS, "prepare", *BENCHES]
+# The three calls on a machine that serves for minutes: is the module right, how fast is it, and all other parts.
+SETS = {"proof": ["contract", "compare", "sizes", "memcheck", "prepare"],
+        "speed": ["memory", "gemm", "attention", "images", "steps", "profile"]}
+SETS["rest"] = [name for name in PARTS[1:] if not any(name in parts for parts in SETS.values())]
+NAMES = [*SETS, *PARTS]
 
 
 def refuse(text):
@@ -23,29 +29,30 @@ def refuse(text):
     return 2
 
 
-def wants(only, group, name=""):
+def wants(only, part):
     """Tells whether a part is among the wanted parts."""
-    return (not only or group in only or (group in jobs.GROUPS and "tests" in only)
-            or (group == "bench" and name.removeprefix("bench ") in only) or (group == "bench" and not name and set(only) & set(BENCHES)))
+    return not only or part in only
 
 
-def alone(only, group):
-    return set(only) == {group}
+def alone(only, part):
+    return set(only) == {part}
 
 
 def read_parts(parser, text):
-    names = text.split(",")
-    for name in names:
-        if name not in PARTS:
-            near = difflib.get_close_matches(name, PARTS, 1)
-            parser.error(f'--only names "{name}"{f", nearest is {near[0]}" if near else ""}; there are {", ".join(PARTS)}')
-    return names
+    """Returns the parts of a list of parts and sets."""
+    found = []
+    for name in text.split(","):
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, 1)
+            parser.error(f'--only names "{name}"{f", nearest is {near[0]}" if near else ""}; there are {", ".join(NAMES)}')
+        found += SETS.get(name, [name])
+    return found
 
 
 def read(folder, logs):
     parser = argparse.ArgumentParser(prog="./dev gpu", description=ABOUT)
     parser.add_argument("--minutes", type=float, help=f"for everything; default: {MINUTES:g}, or {CARDLESS_MINUTES:g} with --card, where no card waits")
-    parser.add_argument("--only", metavar="PART,…", help=f"some of {', '.join(PARTS)}; tests are {', '.join(jobs.GROUPS)}, bench what follows it")
+    parser.add_argument("--only", metavar="PART,…", help="some of " + ", ".join(PARTS) + "; or a set: " + "; ".join(f"{name} is {', '.join(parts)}" for name, parts in SETS.items()))
     parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only or --small")
     parser.add_argument("--from", dest="source", type=pathlib.Path, default=folder / "carry", metavar="FOLDER",
                         help="what earlier calls left and --pack has packed; default: build/carry")
@@ -81,7 +88,7 @@ def least_seconds(options, built):
     if wants(options.only, "build") or not built:
         found["the build"] = BUILT_LEAST if built else BUILD_LEAST
     shortest = [(TESTS_LEAST, "a test")] * any(wants(options.only, group) for group in jobs.GROUPS)
-    shortest += [(least, f"the benchmark {name}") for name, _, least in jobs.BENCHMARKS if wants(options.only, "bench", f"bench {name}")]
+    shortest += [(least, f"the benchmark {name}") for name, _, least in figures.BENCHMARKS if wants(options.only, name)]
     if shortest:
         seconds, name = min(shortest)
         found[name] = seconds

@@ -16,7 +16,11 @@ def replace_file(path, text):
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
-    new.write_text(text, encoding="utf-8")
+    try:
+        new.write_text(text, encoding="utf-8")
+    except OSError:
+        new.unlink(missing_ok=True)  # room for a later try, if the disk is full
+        raise
     os.replace(new, path)
 
 
@@ -81,6 +85,15 @@ class Record:
         with self.lock:
             self._put("parts", {"name": name, "status": status, "seconds": seconds, "note": note, "when": stamp()})
             self.write()
+
+    def keep_tail(self, name, log, lines):
+        """Adds the last lines of a failed part's log to LOGS-<gpu>.txt beside the page. Only this folder may outlive the machine."""
+        try:
+            tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+            with self.lock, open(self.page.with_name(f"LOGS-{self.name}.txt"), "a", encoding="utf-8") as file:
+                file.write("\n".join([f"==== {name}, {stamp()}", *tail, ""]))
+        except OSError:
+            pass  # the part left no log, or the disk is full
 
     def drop(self, name):
         """Removes a part of an earlier call whose outcome has changed."""

@@ -1,6 +1,6 @@
 """Run of `./dev gpu` on a machine with a GPU: builds, tests and measures within a time, without a network; in one call or several.
 
-    ./dev gpu [--minutes 9.5] [--only build,tests,bench] [--results FOLDER] [--from FOLDER] [--small]
+    ./dev gpu [--minutes 9.5] [--only build,proof,speed,rest] [--results FOLDER] [--from FOLDER] [--small]
     ./dev gpu --only build --card 9.0    # on a machine without a GPU: the card's machine takes the build over
 
 Every part has a deadline and may fail without ending the other parts. Each result is written to disk at once, so a run that is
@@ -21,8 +21,10 @@ import threading
 
 import build
 import carry
+import figures
 import jobs
 import machine
+import notes
 import options as asked
 import parts
 import record
@@ -32,11 +34,12 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from bench import gpu_report  # noqa: E402
 
 LOGS = carry.FOLDER / "gpu"
-BENCH_SECONDS = 170  # kept free for the benchmarks
+BENCH_SECONDS = 200  # kept free for the benchmarks
 BUILD_SECONDS = 330
 EXTENSION_SECONDS = 120  # for the Python extension alone
 PACK_SECONDS = 60  # kept free after a build that travels
-AT_ONCE = 6  # tests side by side; most are processes of several
+AT_ONCE = max(6, (os.cpu_count() or 1) // 2)  # tests side by side; most are processes of several
+TAIL = 200  # lines of a failed part's log that go to the results
 
 
 class Run:
@@ -44,8 +47,8 @@ class Run:
         self.options, self.gpu = options, gpu
         self.end = parts.now() + 60 * options.minutes
         self.running, self.lock, self.failed, self.ran = parts.Running(), threading.Lock(), [], 0
-        self.prepared = False  # True if torch.compile was begun
         self.without_python = ""  # why nothing can import yoke
+        self.compiled = LOGS / figures.MARK
         self.nvcc = machine.find_nvcc()
         self.packages, lacking = carry.unpack(options.source, LOGS / "packages")
         self.variables = machine.make_variables(self.nvcc, LOGS, self.packages)
@@ -66,7 +69,7 @@ class Run:
         return self.end - parts.ENDING - kept - parts.now()
 
     def wants(self, job):
-        return asked.wants(self.options.only, job.group, job.name)
+        return asked.wants(self.options.only, job.group)
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
@@ -75,8 +78,9 @@ class Run:
             self.ran += 1
             if status not in ("passed", "skipped"):
                 self.failed.append(name)
+                self.record.keep_tail(name, log_of(name), TAIL)
+            self.record.part(name, status, seconds, note)  # what is told is on the disk
             print(f"  {name:34} {status:12} {seconds:6.1f} s  {note}".rstrip(), flush=True)
-            self.record.part(name, status, seconds, note)
         return status == "passed"
 
     def run(self, job, seconds=None):
@@ -84,10 +88,11 @@ class Run:
         lacking = job.lacking or (self.without_python if sys.executable in job.command and job.group != "build" else "")
         if lacking:
             return self.add_part(job.name, "skipped", 0.0, lacking)
+        log, begun, mark = log_of(job.name), parts.now(), f"{os.getpid()}:{job.name}"
+        log.unlink(missing_ok=True)  # of an earlier call
         seconds = min(job.seconds, self.left() if seconds is None else seconds)
         if self.running.halted or seconds < job.least:
             return self.add_part(job.name, "out of time", 0.0, f"not begun: {self.running.halted or 'no time was left'}")
-        log, begun, mark = LOGS / (re.sub(r"[^\w.-]+", "-", job.name) + ".log"), parts.now(), f"{os.getpid()}:{job.name}"
         if job.figures:
             job.figures.unlink(missing_ok=True)
         try:
@@ -126,6 +131,9 @@ class Run:
             return None
         if wanted and self.options.only:
             self.pack()
+        if self.options.card:
+            self.run(jobs.emulated_half_job(self.setting(self.builds.made)))
+            self.weigh()
         return self.builds.made
 
     def make_build(self):
@@ -133,7 +141,7 @@ class Run:
         made = self.builds.made
         (made / build.MARK).unlink(missing_ok=True)
         command = ["cmake", "--preset", "cuda", "-B", made, *build.options(self.gpu[1], bool(self.options.card), *self.python())]
-        if not self.run(jobs.Job("configure", "build", command, 150, jobs.left_out)):
+        if not self.run(jobs.Job("configure", "build", command, 150, notes.left_out)):
             return False
         known, targets = build.known_targets(made), [*build.ESSENTIAL, "benchmarks"]
         for target, what, reason in build.OPTIONAL:
@@ -143,9 +151,9 @@ class Run:
                 self.add_part(f"build of the {what}", "skipped", 0.0, reason)
         ninja = ["ninja", "-C", made, "-k", "0", "-j", os.cpu_count() or 1]
         alone = asked.alone(self.options.only, "build")
-        whole = self.run(jobs.Job("build", "build", [*ninja, *targets], 3600 if alone else BUILD_SECONDS, jobs.last_line),
+        whole = self.run(jobs.Job("build", "build", [*ninja, *targets], 3600 if alone else BUILD_SECONDS, notes.last_line),
                          self.left(PACK_SECONDS if alone else asked.TESTS_LEAST))
-        if whole or self.run(jobs.Job("build of what tests need", "build", [*ninja, *build.ESSENTIAL], 60, jobs.last_line)):
+        if whole or self.run(jobs.Job("build of what tests need", "build", [*ninja, *build.ESSENTIAL], 60, notes.last_line)):
             self.builds.mark(machine.nvcc_version(self.nvcc))
             return True
         return False
@@ -177,22 +185,39 @@ class Run:
             left, status = f"{error.filename}: {error.strerror}", "failed"
         self.add_part("build, packed", status, parts.now() - begun, left)
 
+    def weigh(self):
+        """Tells how many bytes travel to the card's machine."""
+        found = carry.tree_bytes() + sum(path.stat().st_size for path in [*self.options.results.glob("build-*.tar.xz*"), self.options.results / jobs.KEPT]
+                                         if path.exists())
+        self.add_part("what travels", "passed" if found <= carry.TRAVELS else "failed", 0.0,
+                      f"{found / 2**20:.1f} MiB of {carry.TRAVELS >> 20}: the tree, the build and the emulated half of compare")
+
     # ---- tests and measurements --------------------------------------------------------------------------------------
+
+    def setting(self, made):
+        """Returns the common inputs of jobs over a build."""
+        kept = [folder / jobs.KEPT for folder in (self.options.source, self.options.results, LOGS)]
+        return jobs.Setting(made, LOGS, sys.executable, self.variables, self.packages, *self.gpu[:2], self.options.small, self.options.results,
+                            next((file for file in kept if file.exists()), None), self.builds.sources)
+
+    def prepare(self, job, seconds):
+        """Runs torch.compile, whose cache stays on this machine."""
+        if self.run(job, seconds) and not job.lacking:
+            self.compiled.touch()
 
     def test(self, setting):
         """All tests, side by side: the device and the processors serve several at once."""
         chosen = [job for job in jobs.tests(setting) if self.wants(job)]
-        kept = 0.0
-        if asked.wants(self.options.only, "bench") and chosen:
-            kept = BENCH_SECONDS
-            chosen.append(jobs.prepare_job(setting))
+        kept = BENCH_SECONDS if any(asked.wants(self.options.only, name) for name in asked.BENCHES) and chosen else 0.0
+        first = figures.prepare_job(setting)
+        if asked.wants(self.options.only, first.group) and not self.compiled.exists():
+            chosen.append(first)
 
         def one(job):
-            if job.group == "bench":
-                if self.left(kept) < job.least:
-                    return  # the benchmarks will have to wait for it
-                self.prepared = True
-            self.run(job, self.left(kept))
+            if job is not first:
+                self.run(job, self.left(kept))
+            elif not kept or self.left(kept) >= job.least:  # else the benchmarks will have to wait for it
+                self.prepare(job, self.left(kept))
 
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             running = [pool.submit(one, job) for job in chosen]
@@ -205,15 +230,24 @@ class Run:
 
     def bench(self, setting):
         """Runs the groups one after another, alone on the device; each leaves enough time for the shortest run of later groups."""
-        chosen = [job for job in jobs.benchmarks(setting) if self.wants(job)]
+        chosen = [job for job in figures.measurements(setting) if self.wants(job)]
         if chosen and not (setting.build / "benchmarks" / "gpu_floor").exists():
             self.record.figures({"head": {}, "results": [], "missing": [
                 {"name": "everything beside CUDA itself", "reason": "gpu_floor was not built"}]})
-        names = [job.name.removeprefix("bench ") for job in chosen]
-        if not self.prepared and jobs.PREPARED in names:
-            chosen.insert(names.index(jobs.PREPARED), jobs.prepare_job(setting))
+        compiled = [i for i, job in enumerate(chosen) if job.group in figures.COMPILED]
+        if compiled and not self.compiled.exists():
+            chosen.insert(compiled[0], figures.prepare_job(setting))
         for i, job in enumerate(chosen):
-            self.run(job, max(job.least, self.left(sum(later.least for later in chosen[i + 1:]))) if self.left() >= job.least else 0)
+            seconds = max(job.least, self.left(sum(later.least for later in chosen[i + 1:]))) if self.left() >= job.least else 0
+            (self.prepare if job.group == "prepare" else self.run)(job, seconds)
+
+    def look_around(self):
+        """Tells of a card that somebody else uses, and of a disk with little room: both spoil a run, and end none."""
+        for name, problem in (("the card is idle", "" if self.options.card else machine.busy()), ("room on the disk", machine.little_room(LOGS))):
+            if problem:
+                self.add_part(name, "failed", 0.0, problem)
+            else:
+                self.record.drop(name)
 
     def go(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -222,13 +256,14 @@ class Run:
         print(f"{self.gpu[0]}, compute capability {self.gpu[1]}, driver {self.gpu[2]}; logs in {LOGS}", flush=True)
         if self.remarks:
             self.add_part("what was carried here", "failed", 0.0, "; ".join(self.remarks))
+        self.look_around()
         made = self.find_build()
         if made is None:
             self.add_part("everything else", "failed", 0.0, "there is no CUDA module or no Python package to test")
             return self.finish(start)
         self.record.drop("everything else")
         if not asked.alone(self.options.only, "build"):
-            setting = jobs.Setting(made, LOGS, sys.executable, self.variables, self.packages, *self.gpu[:2], self.options.small)
+            setting = self.setting(made)
             self.test(setting)
             self.bench(setting)
         return self.finish(start)
@@ -237,6 +272,10 @@ class Run:
         self.record.write()
         print(f"\n{gpu_report.summary(self.record.data)}\n  report: {self.record.page}; {parts.now() - start:.0f} s in all")
         return 1 if self.failed or not self.ran or self.record.complained else 0
+
+
+def log_of(name):
+    return LOGS / (re.sub(r"[^\w.-]+", "-", name) + ".log")
 
 
 def judge(job, status, output):
@@ -252,7 +291,7 @@ def judge(job, status, output):
     if outcome == "passed" and job.skipped and (reason := job.skipped(output)):
         return "skipped", reason
     if outcome == "failed" and status and (status < 0 or not text):
-        text = "; ".join(filter(None, [parts.ended(status), text or jobs.last_line(output)[:200]]))
+        text = "; ".join(filter(None, [parts.ended(status), text or notes.last_line(output)[:200]]))
     return outcome, text
 
 

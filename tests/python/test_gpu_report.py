@@ -164,22 +164,29 @@ def test_a_run_is_well_unless_a_part_failed(report, data):
 
 
 def test_parts_say_what_their_tools_counted(jobs):
-    assert jobs.left_out("-- Found x\n-- building without YOKE_ZLIB: y\n") == "building without YOKE_ZLIB: y"
+    import notes
+
+    assert notes.left_out("-- Found x\n-- building without YOKE_ZLIB: y\n") == "building without YOKE_ZLIB: y"
     output = "..F [100%]\nFAILED a/test_x.py::test_y[1] - AssertionError\n1 failed, 2 passed in 0.10s\n"
-    assert jobs.pytest_note(output) == "1 failed, 2 passed in 0.10s; failed: test_y[1]"
-    assert jobs.pytest_note("..F.  [ 10%]\n....E") == "until then 7 passed, 2 failed"
-    assert jobs.gtest_note("[==========] 3 tests ran\n[  PASSED  ] 3 tests.\n") == "[ PASSED ] 3 tests."
-    assert jobs.learned("loss: 2.3000 to 0.4 in 9 steps\n") == ""
-    assert jobs.learned("loss: 2.3000 to nan in 9 steps\n") and jobs.learned("")
-    assert jobs.sanitizer_note("x\n========= ERROR SUMMARY: 0 errors\n") == "ERROR SUMMARY: 0 errors"
+    assert notes.pytest_note(output) == "1 failed, 2 passed in 0.10s; failed: test_y[1]"
+    assert notes.pytest_note("..F.  [ 10%]\n....E") == "until then 7 passed, 2 failed"
+    assert notes.gtest_note("[==========] 3 tests ran\n[  PASSED  ] 3 tests.\n") == "[ PASSED ] 3 tests."
+    assert notes.learned("loss: 2.3000 to 0.4 in 9 steps\n") == ""
+    assert notes.learned("loss: 2.3000 to nan in 9 steps\n") and notes.learned("")
+    assert notes.sanitizer_note("x\n========= ERROR SUMMARY: 0 errors\n") == "ERROR SUMMARY: 0 errors"
+    assert notes.sanitizer_note("ran add\nran gelu\n") == "until then 2 ops"
+    assert notes.left_unprofiled("x\nnothing is profiled: ERR_NVGPUCTRPERM\n") == "ERR_NVGPUCTRPERM" and notes.left_unprofiled("700 launches") == ""
 
 
 def test_without_pytorch_only_what_needs_it_is_skipped(jobs, monkeypatch, tmp_path):
-    setting = jobs.Setting(tmp_path, tmp_path, "python3", {})
-    for found, lacking in ((object(), []), (None, ["bench attention", "bench main", "bench steps"])):
+    import figures
+
+    setting = jobs.Setting(tmp_path, tmp_path, "python3", {"PATH": ""})
+    for found, lacking in ((object(), []), (None, ["bench attention", "bench images", "bench steps", "bench main"])):
         monkeypatch.setattr(jobs.importlib.util, "find_spec", lambda name, found=found: found)
-        assert [job.name for job in jobs.benchmarks(setting) if job.lacking] == lacking
-        assert bool(jobs.prepare_job(setting).lacking) == bool(lacking)
+        without = {job.name: job.lacking for job in figures.measurements(setting) if job.lacking and job.group != "profile"}
+        assert list(without) == lacking and set(without.values()) <= {"python3 has no torch: python3 -m pip install torch"}
+        assert bool(figures.prepare_job(setting).lacking) == bool(lacking)
 
 
 def test_a_made_set_of_pictures_reads_as_one(jobs, tmp_path):
@@ -196,8 +203,7 @@ def test_a_made_set_of_pictures_reads_as_one(jobs, tmp_path):
     (["--seconds", "0"], 3, "recorded: 0 results of 0 ops, 0 samples failed, no time was left for neg abs$")])
 def test_a_record_that_is_not_whole_is_no_success(tmp_path, options, status, said):
     pytest.importorskip("yoke")
-    command = [sys.executable, "tests/gpu/compare.py", "--folder", str(tmp_path / "found.npz"), "--record", "cpu", "--small",
-               "--ops", "neg,abs", *options]
+    command = [sys.executable, "tests/gpu/samples.py", "cpu", str(tmp_path / "found.npz"), "--small", "--ops", "neg,abs", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == status, done.stderr
     assert re.search(said, done.stdout.strip())
@@ -206,8 +212,7 @@ def test_a_record_that_is_not_whole_is_no_success(tmp_path, options, status, sai
 def test_half_a_record_is_told_and_not_compared(compare, tmp_path):
     half = tmp_path / "cuda-0.npz"
     half.write_bytes(b"PK\x03\x04half")
-    outcome = argparse.Namespace(result=lambda: half)
-    found, wrong, broken, left = compare.load([outcome])
+    found, wrong, broken, left = compare.load([half])
     assert (found, wrong, left) == ({}, {}, []) and "cuda-0.npz cannot be read" in broken[0]
 
 
@@ -219,3 +224,95 @@ def test_an_op_that_fails_anywhere_is_a_difference(compare, capsys):
     assert compare.judge(({}, wrong), (value, {}), "cpu", options) == (0, 0, 1)
     assert compare.judge(({}, wrong), ({}, wrong), "cpu", options) == (0, 0, 2)
     assert "FAILS on cuda alone: neg|0 neg(5)|float32: UnsupportedError" in capsys.readouterr().out
+
+
+def test_a_half_that_travels_says_the_same_of_every_element(compare, tmp_path):
+    import halves
+
+    draw = np.random.default_rng(1)
+    found = {"add|0|float32": draw.random((3, 5), np.float32), "neg|1|float32": draw.random(70_001).astype(np.float32),
+             "sum|2|float64": np.float64(1.5).reshape(()), "eq|3|bool": np.arange(5000) % 3 == 0, "add|4|float32": np.zeros((0, 3), np.float32)}
+    size = halves.write(tmp_path / "half.npz", found, {"sources": "s"})
+    back, mark = halves.read(tmp_path / "half.npz")
+    assert mark["sources"] == "s" and size < 40_000 and set(back) == set(found)
+    assert all(np.array_equal(back[name], one) for name, one in found.items() if one.size <= halves.WHOLE)
+    plain = found["neg|1|float32"]
+    near = plain.copy()
+    near[1] += np.float32(1e-7)  # beside the sample
+    assert compare.differs("neg|1|float32", plain, back["neg|1|float32"], None, True) == (True, None)
+    same, problem = compare.differs("neg|1|float32", near, back["neg|1|float32"], None, True)
+    assert not same and "none of the sample" in problem
+    assert compare.differs("neg|1|float32", near, back["neg|1|float32"], None, False)[1] is None
+    far = plain + np.float32(1)
+    assert "differ, at" in compare.differs("neg|1|float32", far, back["neg|1|float32"], None, True)[1]
+    odd = np.where(np.arange(3000) % 2, np.nan, -0.0)
+    assert halves.digest_of(odd) == halves.digest_of(np.where(np.arange(3000) % 2, -np.nan, 0.0))
+
+
+@pytest.mark.parametrize("change, told", [
+    (lambda mark: {**mark, "sources": "other"}, "half.npz was made of other sources, other, than this tree's, s"),
+    (lambda mark: {**mark, "samples": "other"}, "half.npz was made of other samples, other, than this tree's"),
+    (None, "half.npz cannot be read: ")])
+def test_a_half_of_another_tree_is_told_and_not_compared(compare, tmp_path, monkeypatch, change, told):
+    import halves
+
+    monkeypatch.setattr(compare, "samples_digest", lambda: "d")
+    file = tmp_path / "half.npz"
+    mark = {"sources": "s", "samples": "d", "wrong": {}, "left": []}
+    halves.write(file, {"add|0|float32": np.ones(3, np.float32)}, change(mark) if change else mark)
+    if change is None:
+        file.write_bytes(file.read_bytes()[:50])
+    found, wrong, broken, left = compare.take(argparse.Namespace(carried=str(file), sources="s"))
+    assert (found, wrong, left) == ({}, {}, []) and told in broken[0]
+
+
+def test_versions_that_machine_code_needs_are_compared_with_this_machines(jobs, tmp_path):
+    import build
+
+    (tmp_path / "lib.so").write_bytes(build.ELF + b"\0GLIBC_2.4\0GLIBC_2.34\0GLIBCXX_3.4.9\0GLIBCXX_3.4.30\0GLIBC_PRIVATE\0")
+    (tmp_path / "text").write_bytes(b"\0GLIBC_9.9\0")
+    assert build.needs(tmp_path) == {"GLIBC": "2.34", "GLIBCXX": "3.4.30"}
+    here = build.provided()["GLIBC"]
+    mark = {"compute capability": "9.0", "sources": "s", "processor": build.platform.machine(), "needs": {"GLIBC": here}}
+    assert build.misfit(mark, "x", "9.0", "s") == ""
+    mark["needs"] = {"GLIBC": "99.1"}
+    assert build.misfit(mark, "x", "9.0", "s") == f"x needs GLIBC 99.1, this machine has {here}: make the build on an older system"
+
+
+def test_a_full_disk_is_told_before_a_run(jobs, monkeypatch, tmp_path):
+    import machine
+
+    for free, told in ((10 << 30, ""), (1 << 29, f"{tmp_path} has 0.5 GiB of room; a run takes up to 2 GiB")):
+        monkeypatch.setattr(machine.shutil, "disk_usage", lambda folder, free=free: argparse.Namespace(free=free))
+        assert machine.little_room(tmp_path) == told
+
+
+def test_launches_of_a_step_are_added_up_by_kernel(jobs):
+    import ncu
+
+    table = subprocess.run(["sh", str(ROOT / "tests/gpu/rehearsal/emulated/ncu"), "--log-file", "/dev/stdout", "--target-processes", "x", "true"],
+                           capture_output=True, text=True, check=True).stdout
+    rows = ncu.add_up(ncu.launches(table))
+    assert [row[:2] for row in rows] == [("sm90_gemm", 1), ("yoke::map<float>", 1)]
+    assert [row[2:] for row in rows] == [pytest.approx((1.5e-3, 0, 0.9)), pytest.approx((12.5e-6, 0.8, 0))]
+    whole, first, *_ = ncu.figures("gpt2", ncu.launches(table))
+    assert whole["name"] == "all 2 launches of gpt2" and first["note"] == "1 launches, 99.2% of the time, 0% of memory's peak, 90% of the multiprocessors'"
+    assert ncu.launches("==ERROR== ERR_NVGPUCTRPERM\n") == []
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", "ERR_NVGPUCTRPERM - The user does not have permission"),
+    ("==ERROR== Failed to initialize the profiler: LibraryNotLoaded", "Failed to initialize the profiler: LibraryNotLoaded")])
+def test_a_profiler_without_leave_says_so(tmp_path, text, reason):
+    tool = tmp_path / "ncu"
+    tool.write_text(f"#!/bin/sh\necho '{text}'\nexit 1\n")
+    tool.chmod(0o755)
+    done = subprocess.run([sys.executable, "-B", "tests/gpu/ncu.py", "gpt2", "--ncu", tool, "--json", tmp_path / "x.json", "--keep", tmp_path], cwd=ROOT,
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"nothing is profiled: {reason}")
+
+
+def test_layers_of_real_sizes_have_the_errors_of_their_dtype(tmp_path):
+    pytest.importorskip("yoke")
+    done = subprocess.run([sys.executable, "-B", "tests/gpu/sizes.py", "attention", "--device", "cpu", "--small"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "own kernels: 12 layers right, 0 wrong", done.stdout + done.stderr
