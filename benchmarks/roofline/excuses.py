@@ -29,8 +29,10 @@ FRAMES = {
     "normalize_rows<Singles, 32, true, 4, float>": ({75: 8}, "the same, of 128 registers"),
     "resident_rows<Softmax<Singles>, Singles, 32, true>": ({100: 72, 120: 72}, HALF),
     "resident_rows<Softmax<Halves>, Halves, 32, true>": ({100: 64, 120: 72}, HALF),
-    **{f"attend_by_mma<{dtype}, {width}>": ({90: most}, STRAYS) for dtype in ("f16", "bf16") for width, most in ((64, 48), (128, 32))},
-    **{f"differentiate_by_mma<{dtype}, {width}, true>": ({90: most}, STRAYS) for dtype in ("f16", "bf16") for width, most in ((64, 32), (128, 8))},
+    **{f"attend_by_mma<{dtype}, {kind}>": ({90: most}, STRAYS) for dtype in ("f16", "bf16")
+       for kind, most in (("64, false", 48), ("64, true", 48), ("128, false", 32), ("128, true", 24))},
+    **{f"differentiate_by_mma<{dtype}, {kind}>": ({90: most}, STRAYS) for dtype in ("f16", "bf16")
+       for kind, most in (("64, true, false", 32), ("64, true, true", 16), ("128, true, false", 8), ("128, true, true", 8))},
     "differentiate_rows<Doubles, false>": ({90: 96}, DOUBLE_STRAYS),
     "attend<Floats>": ({100: 16}, "words of the loop over keys, where there are no tensor cores for its floats or they are not asked for"),
     "column_rows<SoftmaxGradient<Halves>, Halves>": ({90: 8, 100: 8}, WORDS),

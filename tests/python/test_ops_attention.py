@@ -196,18 +196,20 @@ with yoke.no_grad():
     attend(of(2, 70, 128, dtype=yoke.float16), is_causal=True)
     attend(yoke.transpose(of(70, 2, 40), 0, 1))
     attend(of(2, 70, 8), of(2, 3, 8), of(2, 3, 120))
+    attend(of(2, 70, 64), dropout_p=0.5)
+    attend(of(2, 70, 128), mask=of(70, 70))
+    attend(of(2, 70, 64), mask=yoke.ones((2, 1, 70), dtype=yoke.bool, device="cuda:0"))
+    attend(of(2, 70, 64), scale=-1.0)
     yoke.erf(of(1))
     attend(of(2, 70, 64, dtype=yoke.float32))
     attend(of(2, 70, 60))
     attend(of(2, 70, 136))
     attend(of(2, 70, 65)[:, :, 1:])
     attend(yoke.transpose(of(2, 64, 70), 1, 2))
-    attend(of(2, 70, 64), dropout_p=0.5)
-    attend(of(2, 70, 64), mask=of(70, 70))
-    attend(of(2, 70, 64), scale=-1.0)
+    attend(of(2, 70, 64, dtype=yoke.float32), mask=of(70, 70))
 
 yoke.erf(of(1))
-for width, named in ((64, {}), (128, {"is_causal": True}), (60, {}), (64, {"dropout_p": 0.5})):
+for width, named in ((64, {}), (128, {"is_causal": True}), (64, {"dropout_p": 0.5}), (64, {"mask": of(1, 70)}), (60, {})):
     q = of(2, 70, width).requires_grad_(True)
     yoke.scaled_dot_product_attention(q, q, q, **named).backward(of(2, 70, width))
 """
@@ -229,4 +231,4 @@ def test_tensor_cores_take_what_they_can(tmp_path, capability):
     kernels = ["erf" if op == "erf" else "mma" if "by_mma" in name else "plain"
                for op, name in told if op in ("erf", "_attention", "_attention_backward") and "find_dots" not in name]
     best = "plain" if capability == "7.5" else "mma"
-    assert kernels == [best] * 4 + ["erf"] + ["plain"] * 8 + ["erf"] + [best] * 6 + ["plain"] * 6
+    assert kernels == [best] * 8 + ["erf"] + ["plain"] * 6 + ["erf"] + [best] * 12 + ["plain"] * 3

@@ -13,7 +13,7 @@ DTYPES = FLOATS if not EMULATED else ("float32", "bfloat16")  # each dtype has i
 HEADS = 2 if not EMULATED else 1
 
 
-def operands(width=5):
+def operands(width=WIDTHS[0]):
     draw = np.random.default_rng(3)
     return [draw.uniform(-1, 1, (HEADS, n, width)) for n in (QUERIES, KEYS, KEYS)]
 
@@ -43,14 +43,15 @@ def additive(allowed):
     return np.where(allowed, 0.25, -np.inf)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", ["bool", "additive", "dropout"])
-def test_what_no_query_may_see_has_no_influence(dtype, kind):
+def test_what_no_query_may_see_has_no_influence(dtype, kind, width):
     hidden = np.array([0, 7, 31, 63, 64, KEYS - 1])
     allowed = np.random.default_rng(5).random((QUERIES, KEYS)) < 0.7
     allowed[:, hidden], allowed[3] = False, False
     mask = additive(allowed) if kind == "additive" else allowed
-    plain = operands()
+    plain = operands(width)
     for x in plain[1:]:
         x[:, hidden] = 0
     dropout = 0.25 if kind == "dropout" else 0.0
@@ -72,13 +73,14 @@ def test_later_keys_have_no_influence_under_a_causal_mask(dtype, width):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_key_reaches_the_queries_that_see_it_alone(dtype, bad):
+def test_a_bad_key_reaches_the_queries_that_see_it_alone(dtype, bad, width):
     allowed = np.ones((QUERIES, KEYS), bool)
     allowed[:, 66], allowed[5] = False, False
     allowed[5, 66] = True  # query 5 sees that key alone
-    plain = operands()
+    plain = operands(width)
     want = attend(plain, dtype, allowed)
     arrays = [x.copy() for x in plain]
     arrays[2][:, 66] = bad
@@ -109,12 +111,13 @@ def test_causal_rows_before_a_bad_key_are_right(dtype, width):
             np.testing.assert_array_equal(got[i][:, QUERIES:], want[i][:, QUERIES:])
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_query_that_may_see_nothing_passes_nothing_on(dtype):
+def test_a_query_that_may_see_nothing_passes_nothing_on(dtype, width):
     allowed = np.ones((QUERIES, KEYS), bool)
     blind = [9, 63, 64]
     allowed[blind] = False
-    plain = operands()
+    plain = operands(width)
     plain[0][:, blind] = 0
     want = attend(plain, dtype, allowed)
     arrays = [x.copy() for x in plain]
@@ -138,14 +141,15 @@ def test_a_mask_that_wants_a_gradient_lets_nothing_through_either(bad):
         assert np.isfinite(to_numpy(x)).all()
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("dropout, bad", [(0.0, np.nan), (0.0, -np.inf), (0.25, np.inf)])
-def test_a_mask_that_wants_a_gradient_hides_what_other_queries_see(dtype, dropout, bad):
+def test_a_mask_that_wants_a_gradient_hides_what_other_queries_see(dtype, dropout, bad, width):
     allowed = np.tri(QUERIES, KEYS, dtype=bool)
     rows = np.where(allowed, np.random.default_rng(6).uniform(-1, 1, allowed.shape), -np.inf)
     at, found = 40, []
     for spoil in (False, True):
-        arrays = operands()
+        arrays = operands(width)
         if spoil:
             arrays[2][:, at, 1::2], arrays[1][:, at + 1:] = bad, np.nan
         leaves = [to_yoke(as_dtype(a, dtype), dtype, requires_grad=True) for a in arrays]

@@ -14,7 +14,7 @@ static const char *why_slow(const yoke_launch *launch, int64_t width, int64_t va
     if (compiled_for(launch) < 80) return "attention uses them on cards from 8.0 on";
     if (!is_fine(width) || !is_fine(value_width))
         return "the widths must be multiples of 8 and at most 128; fill the rows up with zeros";
-    return "rows must lie at multiples of 16 bytes, and there must be neither a mask nor dropout; make query, key and value contiguous()";
+    return "rows must lie at multiples of 16 bytes, and an additive mask must have the dtype of the query; make query, key and value contiguous()";
 }
 
 void tell_slow_attention(const yoke_launch *launch, yoke_dtype dtype, int64_t width,

@@ -1,6 +1,6 @@
 // Attention in tiles: a block of queries takes the blocks of keys in turn, and no matrix of scores is ever stored (T.
 // Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022). The kernel here supports every launch.
-// attention_mma.cuh has the kernel for halves, for some launches.
+// attention_mma.cuh has the kernels for halves, for most launches: mma_lack says which, and why not the others.
 #include "kernels/cuda/host/slow_attention.h"
 #include "kernels/cuda/ops/attention_masks.cuh"
 #include "kernels/cuda/ops/attention_mma.cuh"
@@ -161,9 +161,9 @@ yoke_status run(const yoke_launch *launch)
     const Loop<kOperands> heads = Work::plan(operands);
     const ForwardLaunch<In> work{Work(launch, operands, heads), Work::rows(operands, heads, kOut),
                                  data_of<C>(o[kLse])};
-    yoke_status status = YOKE_OK;
     if constexpr (std::is_same_v<In, Floats>)
-        if (start_mma(launch, work, operands, heads, status)) return status;
+        if (mma_lack(launch, work, operands, heads, {kQuery, kKey, kValue, kOut}) == MmaLack::kNone)
+            return start_mma(launch, work);
     if (sizes.keys) tell_slow_attention(launch, o[kQuery].dtype, sizes.width, sizes.value_width);
     return start(launch, attend<In>, {min(items, (int64_t)1 << 30), kAttentionThreads, 0, slices},
                  work, blocks);

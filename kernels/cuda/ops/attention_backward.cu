@@ -274,12 +274,10 @@ yoke_status run(const yoke_launch *launch)
                       {blocks_for(launch, s.heads * s.queries, threads / kWarp), threads}, work))
             return status;
     if constexpr (std::is_same_v<In, Floats>)
-        if (mma_serves(launch, work, ordered, heads,
-                       {kQuery, kKey, kValue, kGrad, kQueryGrad, kKeyGrad, kValueGrad}))
-            return for_mma(work, [&]<class T, int kWidth>() {
-                const yoke_status status = start_gradients<T, kWidth, false>(launch, work);
-                return status ? status : start_gradients<T, kWidth, true>(launch, work);
-            });
+        if (mma_lack(launch, work, ordered, heads,
+                     {kQuery, kKey, kValue, kGrad, kQueryGrad, kKeyGrad, kValueGrad}) ==
+            MmaLack::kNone)
+            return start_gradients(launch, work);
     if (s.queries && s.keys) tell_slow_attention(launch, o[1].dtype, s.width, s.value_width);
     return start_all<In>(launch, work);
 }

@@ -6,9 +6,12 @@
 // product with keys. Weights are powers of two of scores less a row's shift. The shift need not be the row's greatest
 // score: it moves, and the sums with it, only if a score exceeds it by kSlack (after M. Zadouri, J. Shah, T. Dao and
 // others, "FlashAttention-4", 2026). So tiles after the first tiles need little work on the sums.
+//
+// Launches with a mask, with dropout, or with a scale of 0 or less have kernels of their own (kGeneral). There, shifts
+// are scores. Else they are exponents of 2, and a score's factor is part of the subtraction.
 #pragma once
 
-#include "kernels/cuda/ops/attention_mma_tiles.cuh"
+#include "kernels/cuda/ops/attention_mma_pairs.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -19,7 +22,7 @@ struct MmaTile {
     static constexpr int kWarpQueries = kMmaRows * kParts, kQueries = kMmaWarps * kWarpQueries;
     static constexpr int kKeys = kWidth == 64 ? 64 : 32;
     static constexpr int kChunks = kWidth / 8;  // chunks of a row
-    static constexpr float kSlack = 8;          // weights stay below 2^kSlack, far from f16's end
+    static constexpr float kSlack = 8;          // weights stay below e^kSlack, far from f16's end
 };
 
 struct MmaLaunch : ForwardLaunch<Floats> {
@@ -32,7 +35,7 @@ struct MmaLaunch : ForwardLaunch<Floats> {
 };
 
 // Block of queries of a head, as seen by a warp lane.
-template <class T, int kWidth>
+template <class T, int kWidth, bool kGeneral>
 class MmaBlock {
     using Tile = MmaTile<kWidth>;
     static constexpr int kParts = Tile::kParts, kKeys = Tile::kKeys;
@@ -69,13 +72,18 @@ public:
             if (k < own_end) {
                 multiply_rows<T, kWidth, kParts, kKeys>(
                     queries, warp_of_thread() * Tile::kWarpQueries, keys, scores_);
-                if (k + kKeys > whole) mask_scores(k, end);
+                if constexpr (kGeneral)
+                    find_scores<T, false, kParts, kKeys>(head_, first_own_, k, launch_.params.scale,
+                                                         scores_);
+                else if (k + kKeys > whole)
+                    mask_scores(k, end);
                 weigh();
+                if (kGeneral && launch_.params.drops) drop(k);
             }
             wait_for_copies();
             __syncthreads();  // the values are there, and the keys are done with
             if (k + kKeys < end) key.template begin<kKeys>(keys);
-            if (k + kKeys > whole)
+            if (k + kKeys > whole || (kGeneral && launch_.has_mask))
                 take_strays<T, kWidth, kParts, kKeys>(scores_, values, k < own_end, result_);
             if (k < own_end) add_product<T, kWidth, kParts, kKeys>(scores_, values, result_);
         }
@@ -91,7 +99,7 @@ private:
             shift_[row / 2][row % 2] = -kernels::kInfinity, sum_[row / 2][row % 2] = 0.0f;
     }
 
-    // Returns the number of keys that queries before `query` see. Lengths fit an int, because mma_serves checks them.
+    // Returns the number of keys that queries before `query` see. Lengths fit an int, because mma_lack checks them.
     __device__ int keys_before(int query) const { return (int)head_.keys_before(query); }
     __device__ int row(int part, int i) const
     {
@@ -125,8 +133,8 @@ private:
         YOKE_UNROLL
         for (int row = 0; row < kParts * 2; row++) {
             const int part = row / 2, i = row % 2;
-            top[part][i] = top_of(part, i) * launch_.exponent;
-            grows |= top[part][i] > shift_[part][i] + Tile::kSlack;
+            top[part][i] = top_of(part, i) * (kGeneral ? 1.0f : launch_.exponent);
+            grows |= exceeds(top[part][i], shift_[part][i]);
         }
         if (__any_sync(kWholeWarp, grows)) move_shifts(top);
         YOKE_UNROLL
@@ -138,7 +146,8 @@ private:
                 YOKE_UNROLL
                 for (int c = i * 2; c < i * 2 + 2; c++) {
                     float &score = scores_[part][j][c];
-                    score = fast_exp2(fmaf(score, launch_.exponent, -shift));
+                    score = kGeneral ? power_of(score - shift)
+                                     : fast_exp2(fmaf(score, launch_.exponent, -shift));
                     sum_[part][i] += score;
                 }
             }
@@ -156,19 +165,45 @@ private:
         return fmaxf(top, shuffle_xor(top, 2));
     }
 
+    // Returns whether a row's shift must move. A row's bits do not depend on other rows.
+    __device__ static bool exceeds(float top, float shift) { return top > shift + Tile::kSlack; }
+
     __device__ void move_shifts(const Sums &top)
     {
         YOKE_UNROLL
         for (int row = 0; row < kParts * 2; row++) {
             const int part = row / 2, i = row % 2;
-            const float moved = fmaxf(shift_[part][i], top[part][i]);
-            const float factor = fast_exp2(shift_[part][i] - kernels::attention_shift(moved));
+            const float moved =
+                exceeds(top[part][i], shift_[part][i]) ? top[part][i] : shift_[part][i];
+            const float factor = power_of(shift_[part][i] - kernels::attention_shift(moved));
             shift_[part][i] = moved;
             sum_[part][i] *= factor;
             YOKE_UNROLL
             for (int j = 0; j < kWidth / 8; j++) {
                 result_[part][j][i * 2] *= factor;
                 result_[part][j][i * 2 + 1] *= factor;
+            }
+        }
+    }
+
+    // Returns the power of e, or of 2 if shifts are exponents of 2.
+    __device__ static float power_of(float x)
+    {
+        return fast_exp2(kGeneral ? x * (float)kMmaExponent : x);
+    }
+
+    // Makes 0 of the weights that dropout drops. The sums have them; finish has the factor of the others.
+    __device__ void drop(int k)
+    {
+        const KeptPairs<false, kParts, kKeys> kept(head_, first_own_, k);
+        YOKE_UNROLL
+        for (int row = 0; row < kParts * 2; row++) {
+            YOKE_UNROLL
+            for (int j = 0; j < kKeys / 8; j++) {
+                YOKE_UNROLL
+                for (int c = 0; c < 2; c++)
+                    if (!kept.keeps(row / 2, row % 2, j, c))
+                        scores_[row / 2][j][row % 2 * 2 + c] = 0.0f;
             }
         }
     }
@@ -190,10 +225,11 @@ private:
     __device__ void store_row(int part, int i, float sum) const
     {
         constexpr float kLogOf2 = 0.693147181f;
-        const float factor = kernels::attention_normaliser(sum);
+        const float factor =
+            kernels::attention_normaliser(sum) * (kGeneral ? launch_.params.factor : 1.0f);
         if (lane_ % 4 == 0)
             launch_.lse[head_.number * launch_.sizes.queries + row(part, i)] =
-                kernels::attention_log_sum_exp(shift_[part][i] * kLogOf2, sum);
+                kernels::attention_log_sum_exp(shift_[part][i] * (kGeneral ? 1.0f : kLogOf2), sum);
         store_sums<T, kWidth>(result_[part], i, factor,
                               head_.place.data[kAttended] + row(part, i) * launch_.out.row_step * 2,
                               (int)launch_.sizes.value_width);
@@ -207,7 +243,7 @@ private:
     Sums shift_, sum_;
 };
 
-template <class T, int kWidth>
+template <class T, int kWidth, bool kGeneral>
 __global__ void __launch_bounds__(kMmaThreads, 2)
     attend_by_mma(const MmaLaunch launch, [[maybe_unused]] int blocks)
 {
@@ -218,25 +254,28 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
         YOKE_SHARED(Chunk, values, Tile::kKeys * Tile::kChunks);
         // Under a causal mask late queries have more keys: they begin first.
         const int head = (int)blockIdx.x / blocks, block = blocks - 1 - (int)blockIdx.x % blocks;
-        MmaBlock<T, kWidth>(launch, head, block * Tile::kQueries).run(queries, keys, values);
+        MmaBlock<T, kWidth, kGeneral>(launch, head, block * Tile::kQueries)
+            .run(queries, keys, values);
     }
 }
 
-// Starts the kernel, writes its status to `status`, and returns true. If tensor cores do not support the launch,
-// starts no kernel and returns false.
-inline bool start_mma(const yoke_launch *launch, const ForwardLaunch<Floats> &work,
-                      const yoke_operand *const (&operands)[kForwardOperands],
-                      const Loop<kForwardOperands> &heads, yoke_status &status)
+template <class T, int kWidth, bool kGeneral>
+inline yoke_status start_mma(const yoke_launch *launch, const ForwardLaunch<Floats> &work)
 {
-    // The greatest score is to have the greatest weight, and stay the greatest when multiplied.
-    if (!(work.params.scale > 0 && work.params.scale < kernels::kInfinity)) return false;
-    if (!mma_serves(launch, work, operands, heads, {kQuery, kKey, kValue, kAttended})) return false;
-    status = for_mma(work, [&]<class T, int kWidth>() {
-        const int64_t blocks = divide_up(work.sizes.queries, MmaTile<kWidth>::kQueries);
-        return start(launch, attend_by_mma<T, kWidth>, {work.sizes.heads * blocks, kMmaThreads},
-                     MmaLaunch(work), (int)blocks);
+    const int64_t blocks = divide_up(work.sizes.queries, MmaTile<kWidth>::kQueries);
+    return start(launch, attend_by_mma<T, kWidth, kGeneral>,
+                 {work.sizes.heads * blocks, kMmaThreads}, MmaLaunch(work), (int)blocks);
+}
+
+// Starts a kernel for a launch that lacks nothing.
+inline yoke_status start_mma(const yoke_launch *launch, const ForwardLaunch<Floats> &work)
+{
+    // The greatest product of a query and a key is the greatest score only if the scale is above 0.
+    const bool general = work.has_mask || work.params.drops || !(work.params.scale > 0);
+    return for_mma(work, [&]<class T, int kWidth>() {
+        return general ? start_mma<T, kWidth, true>(launch, work)
+                       : start_mma<T, kWidth, false>(launch, work);
     });
-    return true;
 }
 
 YOKE_CUDA_END

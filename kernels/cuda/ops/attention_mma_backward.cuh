@@ -3,11 +3,12 @@
 //
 // Both are one kernel. The block's own rows and the others are (queries, keys) of the scores and (gradients of the
 // result, values) of the gradients of the weights, or the other way round. While one of the others' two tiles is
-// multiplied, the next of the other kind is copied.
+// multiplied, the next of the other kind is copied. Launches with a mask or with dropout have kernels of their own
+// (kGeneral), in which log-sum-exps are as stored; else they are exponents of 2.
 #pragma once
 
 #include "kernels/cuda/ops/attention_gradients.cuh"
-#include "kernels/cuda/ops/attention_mma_tiles.cuh"
+#include "kernels/cuda/ops/attention_mma_pairs.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -22,17 +23,19 @@ struct MmaGradientTile {
 // Launch with the scores' factor. Read from the launch, the factor takes no registers, of which none are free.
 struct MmaBackwardLaunch : BackwardLaunch<Floats> {
     float scale, exponent;  // factor of a score, and the factor that turns it into an exponent of 2
+    float kept_scale;       // factor of a score's gradient by a weight that dropout keeps
 
     explicit MmaBackwardLaunch(const BackwardLaunch<Floats> &launch)
         : BackwardLaunch<Floats>(launch),
           scale((float)launch.params.scale),
-          exponent((float)(launch.params.scale * kMmaExponent))
+          exponent((float)(launch.params.scale * kMmaExponent)),
+          kept_scale((float)(launch.params.scale * launch.params.factor))
     {
     }
 };
 
 // Block of rows of a head, as seen by a warp lane.
-template <class T, int kWidth, bool kOfKeys>
+template <class T, int kWidth, bool kOfKeys, bool kGeneral>
 class MmaGradients {
     using Tile = MmaGradientTile<kWidth>;
     static constexpr int kParts = Tile::kParts, kOthers = Tile::kOthers;
@@ -79,7 +82,10 @@ public:
             if (!kOfKeys) copy_next(next_slopes, other_slopes, more);
             if (meets) {
                 multiply_rows<T, kWidth, kParts, kOthers>(own, in_block, others, weights_);
-                differentiate(at);
+                if constexpr (kGeneral)
+                    differentiate_general(at);
+                else
+                    differentiate(at);
             }
             if constexpr (kOfKeys) {
                 add(weights_, other_slopes, at, meets, slope_sums_);
@@ -112,15 +118,16 @@ private:
         return first_own_ + part * kMmaRows + i * 8 + lane_ / 4;
     }
 
-    // Returns the number of queries. Lengths fit an int, and so do the queries of all heads, because mma_serves
+    // Returns the number of queries. Lengths fit an int, and so do the queries of all heads, because mma_lack
     // checks them.
     __device__ int queries() const { return (int)launch_.sizes.queries; }
     __device__ int first_query() const { return (int)head_.number * queries(); }
 
-    // Returns a query's log-sum-exp, as an exponent of 2. A missing query has 0, which is never used.
-    __device__ float exponent_of(int query) const
+    // Returns a query's log-sum-exp, not kGeneral as an exponent of 2. A missing query has 0, which is never used.
+    __device__ float lse_of(int query) const
     {
-        return query < queries() ? launch_.lse[first_query() + query] * (float)kMmaExponent : 0.0f;
+        constexpr float kFactor = kGeneral ? 1.0f : (float)kMmaExponent;
+        return query < queries() ? launch_.lse[first_query() + query] * kFactor : 0.0f;
     }
     // Returns a query's dot product, times the scores' factor. A missing query has 0, which is never used.
     __device__ float dot_of(int query) const
@@ -136,7 +143,7 @@ private:
         } else {
             YOKE_UNROLL
             for (int i = 0; i < kParts * 2; i++)
-                lse_[i] = exponent_of(row(i / 2, i % 2)), dot_[i] = dot_of(row(i / 2, i % 2));
+                lse_[i] = lse_of(row(i / 2, i % 2)), dot_[i] = dot_of(row(i / 2, i % 2));
         }
     }
 
@@ -170,7 +177,8 @@ private:
     __device__ void add(const Products &factors, Others &others, int at, bool meets,
                         MmaSums<kParts, kWidth> &sums) const
     {
-        if (!meet_all(at)) take_strays<T, kWidth, kParts, kOthers>(factors, others, meets, sums);
+        if (!meet_all(at) || (kGeneral && launch_.has_mask))
+            take_strays<T, kWidth, kParts, kOthers>(factors, others, meets, sums);
         if (meets) add_product<T, kWidth, kParts, kOthers>(factors, others, sums);
     }
 
@@ -183,7 +191,7 @@ private:
             YOKE_UNROLL
             for (int c = 0; c < 2; c++) {
                 const int other = first + c;
-                const float lse = kOfKeys ? exponent_of(other) : 0.0f,
+                const float lse = kOfKeys ? lse_of(other) : 0.0f,
                             dot = kOfKeys ? dot_of(other) : 0.0f;
                 YOKE_UNROLL
                 for (int i = 0; i < kParts * 2; i++) {
@@ -196,6 +204,33 @@ private:
             }
         }
         if (!meets_all(at)) mask_products(at);
+    }
+
+    // Does the same under a mask and dropout. A weight of 0 passes no gradient on.
+    __device__ void differentiate_general(int at)
+    {
+        find_scores<T, kOfKeys, kParts, kOthers>(head_, first_own_, at, launch_.scale, weights_);
+        const KeptPairs<kOfKeys, kParts, kOthers> kept(head_, first_own_, at);
+        YOKE_UNROLL
+        for (int j = 0; j < kOthers / 8; j++) {
+            YOKE_UNROLL
+            for (int c = 0; c < 2; c++) {
+                const int other = unknown(at + j * 8 + lane_ % 4 * 2) + c;
+                const float lse = kOfKeys ? lse_of(other) : 0.0f,
+                            dot = kOfKeys ? dot_of(other) : 0.0f;
+                YOKE_UNROLL
+                for (int i = 0; i < kParts * 2; i++) {
+                    float &weight = weights_[i / 2][j][i % 2 * 2 + c],
+                          &slope = slopes_[i / 2][j][i % 2 * 2 + c];
+                    const float whole = probability_of(weight, kOfKeys ? lse : lse_[i]);
+                    const bool keeps = kept.keeps(i / 2, i % 2, j, c);
+                    slope =
+                        fmaf(keeps ? slope : 0.0f, launch_.kept_scale, -(kOfKeys ? dot : dot_[i]));
+                    slope = whole == 0.0f ? 0.0f : whole * slope;
+                    weight = keeps ? whole : 0.0f;
+                }
+            }
+        }
     }
 
     // Sets the weights and gradients of pairs that do not exist or are forbidden to 0.
@@ -229,7 +264,7 @@ private:
                 (int)s.width);
             if constexpr (kOfKeys)
                 store_sums<T, kWidth>(
-                    slope_sums_[i / 2], i % 2, 1.0f,
+                    slope_sums_[i / 2], i % 2, kGeneral ? launch_.params.factor : 1.0f,
                     head_.place.data[kValueGrad] + own * launch_.d_value.row_step * 2,
                     (int)s.value_width);
         }
@@ -244,7 +279,7 @@ private:
     float lse_[kOfKeys ? 1 : kParts * 2], dot_[kOfKeys ? 1 : kParts * 2];    // for queries' rows
 };
 
-template <class T, int kWidth, bool kOfKeys>
+template <class T, int kWidth, bool kOfKeys, bool kGeneral>
 __global__ void __launch_bounds__(kMmaThreads, 2)
     differentiate_by_mma(const MmaBackwardLaunch launch, [[maybe_unused]] int blocks)
 {
@@ -257,7 +292,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
         // Under a causal mask late queries meet more keys, and early keys more queries: they begin first.
         const int head = (int)blockIdx.x / blocks, number = (int)blockIdx.x % blocks,
                   block = kOfKeys ? number : blocks - 1 - number;
-        MmaGradients<T, kWidth, kOfKeys>(launch, head, block * Tile::kRows)
+        MmaGradients<T, kWidth, kOfKeys, kGeneral>(launch, head, block * Tile::kRows)
             .run(own, own_slopes, others, other_slopes);
     }
 }
@@ -268,8 +303,20 @@ yoke_status start_gradients(const yoke_launch *launch, const BackwardLaunch<Floa
     const int64_t rows = kOfKeys ? work.sizes.keys : work.sizes.queries;
     const int64_t blocks = divide_up(rows, MmaGradientTile<kWidth>::kRows);
     if (blocks == 0) return YOKE_OK;
-    return start(launch, differentiate_by_mma<T, kWidth, kOfKeys>,
-                 {work.sizes.heads * blocks, kMmaThreads}, MmaBackwardLaunch(work), (int)blocks);
+    const auto kernel = work.has_mask || work.params.drops
+                            ? differentiate_by_mma<T, kWidth, kOfKeys, true>
+                            : differentiate_by_mma<T, kWidth, kOfKeys, false>;
+    return start(launch, kernel, {work.sizes.heads * blocks, kMmaThreads}, MmaBackwardLaunch(work),
+                 (int)blocks);
+}
+
+// Starts the kernels for a launch that lacks nothing.
+inline yoke_status start_gradients(const yoke_launch *launch, const BackwardLaunch<Floats> &work)
+{
+    return for_mma(work, [&]<class T, int kWidth>() {
+        const yoke_status status = start_gradients<T, kWidth, false>(launch, work);
+        return status ? status : start_gradients<T, kWidth, true>(launch, work);
+    });
 }
 
 YOKE_CUDA_END

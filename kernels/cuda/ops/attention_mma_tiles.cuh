@@ -147,6 +147,18 @@ __device__ inline unsigned marks_of(unsigned pair)
     return (is_stray_half<T>(pair) ? kOne : 0) | (is_stray_half<T>(pair >> 16) ? kOne << 16 : 0);
 }
 
+// Returns 0 if a chunk has no strays. A stray's exponent plus 1 reaches the half's highest bit.
+template <class T>
+__device__ inline unsigned strays_of(const Chunk &chunk)
+{
+    constexpr unsigned kEnds = kEndOfHalves<T> * 0x10001, kUnits = kEnds & ~(kEnds << 1);
+    unsigned pairs[4], found = 0;
+    memcpy(pairs, chunk.at, sizeof pairs);
+    YOKE_UNROLL
+    for (int k = 0; k < 4; k++) found |= (pairs[k] & kEnds) + kUnits;
+    return found & 0x80008000u;
+}
+
 // Makes NaN of each sum of which a factor other than 0 meets a stray.
 template <class T, int kWidth, int kParts, int kRows, class Other>
 __device__ inline void mark_met(const MmaSums<kParts, kRows> &factors, const Other &other,
@@ -186,13 +198,9 @@ __device__ inline void take_strays(const MmaSums<kParts, kRows> &factors, Room &
                                    MmaSums<kParts, kWidth> &sums)
 {
     constexpr int kChunks = kRows * kWidth / 8;
-    bool found = false;
-    for (int i = (int)threadIdx.x; i < kChunks; i += kMmaThreads) {
-        const Chunk chunk = room[i];
-        YOKE_UNROLL
-        for (int k = 0; k < 8; k++) found |= is_stray_half<T>(chunk.at[k]);
-    }
-    if (!__syncthreads_or(found)) return;
+    unsigned found = 0;
+    for (int i = (int)threadIdx.x; i < kChunks; i += kMmaThreads) found |= strays_of<T>(room[i]);
+    if (!__syncthreads_or(found != 0)) return;
     if (meets) mark_met<T, kWidth, kParts, kRows>(factors, room, sums);
     __syncthreads();
     for (int i = (int)threadIdx.x; i < kChunks; i += kMmaThreads) {
@@ -221,24 +229,38 @@ __device__ inline void store_sums(const float (&sums)[kWidth / 8][4], int i, flo
 
 // ---- the host's side ------------------------------------------------------------------------------------------------
 
-// Returns whether tensor cores support a launch. `which` are the operands read or written in rows. Conditions: halves
-// on a card with the instructions, widths of whole dense chunks, neither a mask nor dropout.
+// What keeps tensor cores from a launch.
+enum class MmaLack {
+    kNone,    // nothing: they serve it
+    kDtype,   // operands that are not halves, or an additive mask of another dtype
+    kCard,    // a card without the instructions
+    kWidth,   // a width above 128, or not in whole chunks
+    kLength,  // more rows than an int counts
+    kLayout,  // rows of an operand that are not dense, or not at multiples of 16 bytes
+};
+
+// Returns what keeps tensor cores from a launch, as the first lack found. `which` are the operands read or written in
+// rows.
 template <int N>
-inline bool mma_serves(const yoke_launch *launch, const AttentionWork<Floats, N> &work,
-                       const yoke_operand *const (&operands)[N], const Loop<N> &heads,
-                       std::initializer_list<int> which)
+inline MmaLack mma_lack(const yoke_launch *launch, const AttentionWork<Floats, N> &work,
+                        const yoke_operand *const (&operands)[N], const Loop<N> &heads,
+                        std::initializer_list<int> which)
 {
     const auto fits = [](int64_t width) { return width > 0 && width <= 128 && width % 8 == 0; };
-    if (work.query.dtype != YOKE_BF16 && work.query.dtype != YOKE_F16) return false;
-    if (compiled_for(launch) < kMmaArch || work.has_mask || work.params.drops) return false;
-    if (!fits(work.sizes.width) || !fits(work.sizes.value_width)) return false;
-    if (work.sizes.heads * max(work.sizes.queries, work.sizes.keys) > kMmaLongest) return false;
+    if (work.query.dtype != YOKE_BF16 && work.query.dtype != YOKE_F16) return MmaLack::kDtype;
+    if (work.has_mask && !work.bool_mask && work.mask.dtype != work.query.dtype)
+        return MmaLack::kDtype;
+    if (compiled_for(launch) < kMmaArch) return MmaLack::kCard;
+    if (!fits(work.sizes.width) || !fits(work.sizes.value_width)) return MmaLack::kWidth;
+    if (work.sizes.heads * max(work.sizes.queries, work.sizes.keys) > kMmaLongest)
+        return MmaLack::kLength;
     for (const int i : which)
-        if (!AttentionRows(*operands[i], heads, i, (int)sizeof(Chunk) / 2).packed) return false;
-    return true;
+        if (!AttentionRows(*operands[i], heads, i, (int)sizeof(Chunk) / 2).packed)
+            return MmaLack::kLayout;
+    return MmaLack::kNone;
 }
 
-// Calls f.operator()<T, kWidth>() with the halves and the width of a launch that mma_serves supports.
+// Calls f.operator()<T, kWidth>() with the halves and the width of a launch that lacks nothing.
 template <int N, class F>
 inline yoke_status for_mma(const AttentionWork<Floats, N> &work, const F &f)
 {
