@@ -4,7 +4,7 @@ Cases of workers, "NAME ARGUMENTS": "add DTYPE", "gelu DTYPE", "cast DTYPE" (fro
 DTYPE [backward]", "cross_entropy DTYPE [backward]", "batch_norm DTYPE [backward]", "batch_norm_add_relu DTYPE [backward]",
 "max_pool DTYPE [backward]" (windows of 3 x 3, 2 apart), "embedding DTYPE [backward]", "adamw f32", "grad_norm f32", "gemm DTYPE SIZE",
 "weights DTYPE ROWS COLUMNS DEPTH" (a product that gives the gradient of a weight), "conv DTYPE N IN SIDE OUT WINDOW STRIDE
-[backward]", "attention LENGTH [WIDTH] [plain] [own] [backward]", "call" (host seconds of adding 8 numbers), "mlp AMP", and of the
+[backward]", "attention LENGTH [WIDTH] [plain | masked] [dropped] [own] [backward]", "call" (host seconds of adding 8 numbers), "mlp AMP", and of the
 nets gpt, gpt2 and resnet "step NET AMP", "graph NET AMP" (a captured step, replayed), "replay NET AMP" (host seconds of a replay)
 and "activations NET AMP" (bytes). "own" keeps cuDNN away. "deterministic" at the end asks for equal bits; without it sums may be
 taken in any order.

@@ -215,13 +215,15 @@ def weights(dtype, count, columns, depth):
 
 def attention(length, *how):
     width = next((option for option in how if type(option) is int), S.head_width)
-    backward, causal = True in how, "plain" not in how
+    backward, masked = True in how, "masked" in how
     shape = (S.tokens // length, S.heads, length, width)
+    mask = drawn(yoke.randn, (length, length)).to(yoke.bfloat16) if masked else None
+    options = {"mask": mask, "is_causal": not masked and "plain" not in how, "dropout_p": 0.1 if "dropped" in how else 0.0}
     with yoke.enable_grad():
         q, k, v = (drawn(yoke.randn, shape).to(yoke.bfloat16).requires_grad_(backward) for _ in range(3))
-        out = yoke.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        out = yoke.scaled_dot_product_attention(q, k, v, **options)
     if not backward:
-        return lambda _: yoke.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return lambda _: yoke.scaled_dot_product_attention(q, k, v, **options)
     grad = drawn(yoke.randn, shape).to(yoke.bfloat16)
     return lambda _: yoke.grad(out, [q, k, v], grad, retain_graph=True)
 

@@ -230,3 +230,11 @@ def test_a_page_that_tells_another_share_is_found(tmp_path):
         page.write_text(f"| Other | table |\n{report.BEGIN}\n\n{text.replace('0.99', told)}{report.END}\n")
         assert [line.split(":")[0] for line in report.stale(page, text)] == wanted
     assert report.shares(report.PAGE.read_text().split(report.BEGIN)[1])["add f32", "H200 SXM"]
+
+
+def test_a_mask_hides_no_pair_of_a_case_for_tensor_cores():
+    masked, plain, causal = (report.tensor.flops(f"attention 4096 64{how}") for how in (" masked", " plain", ""))
+    assert masked == plain and plain / causal == 8192 / 4097
+    assert report.tensor.target("attention 4096 64 plain") and not report.tensor.target("attention 4096 64 masked")
+    launch = types.SimpleNamespace(kernel="by_mma", threads=128, blocks=[4, 1])
+    assert report.tensor.followed("attention 4096 64 masked", launch) == [(0, 0)]
