@@ -19,8 +19,8 @@ struct PlanKey {
     int32_t transposed[2];  // A, B
     int8_t alignment[6];    // A, B, D, bias, second output of the epilogue: powers of two, to 8
     int8_t tf32;
-    int8_t wide;     // 1: D is float32, though A and B are halves
-    int8_t untried;  // 1: of a deterministic launch, which takes no plan chosen by its time
+    int8_t wide;       // 1: D is float32, though A and B are halves
+    int8_t untried;    // 1: of a deterministic launch, which takes no plan chosen by its time
     int8_t unused[7];  // zeros, because keys are compared as bytes
 };
 

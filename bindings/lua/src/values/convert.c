@@ -9,9 +9,9 @@ yoke_dtype yl_need_dtype(lua_State *L, Target target, int index)
         yl_wrong_type(L, target, index, yl_arg_types[kDtype].wanted);
     yoke_dtype dtype = YOKE_NONE;
     if (yoke_dtype_from_name(yl_need_text(L, target, index), &dtype)) {
-        const char *problem = strstr(yoke_last_error()->message, " is '");
+        const size_t before = strlen("dtype_from_name: ") + strlen("argument 'name'"); /* for C */
         yl_raise(L, target.binding, YOKE_E_VALUE, target.call, "argument '%s'%s", target.name,
-                 problem ? problem : " is not a dtype");
+                 yoke_last_error()->message + before);
     }
     return dtype;
 }

@@ -140,9 +140,10 @@ bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out)
     const char *name = nullptr;
     if (!to_text(value, place, &name)) return false;
     if (yoke_dtype_from_name(name, out) == YOKE_OK) return true;
-    const char *problem = std::strstr(yoke_last_error()->message, " is '");
+    const size_t before =
+        std::strlen("dtype_from_name: ") + std::strlen("argument 'name'");  // for C
     return raise_error(YOKE_E_VALUE, place.call, "argument '%s'%s", place.argument,
-                       problem ? problem : " is not a dtype") != nullptr;
+                       yoke_last_error()->message + before) != nullptr;
 }
 
 bool is_number(PyObject *value)
