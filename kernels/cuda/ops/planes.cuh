@@ -78,7 +78,7 @@ private:
         while ((1 << width_bits) < min(kPackLanes, packs)) width_bits++;
         tiles = divide_up(packs, (int64_t)1 << width_bits);
         const int64_t down = kThreads >> width_bits,
-                      wanted = max(1, kReduceBlocks / (tiles * outer()));
+                      wanted = max(1, kReduceBlocks / max((int64_t)1, tiles * outer()));
         items = max(1, min(wanted, length / (down * kFewRows)));
         items = max(items, divide_up(length, down * kManyRows));
         item = max(1, divide_up(length, items));
