@@ -34,6 +34,7 @@ FRAMES = {
     **{f"differentiate_by_mma<{dtype}, {kind}>": ({90: most}, STRAYS) for dtype in ("f16", "bf16")
        for kind, most in (("64, true, false", 32), ("64, true, true", 16), ("128, true, false", 8), ("128, true, true", 8))},
     "differentiate_rows<Doubles, false>": ({90: 96}, DOUBLE_STRAYS),
+    "settle_each_row": ({90: 8}, "a word of the loop over rows; the kernel runs once behind cuDNN, and reads a mask alone"),
     "attend<Floats>": ({100: 16}, "words of the loop over keys, where there are no tensor cores for its floats or they are not asked for"),
     "column_rows<SoftmaxGradient<Halves>, Halves>": ({90: 8, 100: 8}, WORDS),
     "draw_elements<double, StandardNormal<double> >": ({100: 8}, WORDS),
