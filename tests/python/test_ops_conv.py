@@ -201,7 +201,7 @@ ERRORS = {
     "output_padding": (lambda: transpose(stride=2, output_padding=(1, 2)), r"conv_transpose2d: argument 'output_padding' is \[1, 2\]; it must be below 'stride' \[2, 2\] or below 'dilation' \[1, 1\], in each axis"),
     "output_padding of one axis": (lambda: transpose(stride=(1, 3), dilation=(2, 1), output_padding=(1, 3)),
                                    r"argument 'output_padding' is \[1, 3\]; it must be below 'stride' \[1, 3\] or below 'dilation' \[2, 1\]"),
-    "a transpose of nothing": (lambda: transpose(padding=4), r"conv_transpose2d: argument 'x' of shape \[1, 4, 5, 6\] with padding \[4, 4\] gives a result of \[-1, 0\]"),
+    "a transpose of nothing": (lambda: transpose(padding=4), r"conv_transpose2d: argument 'x' has shape \[1, 4, 5, 6\], which with padding \[4, 4\] gives a result of \[-1, 0\]"),
     "a transpose of no row": (lambda: transpose(x=(1, 4, 0, 6)), r"'x' of shape \[1, 4, 0, 6\] .*must be at least 1"),
     "padding that overflows": (lambda: conv(padding=HUGE), r"conv2d: the sizes of 'x' of shape \[1, 4, 5, 6\] .*padding \[9223372036854775807, .*overflow"),
     "dilation that overflows": (lambda: conv(dilation=HUGE), "conv2d: the sizes .*overflow"),

@@ -141,7 +141,7 @@ TEST(Shape, NumelChecksSignsAndOverflow)
     });
     EXPECT_EQ(checked_numel(Dims{int64_t{1} << 40, 0}, "zeros"), 0);
     EXPECT_EQ(checked_numel(Dims{INT64_MAX >> 3}, "zeros"), INT64_MAX >> 3);
-    expect_error(YOKE_E_VALUE, {"zeros", "[2, -1]", "negative"}, [] {
+    expect_error(YOKE_E_VALUE, {"zeros", "[2, -1]", "each size must be 0 or more"}, [] {
         checked_numel(Dims{2, -1}, "zeros");
     });
     for (const int64_t size : {(INT64_MAX >> 3) + 1, INT64_MAX})
@@ -150,7 +150,9 @@ TEST(Shape, NumelChecksSignsAndOverflow)
     expect_error(YOKE_E_VALUE, {"zeros"}, [] {
         checked_numel(Dims{int64_t{1} << 32, int64_t{1} << 32, 3}, "zeros");
     });
-    expect_error(YOKE_E_VALUE, {"zeros", "negative"}, [] { checked_numel(Dims{0, -1}, "zeros"); });
+    expect_error(YOKE_E_VALUE, {"zeros", "each size must be 0 or more"}, [] {
+        checked_numel(Dims{0, -1}, "zeros");
+    });
 }
 
 TEST(Shape, AListHoldsAtMostTheMostAxes)
