@@ -64,8 +64,11 @@ double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_ar
         if (!std::isfinite(distance) || !std::isfinite(scalar_f64(step)))
             fail(YOKE_E_VALUE, "arange: from %s to %s in steps of %s; all three must be finite",
                  text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str());
+        // The step has the wrong sign. Large integers may have no distance as doubles.
+        const double pace = scalar_f64(step);
+        const bool is_down = pace != 0 ? pace > 0 : distance < 0;
         fail(YOKE_E_VALUE, "arange: argument 'step' is %s; it must be %s 0 to go from %s to %s",
-             text_of(step).c_str(), distance < 0 ? "below" : "above", text_of(start).c_str(),
+             text_of(step).c_str(), is_down ? "below" : "above", text_of(start).c_str(),
              text_of(stop).c_str());
     }
     const double length = std::ceil((scalar_f64(stop) - scalar_f64(start)) / scalar_f64(step));

@@ -187,7 +187,7 @@ describe("a word of PyTorch's", function()
             fails("type", told, yoke.GradScaler, { device = device, init_scale = 2 })
         end
         fails("value", "'cudas'; it must be float64", yoke.autocast, "cudas")
-        fails("value", "'mps', which names a device; the dtypes are float64", yoke.zeros, 2, { dtype = "mps" })
+        fails("value", "'mps', which names a device; it must be float64", yoke.zeros, 2, { dtype = "mps" })
         fails("value", "a waiting call lets other threads run", yoke.load, "nowhere", { blocking = true })
         fails("value", "'out'; did you mean 'output_padding'?", yoke.nn.ConvTranspose2d, 2, 2, 1, { out = 3 })
         fails("value", "which names a device", yoke.zeros, 2, { dtype = "cuda:1" })

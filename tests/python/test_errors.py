@@ -97,7 +97,7 @@ def test_an_unknown_device_spec_is_refused_by_name(spec):
 
 
 def test_a_device_that_is_not_there_says_why():
-    with raised(yoke.ValueError, "cpu:99", "cuda:N"):
+    with raised(yoke.ValueError, "cpu:99", "use 'cpu'"):
         yoke.device("cpu:99")
     with raised(yoke.TypeError, "device", "float"):
         yoke.zeros(1, device=1.5)

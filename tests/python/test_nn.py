@@ -94,7 +94,7 @@ def test_loading_wrong_state_changes_nothing():
     state = {name: t.clone() * 0 for name, t in net.state_dict().items()}
     with pytest.raises(yoke.ValueError, match=r"missing \['scale'\], unexpected \['other'\]"):
         net.load_state_dict({**{k: v for k, v in state.items() if k != "scale"}, "other": state["scale"]})
-    with pytest.raises(yoke.ValueError, match=r"'first.bias' has shape \(3,\), .* \(8,\)"):
+    with pytest.raises(yoke.ValueError, match=r"'first.bias' in the state has shape \(3,\); it must be \(8,\)"):
         net.load_state_dict({**state, "first.bias": yoke.zeros(3)})
     assert values(net) == before
     net.load_state_dict({"scale": yoke.tensor([5.0])}, strict=False)

@@ -100,7 +100,7 @@ def test_batch_norm_of_values_around_ten_thousand_keeps_its_digits(dtype, lies):
     near(mean, held(x).mean((0, 2, 3)), "float32")
     near(variance, held(x).var((0, 2, 3), ddof=1), "float32", 25)
     for got, want in zip(found, gradients(held(x), held(w), held(g))):
-        near(got, want, dtype if got.dtype == x.dtype else "float32", 100)
+        near(got, want, dtype if got.dtype == x.dtype else "float32", 250)
 
 
 def columns(rows):

@@ -222,7 +222,7 @@ ERRORS = {
     "a reshape that does not fit": (lambda: yoke.reshape(yoke.ones((2, 3)), (4, 2)), yoke.ValueError, r"\[4, 2\].*6 elements"),
     "two sizes left open": (lambda: yoke.reshape(yoke.ones((2, 3)), (-1, -1)), yoke.ValueError, "more than one -1"),
     "an open size of nothing": (lambda: yoke.reshape(yoke.ones((0, 3)), (-1, 0)), yoke.ValueError, r"\[-1, 0\]"),
-    "a size below -1": (lambda: yoke.reshape(yoke.ones(6), (-2, 3)), yoke.ValueError, "negative"),
+    "a size below -1": (lambda: yoke.reshape(yoke.ones(6), (-2, 3)), yoke.ValueError, r"'shape' is \[-2, 3\]; each size must be 0 or more"),
     "a view across strides": (lambda: yoke.view(yoke.transpose(yoke.ones((2, 3)), 0, 1), (6,)), yoke.ValueError, "use reshape"),
     "a permutation with a gap": (lambda: yoke.permute(yoke.ones((2, 3)), (0, 0)), yoke.ValueError, r"permute: axes \[0, 0\]"),
     "a permutation too long": (lambda: yoke.permute(yoke.ones((2, 3)), (0, 1) * 20), yoke.ValueError, "."),
