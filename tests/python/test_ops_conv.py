@@ -202,7 +202,7 @@ ERRORS = {
     "output_padding of one axis": (lambda: transpose(stride=(1, 3), dilation=(2, 1), output_padding=(1, 3)),
                                    r"argument 'output_padding' is \[1, 3\]; it must be below 'stride' \[1, 3\] or below 'dilation' \[2, 1\]"),
     "a transpose of nothing": (lambda: transpose(padding=4), r"conv_transpose2d: argument 'x' has shape \[1, 4, 5, 6\], which with padding \[4, 4\] gives a result of \[-1, 0\]"),
-    "a transpose of no row": (lambda: transpose(x=(1, 4, 0, 6)), r"'x' of shape \[1, 4, 0, 6\] .*must be at least 1"),
+    "a transpose of no row": (lambda: transpose(x=(1, 4, 0, 6)), r"'x' has shape \[1, 4, 0, 6\].*must be at least 1"),
     "padding that overflows": (lambda: conv(padding=HUGE), r"conv2d: the sizes of 'x' of shape \[1, 4, 5, 6\] .*padding \[9223372036854775807, .*overflow"),
     "dilation that overflows": (lambda: conv(dilation=HUGE), "conv2d: the sizes .*overflow"),
     "a result that overflows": (lambda: conv(padding=2**40), r"conv2d: shape \[1, 6, 2199023255555, 2199023255556\] has more elements than memory"),
@@ -221,8 +221,8 @@ def test_what_does_not_fit_is_told_with_both_values(name):
 
 
 @pytest.mark.parametrize("weight, bias, message", [
-    ("float64", "float32", "conv2d: argument 'x' is float32, but 'weight' is float64; both must have one dtype"),
-    ("float32", "bfloat16", "conv2d: argument 'x' is float32, but 'bias' is bfloat16; both must have one dtype")])
+    ("float64", "float32", "conv2d: argument 'x' is float32, but 'weight' is float64; cast one of them first"),
+    ("float32", "bfloat16", "conv2d: argument 'x' is float32, but 'bias' is bfloat16; cast one of them first")])
 def test_dtypes_that_differ_are_a_type_error(weight, bias, message):
     with pytest.raises(yoke.TypeError, match=message):
         yoke.conv2d(ones(*X), ones(*W, dtype=weight), ones(6, dtype=bias))
