@@ -42,7 +42,7 @@ def test_the_first_use_casts_all_weights_of_the_last_region():
     assert held_by_first_use(weights) == 1
     assert region(weights) == [1, 2, 3, 4, 5]
     assert held_by_first_use(weights) == (COUNT if TOGETHER else 1)
-    # That region used one weight.
+    # The region before used a single weight.
     assert held_by_first_use(weights) == 1
 
 

@@ -229,7 +229,7 @@ __device__ inline void store_sums(const float (&sums)[kWidth / 8][4], int i, flo
 
 // ---- the host's side ------------------------------------------------------------------------------------------------
 
-// What keeps tensor cores from a launch.
+// Reason why tensor cores do not serve a launch.
 enum class MmaLack {
     kNone,    // nothing: they serve it
     kDtype,   // operands that are not halves, or an additive mask of another dtype

@@ -42,8 +42,8 @@ struct PlaneGradients : kernels::PlaneStatistics<C> {
     }
 };
 
-// The same of a g that came through a relu (inputs: x, g, the relu's result). The masked g is the residual's gradient,
-// and is written where that is asked for.
+// Sums of a gradient that came through a relu (inputs: x, g, the relu's result). The masked g is the residual's
+// gradient, and is written if the caller wants the residual's gradient.
 template <class C>
 struct MaskedGradients : PlaneGradients<C> {
     static constexpr int kInputs = 3;

@@ -81,7 +81,7 @@ public:
 };
 
 // Makes the bias. A batch or a head that all share has length 1; a shared row has all its length, and a stride of 0.
-// Of the forms that cuDNN plans, these are the ones in wide use.
+// cuDNN plans other forms of a bias as well; programs of many users have this form.
 Node Attention::bias()
 {
     const HeadStrides &at = s.bias;
