@@ -257,13 +257,13 @@ bool CallQueue::are_held_up(PendingCalls calls) const noexcept
 // Waits until the thread has work. A held-up call ends a little behind its deadline, even if the watch thread hangs.
 void CallQueue::await_work(std::unique_lock<std::mutex> &lock)
 {
-    constexpr std::chrono::milliseconds kLook{20};
-    constexpr std::chrono::microseconds kSoon{50};
+    constexpr std::chrono::microseconds kLook{20'000}, kSoon{50};
     int more_looks = 10;
     while (!flights_.have_landed() && !(queue_.empty() && end_ != kServes)) {
-        if (queue_.empty() && server_.looks > 0) {
+        const bool looks = queue_.empty() && server_.looks > 0;
+        server_.looks = looks ? server_.looks - 1 : 0;  // at 0 others wake the thread
+        if (looks) {
             changed_.wait_for(lock, kSoon);
-            --server_.looks;
         } else if (queue_.empty() || is_running_) {
             changed_.wait(lock);
         } else {
