@@ -63,6 +63,8 @@ void with_cudnn(const F &body)
         body(module, device);
         module->device_close(device);
         EXPECT_EQ(Module::held(), "");
+        // Without its exit handlers the module writes no counts of its lines, and coverage.py misses them.
+        if (!testing::Test::HasFailure()) exit(0);
     });
 }
 
