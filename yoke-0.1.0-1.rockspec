@@ -57,7 +57,7 @@ build = {
                 "bindings/lua/src/log.c", "bindings/lua/src/memory.c", "bindings/lua/src/modes.c",
                 "bindings/lua/src/module.c", "bindings/lua/src/ops.c", "bindings/lua/src/optim.c", "bindings/lua/src/parallel.c", "bindings/lua/src/preempt.c", "bindings/lua/src/relief.c",
                 "bindings/lua/src/runtime/arguments.c", "bindings/lua/src/runtime/class.c",
-                "bindings/lua/src/runtime/error.c", "bindings/lua/src/runtime/flat.c", "bindings/lua/src/runtime/interrupt.c", "bindings/lua/src/runtime/poll.c", "bindings/lua/src/runtime/relief.c", "bindings/lua/src/runtime/scope.c", "bindings/lua/src/runtime/store.c",
+                "bindings/lua/src/runtime/error.c", "bindings/lua/src/runtime/flat.c", "bindings/lua/src/runtime/interrupt.c", "bindings/lua/src/runtime/other_names.c", "bindings/lua/src/runtime/poll.c", "bindings/lua/src/runtime/relief.c", "bindings/lua/src/runtime/scope.c", "bindings/lua/src/runtime/store.c",
                 "bindings/lua/src/runtime/script.c", "bindings/lua/src/schedules.c",
                 "bindings/lua/src/select.c", "bindings/lua/src/state.c", "bindings/lua/src/stream.c", "bindings/lua/src/tensor_fields.c",
                 "bindings/lua/src/training.c", "bindings/lua/src/values/arg_type.c", "bindings/lua/src/values/convert.c",

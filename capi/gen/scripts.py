@@ -1,5 +1,8 @@
 """Generated input of the script bindings: rows of ops, stubs for Python, LuaLS comments for Lua, and the reference page."""
 
+import dataclasses
+
+from gen import other_names, words
 from gen.arg_types import TYPES
 from gen.table import with_star
 
@@ -57,10 +60,24 @@ def python_spread(args):
         ["requires_grad: bool = False"] if creates(args) and "requires_grad: bool = False" not in rest else [])
 
 
-def python_function(op, args, own, indent=""):
-    """Returns the stub of a function or a method: two stubs if a list may be spread."""
+def renamed(op, args, rows):
+    """Returns arguments under their other names, the first of each; a plural, as `keepdims`, stands for no own argument."""
+    others = other_names.of_call(rows, op.name, [a.name for a in op.args])
+    flag = {"0": "false", "1": "true"}
+    changed = []
+    for arg in args:
+        name, is_flag = next((each for each in others.get(arg.name, []) if each[0] != arg.name + "s"), (arg.name, False))
+        kind, default = ("bool", flag[arg.default]) if is_flag else (arg.type, arg.default)
+        changed.append(dataclasses.replace(arg, name=name, type=kind, default=default))
+    return changed
+
+
+def python_function(op, args, own, rows, indent=""):
+    """Returns the stub of a function or a method: several stubs if a list may be spread, or if arguments have other names."""
     first = ["self"] if indent else []
     forms = [python_params(args)] + ([python_spread(args)] if spread(args) >= 0 else [])
+    other = python_params(renamed(op, args, rows))
+    forms += [other] if other not in forms else []
     lines = [f"{indent}def {op.name}({', '.join(first + form)}) -> {python_result(op, own)}: ..." for form in forms]
     return lines if len(lines) == 1 else [line for each in lines for line in (f"{indent}@overload", each)]
 
@@ -86,25 +103,34 @@ def bind(macro, ops, with_doc):
     return "\n".join(f'{macro}({op.name}, {op.id}{doc(op)})' for op in ops) + "\n"
 
 
-def stubs(ops):
+def stubs(ops, rows):
     out = ["from collections.abc import Sequence", "from typing import Self, overload", "",
            "from yoke._yoke import Device, Tensor", "from yoke._yoke import dtype as DType", "",
            "_Scalar = bool | int | float", ""]
     for op in ops:
-        out += python_function(op, op.args, "Tensor")
+        out += python_function(op, op.args, "Tensor", rows)
     out += ["", "class _TensorOps:", '    """Every op whose first argument is a tensor, as a method of it."""', ""]
     for op in ops:
         if is_method(op):
-            out += python_function(op, op.args[1:], "Self", "    ")
+            out += python_function(op, op.args[1:], "Self", rows, "    ")
     return "\n".join(out) + "\n"
 
 
-def lua_function(op, owner, args, dot):
+def lua_options(op, args, rows):
+    """Returns the arguments with a default, under all their names."""
+    others = other_names.of_call(rows, op.name, [a.name for a in op.args])
+    lua = lambda name, kind: f"{name}?: {TYPES[kind].lua.removesuffix('|nil')}"
+    options = [lua(a.name, a.type) for a in args if a.default is not None]
+    options += [lua(f'["{name}"]' if name in words.LUA else name, "bool" if is_flag else a.type)
+                for a in args if a.default is not None for name, is_flag in others.get(a.name, [])]
+    return options + (["requires_grad?: boolean"] if creates(args) else [])
+
+
+def lua_function(op, owner, args, rows, dot):
     result = "yoke.Tensor" if op.returned or op.mut >= 0 else "nil"
     result = "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
     required = [f"{a.name}: {TYPES[a.type].lua}" for a in args if a.default is None]
-    options = [f"{a.name}?: {TYPES[a.type].lua.removesuffix('|nil')}" for a in args if a.default is not None]
-    options += ["requires_grad?: boolean"] if creates(args) else []
+    options = lua_options(op, args, rows)
     out = [f"---{op.doc}"]
     places = [a for a in args if not a.by_name]
     out += [f"---@param {a.name}{'?' if a.default else ''} {TYPES[a.type].lua.removesuffix('|nil')}" for a in places]
@@ -121,16 +147,26 @@ def lua_function(op, owner, args, dot):
     return out + [f"function {name}{dot}{op.name}({', '.join(a.name for a in places)}) end", ""]
 
 
-def meta_lua(ops):
+def meta_lua(ops, rows):
     out = ["---@meta yoke.ops", "", "---@class yoke", "local yoke = {}", "", "---@class yoke.Tensor", "local Tensor = {}", ""]
     for op in ops:
-        out += lua_function(op, "yoke", op.args, ".")
+        out += lua_function(op, "yoke", op.args, rows, ".")
         if is_method(op):
-            out += lua_function(op, "yoke.Tensor", op.args[1:], ":")
+            out += lua_function(op, "yoke.Tensor", op.args[1:], rows, ":")
     return "\n".join(out)
 
 
-def reference(ops, prototype):
+def other_name_table(rows):
+    """Returns the page's table of other names: a row for each own name."""
+    found = {}
+    for row in rows:
+        for own in row.own:
+            calls = f" ({', '.join(row.calls)})" if row.calls else ""
+            found.setdefault(own, []).append(f"`{row.name}`{calls}")
+    return ["| Argument | Other names |", "|---|---|", *[f"| `{own}` | {', '.join(names)} |" for own, names in found.items()]]
+
+
+def reference(ops, rows, prototype):
     out = ["# Ops", "",
            "For those who call ops: the arguments, result and C function of each op, and what autocast does with the op.",
            "",
@@ -145,7 +181,9 @@ def reference(ops, prototype):
            "",
            "Ops that create a tensor, such as `zeros`, also take `requires_grad`. Arguments after `*` must be given by name in",
            "Python and Lua: `x.var(0, keepdim=True)`, in Lua `x:var(0, {keepdim = true})`. PyTorch has other arguments at these",
-           "positions. C has no names, and takes all arguments in order. The entries come from `core/ops/ops.def`.", ""]
+           "positions. C has no names, and takes all arguments in order. The entries come from `core/ops/ops.def`.", "",
+           "Python and Lua also take PyTorch's names of arguments: `x.sum(dim=0)`. Give an argument by a single name. `unbiased` is True",
+           "for a correction of 1, and False for 0.", "", *other_name_table(rows), ""]
     family = None
     for op in ops:
         if op.family != family:

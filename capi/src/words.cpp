@@ -12,37 +12,21 @@ using namespace yoke::capi;
 
 namespace {
 
-// Argument names of other libraries (PyTorch, NumPy), with Yoke's name first. Of several rows, the first that fits
-// the call counts.
+// Argument names of other libraries, and Yoke's names. Of several rows, the first that fits the call counts. First
+// stand PyTorch's names, which the bindings accept; then names that no call accepts.
 constexpr const char *kTranslations[][2] = {
-    {"dim", "axis"},
-    {"dim", "axes"},
-    {"dims", "axis"},
-    {"dims", "axes"},
-    {"dim0", "axis0"},
-    {"dim1", "axis1"},
-    {"keepdims", "keepdim"},
-    {"input", "x"},
+#define YOKE_OTHER_NAME(other, own, is_flag, calls) {other, own},
+#include "capi/src/other_names.inc"
+#undef YOKE_OTHER_NAME
     {"a", "x"},
-    {"other", "y"},
-    {"size", "shape"},
     {"sizes", "shape"},
     {"newshape", "shape"},
-    {"repeats", "reps"},
-    {"fill_value", "value"},
-    {"end", "stop"},
     {"a_min", "min"},
     {"a_max", "max"},
     {"ord", "p"},
     {"ddof", "correction"},
-    {"unbiased", "correction"},
-    {"attn_mask", "mask"},
-    {"split_size", "size"},
-    {"map_location", "device"},
-    {"enable_timing", "timing"},
     {"size_average", "reduction"},
     {"reduce", "reduction"},
-    {"obj", "state"},
     {"grad_tensors", "gradient"},
     {"src", "root"},
     {"dst", "root"},

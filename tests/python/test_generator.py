@@ -98,8 +98,8 @@ def tree(tmp_path):
     """Makes the files that the generator reads, without its output."""
     (tmp_path / "core" / "ops").mkdir(parents=True)
     shutil.copy(ROOT / "core" / "ops" / "ops.def", tmp_path / "core" / "ops")
-    for table in ("core/base/dtypes.def", "core/machine/pcie.def"):
-        (tmp_path / table).parent.mkdir()
+    for table in ("core/base/dtypes.def", "core/machine/pcie.def", "core/ops/other_names.def"):
+        (tmp_path / table).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / table, tmp_path / table)
     shutil.copytree(ROOT / "capi" / "include", tmp_path / "capi" / "include")
     shutil.copy(ROOT / "capi" / "slots.txt", tmp_path / "capi")
@@ -278,3 +278,19 @@ def test_comments_and_blanks_do_not_change_the_hash_but_a_line_does(tree):
     generate(tree)
     assert inc.read_text().splitlines()[2] != first.splitlines()[2]
     assert "YOKE_OP_TABLE_HASH" in first.splitlines()[2]
+
+
+BAD_NAMES = {
+    "unwritten": ("dim: axis", "not written as 'other -> own ...'"),
+    "of itself": ("dim -> dim", "'dim' cannot be another name of itself"),
+    "case": ("Dim -> axis", "other name 'Dim' is not written in snake_case"),
+    "word": ("dim -> lambda", "argument 'lambda' is a word of Python"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NAMES)
+def test_another_name_that_breaks_the_rules_is_refused(tree, case):
+    line, reason = BAD_NAMES[case]
+    (tree / "core" / "ops" / "other_names.def").write_text("# A comment.\n" + line + "\n")
+    done = generate(tree)
+    assert done.returncode == 1 and "core/ops/other_names.def:2: " in done.stderr and reason in done.stderr

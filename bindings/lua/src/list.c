@@ -4,6 +4,7 @@
 
 #include "bindings/lua/src/dtypes.inc"
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/other_names.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
 
@@ -217,9 +218,7 @@ static void spread_options(lua_State *L, Binding *b)
 {
     static const char *const names[] = {"dtype", "device", "requires_grad"};
     if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TTABLE) {
-        yl_check_keywords(L, b, 2, "tensor", names, 3,
-                          "tensor(data, dtype, device, requires_grad)");
-        for (int i = 0; i < 3; ++i) lua_getfield(L, 2, names[i]);
+        yl_push_named(L, b, 2, "tensor", names, 3, "tensor(data, dtype, device, requires_grad)");
         lua_remove(L, 2);
     }
     lua_settop(L, 4);

@@ -1,6 +1,7 @@
 /* `require "yoke.core"`: makes the state's Binding and opens each leaf. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/error.h"
+#include "bindings/lua/src/runtime/other_names.h"
 #include "bindings/lua/src/runtime/poll.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/values/shape.h"
@@ -62,6 +63,7 @@ int luaopen_yoke_core(lua_State *L)
     Binding *b = make_binding(L);
     lua_newtable(L);
     yl_open_error(L, b);
+    yl_open_other_names(L, b);
     yl_open_poll(L, b);
     yl_open_log(L, b);
     b->is_open = 1; /* from here on the state has resources to close */

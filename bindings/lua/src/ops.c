@@ -22,7 +22,7 @@ static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_te
 
 static int op_call(lua_State *L)
 {
-    const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
+    OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
     Binding *b = op->binding;
     const int given = lua_gettop(L), result_count = op->op->result_count;
     const int keywords = yl_has_keywords(L, op, given);
@@ -86,7 +86,7 @@ static void fill_list(lua_State *L, Binding *b, int given, yoke_tensor **outs, i
  * must exist before the results: the first call reads the number of results. */
 static int op_call_list(lua_State *L)
 {
-    const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
+    OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
     Binding *b = op->binding;
     const int given = lua_gettop(L), keywords = yl_has_keywords(L, op, given);
     yl_check_count(L, op, given - keywords);
@@ -150,6 +150,7 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
     binding->takes_tensor = 0;
     binding->has_lists = 0;
     binding->creates = 0;
+    binding->seen_count = 0;
     for (int i = 0; i < op->arg_count; ++i) {
         const ArgType type = yl_arg_type(op->args[i].type);
         if (type == kArgTypeCount)

@@ -1,5 +1,6 @@
 /* Streams and events: userdata over one reference each. The current stream is a scope: modes.c. */
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/other_names.h"
 #include "bindings/lua/src/values/handles.h"
 #include "bindings/lua/src/values/pressure.h"
 
@@ -36,9 +37,7 @@ static int make_stream(lua_State *L)
     if (lua_type(L, 1) == LUA_TTABLE) {
         static const char *const kNames[] = {"device", "priority"};
         lua_settop(L, 1);
-        yl_check_keywords(L, b, 1, "Stream", kNames, 2, "Stream(device, priority)");
-        lua_getfield(L, 1, "device");
-        lua_getfield(L, 1, "priority");
+        yl_push_named(L, b, 1, "Stream", kNames, 2, "Stream(device, priority)");
         lua_remove(L, 1);
     }
     lua_settop(L, 2);
@@ -182,8 +181,7 @@ static int make_event(lua_State *L)
     lua_settop(L, 1);
     if (lua_istable(L, 1)) {
         static const char *const kNames[] = {"timing"};
-        yl_check_keywords(L, b, 1, "Event", kNames, 1, "Event(timing)");
-        lua_getfield(L, 1, "timing");
+        yl_push_named(L, b, 1, "Event", kNames, 1, "Event(timing)");
         lua_replace(L, 1);
     }
     const int timing = lua_isnil(L, 1) ? 0 : yl_bool_arg(L, b, 1, "Event", "timing");

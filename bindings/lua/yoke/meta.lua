@@ -801,7 +801,7 @@ function Tensor:scatter_add_(axis, index, src) end
 ---@param keepdim? boolean
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.sum(x, axis, keepdim, dtype) end
 
 ---Sum over axes (all by default); integers are summed in int64.
@@ -809,7 +809,7 @@ function yoke.sum(x, axis, keepdim, dtype) end
 ---@param keepdim? boolean
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:sum(axis, keepdim, dtype) end
 
 ---Arithmetic mean over axes (all by default); floating dtypes only.
@@ -818,7 +818,7 @@ function Tensor:sum(axis, keepdim, dtype) end
 ---@param keepdim? boolean
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.mean(x, axis, keepdim, dtype) end
 
 ---Arithmetic mean over axes (all by default); floating dtypes only.
@@ -826,7 +826,7 @@ function yoke.mean(x, axis, keepdim, dtype) end
 ---@param keepdim? boolean
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:mean(axis, keepdim, dtype) end
 
 ---Largest value over axes; ties share the gradient evenly; NaN wins.
@@ -834,14 +834,14 @@ function Tensor:mean(axis, keepdim, dtype) end
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.amax(x, axis, keepdim) end
 
 ---Largest value over axes; ties share the gradient evenly; NaN wins.
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:amax(axis, keepdim) end
 
 ---Index of the first largest value along an axis, or in the flattened tensor.
@@ -849,14 +849,14 @@ function Tensor:amax(axis, keepdim) end
 ---@param axis? integer
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer, keepdim?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor
 function yoke.argmax(x, axis, keepdim) end
 
 ---Index of the first largest value along an axis, or in the flattened tensor.
 ---@param axis? integer
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor
 function Tensor:argmax(axis, keepdim) end
 
 ---Smallest value over axes; ties share the gradient evenly; NaN wins.
@@ -864,14 +864,14 @@ function Tensor:argmax(axis, keepdim) end
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.amin(x, axis, keepdim) end
 
 ---Smallest value over axes; ties share the gradient evenly; NaN wins.
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:amin(axis, keepdim) end
 
 ---Index of the first smallest value along an axis, or in the flattened tensor.
@@ -879,14 +879,14 @@ function Tensor:amin(axis, keepdim) end
 ---@param axis? integer
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer, keepdim?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor
 function yoke.argmin(x, axis, keepdim) end
 
 ---Index of the first smallest value along an axis, or in the flattened tensor.
 ---@param axis? integer
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor
 function Tensor:argmin(axis, keepdim) end
 
 ---Whether all elements over axes are true (not 0), as bool.
@@ -894,14 +894,14 @@ function Tensor:argmin(axis, keepdim) end
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.all(x, axis, keepdim) end
 
 ---Whether all elements over axes are true (not 0), as bool.
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:all(axis, keepdim) end
 
 ---Whether any element over axes is true (not 0), as bool.
@@ -909,14 +909,14 @@ function Tensor:all(axis, keepdim) end
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.any(x, axis, keepdim) end
 
 ---Whether any element over axes is true (not 0), as bool.
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:any(axis, keepdim) end
 
 ---Product over axes (all by default); integers are multiplied in int64.
@@ -925,7 +925,7 @@ function Tensor:any(axis, keepdim) end
 ---@param keepdim? boolean
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.prod(x, axis, keepdim, dtype) end
 
 ---Product over axes (all by default); integers are multiplied in int64.
@@ -933,33 +933,33 @@ function yoke.prod(x, axis, keepdim, dtype) end
 ---@param keepdim? boolean
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:prod(axis, keepdim, dtype) end
 
 ---Variance over axes, divided by the count minus correction; floating dtypes only.
 ---@param x yoke.Tensor
 ---@param axis? integer|integer[]
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean, unbiased?: boolean }): yoke.Tensor
 function yoke.var(x, axis) end
 
 ---Variance over axes, divided by the count minus correction; floating dtypes only.
 ---@param axis? integer|integer[]
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean, unbiased?: boolean }): yoke.Tensor
 function Tensor:var(axis) end
 
 ---Standard deviation over axes: the square root of var.
 ---@param x yoke.Tensor
 ---@param axis? integer|integer[]
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean, unbiased?: boolean }): yoke.Tensor
 function yoke.std(x, axis) end
 
 ---Standard deviation over axes: the square root of var.
 ---@param axis? integer|integer[]
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean, unbiased?: boolean }): yoke.Tensor
 function Tensor:std(axis) end
 
 ---Vector norm of order p over axes; p may be 0, infinite or negative.
@@ -968,7 +968,7 @@ function Tensor:std(axis) end
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.norm(x, p, axis, keepdim) end
 
 ---Vector norm of order p over axes; p may be 0, infinite or negative.
@@ -976,7 +976,7 @@ function yoke.norm(x, p, axis, keepdim) end
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:norm(p, axis, keepdim) end
 
 ---log(sum(exp(x))) over axes (all by default), without overflow.
@@ -984,14 +984,14 @@ function Tensor:norm(p, axis, keepdim) end
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function yoke.logsumexp(x, axis, keepdim) end
 
 ---log(sum(exp(x))) over axes (all by default), without overflow.
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor
 function Tensor:logsumexp(axis, keepdim) end
 
 ---Running sum along one axis; integers are summed in int64.
@@ -1014,14 +1014,14 @@ function Tensor:cumsum(axis, dtype) end
 ---@param axis? integer
 ---@param descending? boolean
 ---@return yoke.Tensor, yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, descending?: boolean, dim?: integer, dims?: integer }): yoke.Tensor, yoke.Tensor
 function yoke.sort(x, axis, descending) end
 
 ---Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.
 ---@param axis? integer
 ---@param descending? boolean
 ---@return yoke.Tensor, yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, descending?: boolean, dim?: integer, dims?: integer }): yoke.Tensor, yoke.Tensor
 function Tensor:sort(axis, descending) end
 
 ---The indices that sort x along one axis; equal values keep their order, NaN counts as the largest.
@@ -1029,14 +1029,14 @@ function Tensor:sort(axis, descending) end
 ---@param axis? integer
 ---@param descending? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, descending?: boolean, dim?: integer, dims?: integer }): yoke.Tensor
 function yoke.argsort(x, axis, descending) end
 
 ---The indices that sort x along one axis; equal values keep their order, NaN counts as the largest.
 ---@param axis? integer
 ---@param descending? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer, descending?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, descending?: boolean, dim?: integer, dims?: integer }): yoke.Tensor
 function Tensor:argsort(axis, descending) end
 
 ---The k largest (or smallest) values along one axis and their indices; of equal values the first comes first.
@@ -1046,7 +1046,7 @@ function Tensor:argsort(axis, descending) end
 ---@param largest? boolean
 ---@param sorted? boolean
 ---@return yoke.Tensor, yoke.Tensor
----@overload fun(x: yoke.Tensor, k: integer, options: { axis?: integer, largest?: boolean, sorted?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, k: integer, options: { axis?: integer, largest?: boolean, sorted?: boolean, dim?: integer, dims?: integer }): yoke.Tensor, yoke.Tensor
 function yoke.topk(x, k, axis, largest, sorted) end
 
 ---The k largest (or smallest) values along one axis and their indices; of equal values the first comes first.
@@ -1055,7 +1055,7 @@ function yoke.topk(x, k, axis, largest, sorted) end
 ---@param largest? boolean
 ---@param sorted? boolean
 ---@return yoke.Tensor, yoke.Tensor
----@overload fun(self: yoke.Tensor, k: integer, options: { axis?: integer, largest?: boolean, sorted?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, k: integer, options: { axis?: integer, largest?: boolean, sorted?: boolean, dim?: integer, dims?: integer }): yoke.Tensor, yoke.Tensor
 function Tensor:topk(k, axis, largest, sorted) end
 
 ---Softmax along one axis.
@@ -1063,14 +1063,14 @@ function Tensor:topk(k, axis, largest, sorted) end
 ---@param axis? integer
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype, dim?: integer, dims?: integer }): yoke.Tensor
 function yoke.softmax(x, axis, dtype) end
 
 ---Softmax along one axis.
 ---@param axis? integer
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype, dim?: integer, dims?: integer }): yoke.Tensor
 function Tensor:softmax(axis, dtype) end
 
 ---Logarithm of softmax along one axis.
@@ -1078,14 +1078,14 @@ function Tensor:softmax(axis, dtype) end
 ---@param axis? integer
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype, dim?: integer, dims?: integer }): yoke.Tensor
 function yoke.log_softmax(x, axis, dtype) end
 
 ---Logarithm of softmax along one axis.
 ---@param axis? integer
 ---@param dtype? yoke.dtype
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype, dim?: integer, dims?: integer }): yoke.Tensor
 function Tensor:log_softmax(axis, dtype) end
 
 ---Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
@@ -1402,7 +1402,7 @@ function Tensor:linear(weight, bias, activation) end
 ---@param scale? number|boolean
 ---@param enable_gqa? boolean
 ---@return yoke.Tensor
----@overload fun(query: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean }): yoke.Tensor
+---@overload fun(query: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean, attn_mask?: yoke.Tensor }): yoke.Tensor
 function yoke.scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa) end
 
 ---softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps the places that are true; enable_gqa shares each head of key and value among several of query.
@@ -1414,7 +1414,7 @@ function yoke.scaled_dot_product_attention(query, key, value, mask, dropout_p, i
 ---@param scale? number|boolean
 ---@param enable_gqa? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, key: yoke.Tensor, value: yoke.Tensor, options: { mask?: yoke.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number|boolean, enable_gqa?: boolean, attn_mask?: yoke.Tensor }): yoke.Tensor
 function Tensor:scaled_dot_product_attention(key, value, mask, dropout_p, is_causal, scale, enable_gqa) end
 
 ---x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; float8 gives bfloat16, unless out_dtype is given.
@@ -1631,13 +1631,13 @@ function Tensor:expand(shape) end
 ---@param x yoke.Tensor
 ---@param axis? integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { axis?: integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor
 function yoke.squeeze(x, axis) end
 
 ---x without axes of length 1 (all, or one); a view.
 ---@param axis? integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { axis?: integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor
 function Tensor:squeeze(axis) end
 
 ---x with a new axis of length 1; a view.
@@ -1658,7 +1658,7 @@ function Tensor:unsqueeze(axis) end
 ---@param stop? integer
 ---@param step? integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, axis: integer, options: { start?: integer, stop?: integer, step?: integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, options: { start?: integer, stop?: integer, step?: integer, ["end"]?: integer }): yoke.Tensor
 function yoke.slice(x, axis, start, stop, step) end
 
 ---x[start:stop:step] along one axis, as in NumPy; a view.
@@ -1667,7 +1667,7 @@ function yoke.slice(x, axis, start, stop, step) end
 ---@param stop? integer
 ---@param step? integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, axis: integer, options: { start?: integer, stop?: integer, step?: integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, options: { start?: integer, stop?: integer, step?: integer, ["end"]?: integer }): yoke.Tensor
 function Tensor:slice(axis, start, stop, step) end
 
 ---x itself if it is row-major without gaps, else a row-major copy.
@@ -1696,14 +1696,14 @@ function Tensor:index_select(axis, index) end
 ---@param tensors yoke.Tensor[]
 ---@param axis? integer
 ---@return yoke.Tensor
----@overload fun(tensors: yoke.Tensor[], options: { axis?: integer }): yoke.Tensor
+---@overload fun(tensors: yoke.Tensor[], options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor
 function yoke.cat(tensors, axis) end
 
 ---Joins tensors of one shape along a new axis.
 ---@param tensors yoke.Tensor[]
 ---@param axis? integer
 ---@return yoke.Tensor
----@overload fun(tensors: yoke.Tensor[], options: { axis?: integer }): yoke.Tensor
+---@overload fun(tensors: yoke.Tensor[], options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor
 function yoke.stack(tensors, axis) end
 
 ---x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
@@ -1711,14 +1711,14 @@ function yoke.stack(tensors, axis) end
 ---@param size integer|integer[]
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(x: yoke.Tensor, size: integer|integer[], options: { axis?: integer }): yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, size: integer|integer[], options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function yoke.split(x, size, axis) end
 
 ---x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.
 ---@param size integer|integer[]
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(self: yoke.Tensor, size: integer|integer[], options: { axis?: integer }): yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, size: integer|integer[], options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function Tensor:split(size, axis) end
 
 ---x in at most so many parts of one size along an axis, the last perhaps smaller; views.
@@ -1726,27 +1726,27 @@ function Tensor:split(size, axis) end
 ---@param chunks integer
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(x: yoke.Tensor, chunks: integer, options: { axis?: integer }): yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, chunks: integer, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function yoke.chunk(x, chunks, axis) end
 
 ---x in at most so many parts of one size along an axis, the last perhaps smaller; views.
 ---@param chunks integer
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(self: yoke.Tensor, chunks: integer, options: { axis?: integer }): yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, chunks: integer, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function Tensor:chunk(chunks, axis) end
 
 ---The parts of x at each position of an axis, without that axis; views.
 ---@param x yoke.Tensor
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(x: yoke.Tensor, options: { axis?: integer }): yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function yoke.unbind(x, axis) end
 
 ---The parts of x at each position of an axis, without that axis; views.
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(self: yoke.Tensor, options: { axis?: integer }): yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function Tensor:unbind(axis) end
 
 ---out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
@@ -1816,7 +1816,7 @@ function Tensor:masked_fill(mask, value) end
 ---@param mode? string
 ---@param value? number|boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
 ---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
 function yoke.pad(x, padding, mode, value) end
 
@@ -1825,7 +1825,7 @@ function yoke.pad(x, padding, mode, value) end
 ---@param mode? string
 ---@param value? number|boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, padding: integer|integer[], options: { mode?: string, value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
 ---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:pad(padding, mode, value) end
 
@@ -1847,14 +1847,14 @@ function Tensor:flip(axes) end
 ---@param shifts integer|integer[]
 ---@param axes? integer|integer[]
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, shifts: integer|integer[], options: { axes?: integer|integer[] }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, shifts: integer|integer[], options: { axes?: integer|integer[], dims?: integer|integer[], dim?: integer|integer[] }): yoke.Tensor
 function yoke.roll(x, shifts, axes) end
 
 ---x with its elements moved on by shifts along axes, the last to the front; without axes, x is rolled as a vector.
 ---@param shifts integer|integer[]
 ---@param axes? integer|integer[]
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, shifts: integer|integer[], options: { axes?: integer|integer[] }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, shifts: integer|integer[], options: { axes?: integer|integer[], dims?: integer|integer[], dim?: integer|integer[] }): yoke.Tensor
 function Tensor:roll(shifts, axes) end
 
 ---x repeated reps times along each axis.
@@ -1967,7 +1967,7 @@ function yoke.full(shape, value, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(start: number|boolean, options: { stop?: number|boolean, step?: number|boolean, dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(start: number|boolean, options: { stop?: number|boolean, step?: number|boolean, dtype?: yoke.dtype, device?: yoke.Device|string|integer, ["end"]?: number|boolean, requires_grad?: boolean }): yoke.Tensor
 function yoke.arange(start, stop, step, dtype, device) end
 
 ---steps values from start to stop, both included.

@@ -42,6 +42,21 @@ local function refuse_unknown(call, name, names)
     core.raise("value", call, ("unknown option '%s'%s; %s"):format(tostring(name), options.meant(name, names), known))
 end
 
+-- Returns the option of `names` that `name` means in a call, PyTorch's name, and its value; nil for an unknown name.
+local function under_own_name(call, name, value, names)
+    local place, is_flag = core.other_name(call, tostring(name), names)
+    if not place then return nil end
+    if is_flag then
+        if type(value) ~= "boolean" then check_type(call, name, value, true) end
+        value = value and 1 or 0
+    end
+    return names[place], value
+end
+
+local function refuse_both(call, own, name)
+    core.raise("value", call, ("options '%s' and '%s' are the same option; give one of the two"):format(own, tostring(name)))
+end
+
 --- The options that a caller gave over the defaults in `known`, a table {name = default}.
 function options.named(call, given, known)
     local all = {}
@@ -53,10 +68,12 @@ function options.named(call, given, known)
     end
     for name, value in pairs(given or {}) do
         if known[name] == nil then
-            local names = {}
+            local names, said = {}, name
             for each in pairs(known) do names[#names + 1] = tostring(each) end
             table.sort(names)
-            refuse_unknown(call, name, names)
+            name, value = under_own_name(call, said, value, names)
+            if not name then refuse_unknown(call, said, names) end
+            if given[name] ~= nil then refuse_both(call, name, said) end
         end
         if value ~= false then check_type(call, name, value, known[name]) end -- false switches any option off
         all[name] = value
@@ -116,10 +133,12 @@ function options.read(call, known, ...)
     end
     for i = 1, count do values[i] = given[i] end
     for name, value in pairs(named or {}) do
-        local place = places[name]
-        if not place then refuse_unknown(call, name, names) end
-        if values[place] ~= nil then core.raise("type", call, ("option '%s' is given twice"):format(name)) end
-        values[place] = value
+        local own = name
+        if not places[name] then own, value = under_own_name(call, name, value, names) end
+        if not own then refuse_unknown(call, name, names) end
+        if own ~= name and (values[places[own]] ~= nil or named[own] ~= nil) then refuse_both(call, own, name) end
+        if values[places[own]] ~= nil then core.raise("type", call, ("option '%s' is given twice"):format(name)) end
+        values[places[own]] = value
     end
     for i, entry in ipairs(known) do
         if values[i] ~= nil then

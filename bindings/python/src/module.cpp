@@ -3,6 +3,7 @@
 // The hot path (Tensor and ops) is plain CPython; pybind11 carries what is called now and then.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/log.h"
+#include "bindings/python/src/runtime/other_names.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/runtime/relief.h"
 #include "bindings/python/src/values/checkpoint.h"
@@ -64,8 +65,8 @@ void guard_instances()
 TensorParts tensor_parts()
 {
     TensorParts parts;
-    for (const auto add : {add_methods, add_attributes, add_habits, add_numbers, add_dlpack,
-                           add_operators, add_index, add_buffer, add_op_methods})
+    for (const auto add : {add_methods, add_attributes, add_habits, add_numbers,
+                           add_dlpack, add_operators, add_index, add_buffer, add_op_methods})
         add(parts);
     return parts;
 }
@@ -119,6 +120,16 @@ PYBIND11_MODULE(_yoke, module)
                    for (const std::string &each : known) names.push_back(each.c_str());
                    return taken(unknown_keyword(name.ptr(), names.data(),
                                                 static_cast<int>(names.size()), is_ours));
+               });
+    module.def("_other_name",
+               [](const std::string &call, const std::string &name,
+                  const std::vector<std::string> &known) -> py::object {
+                   std::vector<const char *> names;
+                   for (const std::string &each : known) names.push_back(each.c_str());
+                   const OtherName found = find_other_name(call.c_str(), name.c_str(), names.data(),
+                                                           static_cast<int>(names.size()));
+                   if (found.place < 0) return py::none();
+                   return py::make_tuple(known[static_cast<size_t>(found.place)], found.is_flag);
                });
     require(init_log() && init_relief());
 }

@@ -48,12 +48,34 @@ def named(function: F) -> F:
         try:
             return function(*args, **keywords)
         except TypeError as error:
-            problem = refusal(error, function, args, keywords)
-            if problem is None:
+            ours = under_own_names(error, function, args, keywords)
+            problem = refusal(error, function, args, keywords) if ours is None else None
+            if ours is None and problem is None:
                 raise
-        raise _yoke.TypeError(problem)  # outside the block: Python's error says no more
+        if ours is not None:  # outside the block: Python's error says no more
+            return call(*args, **ours)
+        raise _yoke.TypeError(problem)
 
     return call  # type: ignore[return-value]
+
+
+def under_own_names(error: TypeError, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Optional[dict[str, Any]]:
+    """Returns the keywords with PyTorch's names replaced by the function's own; None if there are none, as in refusal()."""
+    if not keywords or not _is_refused(error, function) or not _is_ours(function.__module__):
+        return None
+    code, called = function.__code__, _call_of(function, args)
+    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    ours: dict[str, Any] = {}
+    said = dict(zip(names, names[:min(len(args), code.co_argcount)]))  # the name that each argument has in this call
+    for name, value in keywords.items():
+        own, is_flag = (name, False) if name in names else _yoke._other_name(called, name, names) or (name, False)
+        if own in said and own in names and (own != name or said[own] != own):
+            raise _yoke.TypeError(f"{called}(): arguments '{said[own]}' and '{name}' are the same argument; give one of the two")
+        if is_flag and not isinstance(value, bool):
+            raise _yoke.TypeError(f"{called}(): argument '{name}' is a {type(value).__name__}; it takes a bool")
+        said[own] = name
+        ours[own] = int(value) if is_flag else value
+    return None if ours.keys() == keywords.keys() else ours
 
 
 def name_methods(cls: type, wrap: Callable[[Any], Any] = named, names: Optional[Iterable[str]] = None) -> None:
@@ -71,14 +93,19 @@ def name_methods(cls: type, wrap: Callable[[Any], Any] = named, names: Optional[
 def refusal(error: TypeError, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], call: Optional[str] = None) -> Optional[str]:
     """Returns the library's text for Python's refusal of the arguments; None for an error of another cause.
 
-    The caller has caught `error` from function(*args, **keywords). A function that was entered has a frame in the traceback.
+    The caller has caught `error` from function(*args, **keywords).
     """
-    if error.__traceback__ is None or error.__traceback__.tb_next is not None or not isinstance(function, FunctionType):
+    if not _is_refused(error, function):
         return None
     own = int(function.__code__.co_varnames[:1] in (("self",), ("cls",)))
     if len(args) < own:
         return None
     return _problem(call or _call_of(function, args), function, own, len(args) - own, keywords, _is_ours(function.__module__))
+
+
+def _is_refused(error: TypeError, function: Any) -> bool:
+    """Returns whether Python has refused the arguments: a function that was entered has a frame in the traceback."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is None and isinstance(function, FunctionType)
 
 
 # Devices that scripts written for other libraries name first.

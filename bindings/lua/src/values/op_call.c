@@ -22,41 +22,89 @@ static int argument_of(const OpBinding *op, const char *name)
     return i;
 }
 
+static int names_of(const OpBinding *op, const char **names)
+{
+    for (int i = 0; i < op->op->arg_count; ++i) names[i] = op->op->args[i].name;
+    return op->op->arg_count;
+}
+
+/* Returns what another name means, from the names seen before or from the table. */
+static OtherName other_name(OpBinding *op, const char *key)
+{
+    const char *names[kMaxArgs];
+    for (int i = 0; i < op->seen_count; ++i)
+        if (!strcmp(op->seen[i].other, key)) return op->seen[i];
+    const OtherName found = yl_find_other_name(op->op->name, key, names, names_of(op, names));
+    if (found.place >= 0 && op->seen_count < kMaxSeenNames) op->seen[op->seen_count++] = found;
+    return found;
+}
+
 /* Converts a keyword that is no argument: requires_grad of a new tensor, or a mistake. */
-static void convert_other(lua_State *L, const OpBinding *op, const char *key, Call *call)
+static void convert_unknown(lua_State *L, const OpBinding *op, const char *key, Call *call)
 {
     const char *names[kMaxArgs + 1];
-    int count = 0;
     if (op->creates && !strcmp(key, "requires_grad")) {
         call->requires_grad = yl_bool_arg(L, op->binding, lua_gettop(L), op->op->name, key);
         return;
     }
-    for (; count < op->op->arg_count; ++count) names[count] = op->op->args[count].name;
+    int count = names_of(op, names);
     if (op->creates) names[count++] = "requires_grad";
     yl_raise_keyword(L, op->binding, op->op->name, key, names, count, op->op->signature);
 }
 
+/* Converts the value on the top of the stack, the argument `i` of the op under the name `key`. */
+static void convert_keyword(lua_State *L, const OpBinding *op, int i, const char *key, int given,
+                            Call *call)
+{
+    const char *const own = op->op->args[i].name;
+    if (strcmp(key, own) && (i < given || call->args[i].kind != YOKE_ARG_NONE))
+        yl_raise_both_names(L, op->binding, YOKE_E_VALUE, op->op->name, own, key);
+    if (i < given)
+        yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                 "argument '%s' is given twice, by position and by name; give it once", key);
+    if (op->types[i] == kTensors)
+        yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                 "argument '%s' is a list of tensors; give it by its place", key);
+    convert(L, op, i, lua_gettop(L), call);
+}
+
+/* Converts a keyword that is none of the op's own names. */
+static void convert_other(lua_State *L, OpBinding *op, const char *key, int given, Call *call)
+{
+    const OtherName other = other_name(op, key);
+    if (other.place < 0) {
+        convert_unknown(L, op, key, call);
+        return;
+    }
+    if (other.is_flag) yl_flag_number(L, op->binding, op->op->name, key);
+    convert_keyword(L, op, other.place, key, given, call);
+}
+
+/* Raises for an argument under its own name that is there already under another name. */
+static void check_once(lua_State *L, OpBinding *op, int index, int i)
+{
+    const char *const own = op->op->args[i].name;
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+        const char *key = yl_key(L, -2);
+        if (strcmp(key, own) && argument_of(op, key) == op->op->arg_count &&
+            other_name(op, key).place == i)
+            yl_raise_both_names(L, op->binding, YOKE_E_VALUE, op->op->name, own, key);
+    }
+}
+
 /* Converts the keyword arguments in the table at `index`, after `given` positional arguments. */
-static void convert_keywords(lua_State *L, const OpBinding *op, int index, int given, Call *call)
+static void convert_keywords(lua_State *L, OpBinding *op, int index, int given, Call *call)
 {
     for (int i = given; i < op->op->arg_count; ++i) call->args[i].kind = YOKE_ARG_NONE;
-    lua_pushnil(L);
-    while (lua_next(L, index)) {
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
         const char *key = yl_key(L, -2);
         const int i = argument_of(op, key);
         if (i == op->op->arg_count) {
-            convert_other(L, op, key, call);
-            lua_pop(L, 1);
+            convert_other(L, op, key, given, call);
             continue;
         }
-        if (i < given)
-            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
-                     "argument '%s' is given twice, by position and by name; give it once", key);
-        if (op->types[i] == kTensors)
-            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
-                     "argument '%s' is a list of tensors; give it by its place", key);
-        convert(L, op, i, lua_gettop(L), call);
-        lua_pop(L, 1);
+        if (i >= given && call->args[i].kind != YOKE_ARG_NONE) check_once(L, op, index, i);
+        convert_keyword(L, op, i, key, given, call);
     }
     call->count = op->op->arg_count;
 }
@@ -93,7 +141,7 @@ static inline int convert_tensors(lua_State *L, const OpBinding *op, int positio
     return i;
 }
 
-void yl_read_arguments(lua_State *L, const OpBinding *op, int given, int keywords, Call *call)
+void yl_read_arguments(lua_State *L, OpBinding *op, int given, int keywords, Call *call)
 {
     const int done = convert_tensors(L, op, given - keywords, call);
     call->lists.used = 0;

@@ -2,9 +2,11 @@
 #ifndef YOKE_LUA_OP_CALL_H
 #define YOKE_LUA_OP_CALL_H
 
+#include "bindings/lua/src/runtime/other_names.h"
 #include "bindings/lua/src/values/convert.h"
 
 enum { kMaxArgs = 16, kMaxResults = 4 };
+enum { kMaxSeenNames = 16 };
 enum { kListRoom = 32 }; /* tensors of lists with space on the C stack */
 
 /* Op in the binding's view: the first upvalue of its Lua function. */
@@ -17,6 +19,8 @@ typedef struct OpBinding {
     int16_t spread;           /* list of ints that may be spread; -1: none */
     uint16_t takes_tensor;    /* a bit for each argument for which a tensor serves */
     uint8_t types[kMaxArgs];  /* ArgType of arg_type.h */
+    int seen_count;           /* other names that calls of the op have had */
+    OtherName seen[kMaxSeenNames];
 } OpBinding;
 
 typedef struct Call {
@@ -49,7 +53,7 @@ void yl_find_room(lua_State *L, int given, Call *call);
 /* Raises if there are more arguments than the op takes, spread ints aside. */
 void yl_check_count(lua_State *L, const OpBinding *op, int positional);
 /* Reads the `given` arguments on the stack into `call`; with `keywords`, the last is the table of keyword arguments. */
-void yl_read_arguments(lua_State *L, const OpBinding *op, int given, int keywords, Call *call);
+void yl_read_arguments(lua_State *L, OpBinding *op, int given, int keywords, Call *call);
 
 /* Enclose a call that may find relief. References keep the call's tensors alive meanwhile, since relief may close
  * them. */

@@ -1,5 +1,7 @@
 #include "bindings/python/src/runtime/parameters.h"
 
+#include "bindings/python/src/runtime/other_names.h"
+
 #include "yoke/runtime.h"
 
 #include <cstring>
@@ -24,6 +26,40 @@ bool raise_keyword(const char *call, const char *const *names, int count, PyObje
     Py_XDECREF(problem);
     return false;
 }
+
+constexpr int kMostParameters = 32;
+
+// Keywords of one call, put into `values` one after the other.
+struct KeywordReader {
+    const char *call;
+    const char *const *names;
+    int count;
+    Py_ssize_t given;  // arguments by place
+    PyObject **values;
+    const char *said[kMostParameters] = {};  // name of each argument in the call
+
+    bool read(PyObject *name, PyObject *value)
+    {
+        int at = find(names, count, name);
+        const char *text = at < 0 ? PyUnicode_AsUTF8(name) : names[at];
+        OtherName other{at, false};
+        if (!text) PyErr_Clear();  // a lone surrogate is no name
+        if (at < 0 && text) other = find_other_name(call, text, names, count);
+        if (other.place < 0) return raise_keyword(call, names, count, name);
+        if (other.place < given || said[other.place]) return raise_twice(other.place, text);
+        said[other.place] = text;
+        values[other.place] = other.is_flag ? flag_number(call, text, value) : value;
+        return values[other.place] != nullptr;
+    }
+
+    bool raise_twice(int place, const char *text) const
+    {
+        const char *first = said[place] ? said[place] : names[place];
+        if (std::strcmp(first, text) != 0) return raise_both_names(call, first, text);
+        raise_error(YOKE_E_TYPE, call, "argument '%s' is given twice; give it once", text);
+        return false;
+    }
+};
 
 }  // namespace
 
@@ -50,16 +86,9 @@ bool read_parameters(const char *call, const char *const *names, int count, int 
         return false;
     }
     for (Py_ssize_t i = 0; i < given; i++) values[i] = args[i];
-    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++) {
-        PyObject *name = PyTuple_GET_ITEM(keywords, i);
-        const int at = find(names, count, name);
-        if (at < 0) return raise_keyword(call, names, count, name);
-        if (at < given) {
-            raise_error(YOKE_E_TYPE, call, "argument '%U' is given twice; give it once", name);
-            return false;
-        }
-        values[at] = args[given + i];
-    }
+    KeywordReader reader{call, names, count, given, values};
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
+        if (!reader.read(PyTuple_GET_ITEM(keywords, i), args[given + i])) return false;
     for (int i = 0; i < count; i++) {
         if (values[i]) continue;
         raise_error(YOKE_E_TYPE, call, "argument '%s' is missing", names[i]);

@@ -1,8 +1,10 @@
 #include "bindings/python/src/values/arguments.h"
 
+#include "bindings/python/src/runtime/other_names.h"
 #include "bindings/python/src/runtime/parameters.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace yoke_python {
 namespace {
@@ -32,22 +34,49 @@ bool raise_count(const OpSpec &spec, Py_ssize_t given)
                                    spec.arg_count == 1 ? "" : "s", given));
 }
 
+// Puts the names of the op's arguments into `words`, and returns their number.
+int names_of(const OpSpec &spec, const char **words)
+{
+    for (int i = 0; i < spec.arg_count; i++) words[i] = spec.args[i].text;
+    return spec.arg_count;
+}
+
 // Raises for a keyword unknown to the op, with the probable meaning.
 bool raise_keyword(const OpSpec &spec, PyObject *name)
 {
     const char *words[kMaxOpArgs + 1];
-    int count = 0;
-    while (count < spec.arg_count) {
-        words[count] = spec.args[count].text;
-        count++;
-    }
+    int count = names_of(spec, words);
     if (spec.creates) words[count++] = "requires_grad";
     return raise_call(spec, unknown_keyword(name, words, count));
 }
 
-bool same_text(PyObject *a, PyObject *b)
+// Returns the place of the argument with this name, or -1. A name of a script's code is interned, so pointers decide.
+int place_of(const OpSpec &spec, PyObject *name)
 {
-    return a == b || PyUnicode_Compare(a, b) == 0;
+    for (int i = 0; i < spec.arg_count; i++)
+        if (name == spec.args[i].name) return i;
+    if (PyUnicode_CHECK_INTERNED(name)) return -1;
+    for (int i = 0; i < spec.arg_count; i++)
+        if (PyUnicode_Compare(name, spec.args[i].name) == 0) return i;
+    return -1;
+}
+
+// Returns what another name means, from the names seen before or from the table; the place is -1 for an unknown name.
+SeenName other_name(OpSpec &spec, PyObject *name)
+{
+    for (int i = 0; i < spec.seen_count; i++)
+        if (name == spec.seen[i].name) return spec.seen[i];
+    const char *words[kMaxOpArgs];
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) PyErr_Clear();  // a lone surrogate is no name
+    const OtherName found = text ? find_other_name(spec.name, text, words, names_of(spec, words))
+                                 : OtherName{-1, false};
+    const SeenName seen{name, found.place, found.is_flag};
+    if (found.place >= 0 && PyUnicode_CHECK_INTERNED(name) && spec.seen_count < kMaxSeenNames) {
+        spec.seen[spec.seen_count++] = seen;
+        Py_INCREF(name);  // for good
+    }
+    return seen;
 }
 
 }  // namespace
@@ -71,6 +100,7 @@ void Arguments::hold(yoke_tensor *tensor)
 
 bool Arguments::read(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
+    keywords_ = keywords;
     if (!place(self, args, count)) return false;
     for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
         if (!place_keyword(PyTuple_GET_ITEM(keywords, i), args[count + i])) return false;
@@ -108,19 +138,41 @@ void Arguments::find_spread(PyObject *const *args, Py_ssize_t count, Py_ssize_t 
 
 bool Arguments::place_keyword(PyObject *name, PyObject *value)
 {
-    for (int i = 0; i < spec_.arg_count; i++) {
-        if (!same_text(name, spec_.args[i].name)) continue;
-        if (objects_[i]) {
-            raise_error(YOKE_E_TYPE, spec_.name, "argument '%U' is given twice; give it once",
-                        name);
-            return false;
-        }
+    const int i = place_of(spec_, name);
+    if (i >= 0) {
+        if (objects_[i]) return raise_twice(i, name);
         objects_[i] = value;
         return true;
     }
+    const SeenName seen = other_name(spec_, name);
+    if (seen.place >= 0) return place_other(name, seen, value);
     if (spec_.creates && PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0)
         return to_bool(value, {spec_.name, "requires_grad"}, &requires_grad_);
     return raise_keyword(spec_, name);
+}
+
+bool Arguments::place_other(PyObject *name, const SeenName &seen, PyObject *value)
+{
+    if (objects_[seen.place]) return raise_twice(seen.place, name);
+    if (seen.is_flag) value = flag_number(spec_.name, PyUnicode_AsUTF8(name), value);
+    objects_[seen.place] = value;
+    return value != nullptr;
+}
+
+// Raises for an argument that is there already, by place or by a name, and comes again as `name`.
+bool Arguments::raise_twice(int i, PyObject *name) const
+{
+    const char *first = spec_.args[i].text, *second = PyUnicode_AsUTF8(name);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords_); k++) {
+        PyObject *each = PyTuple_GET_ITEM(keywords_, k);
+        if (each == name) break;
+        if (place_of(spec_, each) < 0 && other_name(spec_, each).place == i)
+            first = PyUnicode_AsUTF8(each);
+    }
+    if (second && first && std::strcmp(first, second) != 0)
+        return raise_both_names(spec_.name, first, second);
+    raise_error(YOKE_E_TYPE, spec_.name, "argument '%U' is given twice; give it once", name);
+    return false;
 }
 
 bool Arguments::convert(int i)

@@ -13,7 +13,7 @@ namespace yoke_python {
 
 class Arguments {
 public:
-    explicit Arguments(const OpSpec &spec) : spec_(spec) {}
+    explicit Arguments(OpSpec &spec) : spec_(spec) {}
     ~Arguments();
     Arguments(const Arguments &) = delete;
     Arguments &operator=(const Arguments &) = delete;
@@ -33,14 +33,17 @@ private:
     bool place(PyObject *self, PyObject *const *args, Py_ssize_t count);
     void find_spread(PyObject *const *args, Py_ssize_t count, Py_ssize_t own);
     bool place_keyword(PyObject *name, PyObject *value);
+    bool place_other(PyObject *name, const SeenName &seen, PyObject *value);
+    bool raise_twice(int i, PyObject *name) const;
     bool convert(int i);
     bool convert_tensor(const Place &place, PyObject *value, yoke_arg *to);
     bool convert_tensors(const Place &place, PyObject *value, yoke_arg *to);
     bool convert_ints(const Place &place, PyObject *value, bool spread, yoke_arg *to);
     void hold(yoke_tensor *tensor);
 
-    const OpSpec &spec_;
+    OpSpec &spec_;
     PyObject *objects_[kMaxOpArgs] = {};  // borrowed from the caller
+    PyObject *keywords_ = nullptr;        // the call's keywords; borrowed
     PyObject *const *spread_ = nullptr;   // the spread ints
     Py_ssize_t spread_count_ = 1;         // number of spread ints
     yoke_arg values_[kMaxOpArgs] = {};

@@ -155,8 +155,8 @@ PyObject *invoke_general(Arguments &arguments)
     return result;
 }
 
-PyObject *convert_and_invoke(const OpSpec &spec, PyObject *self, PyObject *const *args,
-                             Py_ssize_t count, PyObject *keywords)
+PyObject *convert_and_invoke(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                             PyObject *keywords)
 {
     try {
         Arguments arguments(spec);
@@ -172,7 +172,7 @@ PyObject *convert_and_invoke(const OpSpec &spec, PyObject *self, PyObject *const
 PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,
                  PyObject *keywords)
 {
-    const OpSpec &spec = op_specs[op];
+    OpSpec &spec = op_specs[op];
     sync_modes();
     if (!keywords) {
         const Py_ssize_t all = count + (self != nullptr);
@@ -194,7 +194,7 @@ const char *op_name(OpPlace op)
 
 PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
 {
-    const OpSpec &spec = op_specs[op];
+    OpSpec &spec = op_specs[op];
     sync_modes();
     PyObject *result = invoke_small<2>(spec, x, y);
     if (result || PyErr_Occurred()) return result;

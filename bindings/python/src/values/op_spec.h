@@ -25,6 +25,14 @@ struct ArgSpec {
     bool required;  // has no default
 };
 
+// Other name of an argument that a call of the op has had: the next call compares pointers alone.
+struct SeenName {
+    PyObject *name;  // interned
+    int place;
+    bool is_flag;
+};
+constexpr int kMaxSeenNames = 16;
+
 struct OpSpec {
     int32_t id;
     int arg_count;
@@ -40,6 +48,8 @@ struct OpSpec {
     bool takes_one;     // a single tensor is a whole call
     bool method;        // the first argument is a tensor
     ArgSpec args[kMaxOpArgs];
+    int seen_count;
+    SeenName seen[kMaxSeenNames];
 };
 
 extern OpSpec op_specs[kOpCount];

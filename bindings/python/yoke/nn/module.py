@@ -10,7 +10,7 @@ import yoke
 from yoke import _yoke
 from yoke._checkpoint import Policy, checkpoint_scope
 from yoke._check import entries, noun, shown, tensor as need_tensor, text
-from yoke._named import Named, named, refusal
+from yoke._named import Named, named, refusal, under_own_names
 from yoke._yoke import Device, Tensor, dtype as DType
 
 M = TypeVar("M", bound="Module")
@@ -67,9 +67,12 @@ class Module(Named):
             return self.forward(*args, **kwargs)
         except TypeError as error:
             forward: Any = type(self).forward
-            problem = refusal(error, forward, (self, *args), kwargs, f"{type(self).__name__}.forward")
-            if problem is None:
+            ours = under_own_names(error, forward, (self, *args), kwargs)
+            problem = None if ours else refusal(error, forward, (self, *args), kwargs, f"{type(self).__name__}.forward")
+            if ours is None and problem is None:
                 raise
+        if ours is not None:
+            return self(*args, **ours)
         raise _yoke.TypeError(problem)
 
     # ---- Attributes ------------------------------------------------------------------------------------------
