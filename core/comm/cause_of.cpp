@@ -41,8 +41,8 @@ const char *name_of_doing(const CurrentCall &current)
     return collective_name(current.from < 0 ? current.signature.op : YOKE_COMM_RECV);
 }
 
-// Returns "call 7 of the group"; for send and recv "message 7 from the one to the other", because messages are
-// counted apart, by pair.
+// Returns "call 7 of the group"; for send and recv "message 7 between the two ranks", because messages are counted
+// apart, by pair.
 std::string number_of(const CurrentCall &current)
 {
     const auto number = static_cast<unsigned long long>(current.signature.sequence);

@@ -201,7 +201,7 @@ try {
     const std::vector<PastWeight> others = more.used();
     weights.insert(weights.end(), others.begin(), others.end());
     CastMemory::of_process().remember(std::move(weights));
-} catch (const std::bad_alloc &) {  // the next region casts one by one
+} catch (const std::bad_alloc &) {  // the next region casts each weight by itself
 }
 
 CastCache::~CastCache()

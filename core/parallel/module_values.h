@@ -15,7 +15,7 @@ enum class Writes { kAll, kUnlike };
 // buffer was written since.
 void send_values(Group &group, const std::vector<ModuleTensor> &tensors, int32_t root,
                  Writes writes);
-// Gives all ranks rank `root`'s parameters, frozen ones too, and buffers.
+// Gives all ranks rank `root`'s parameters, frozen parameters too, and buffers.
 void send_module(Group &group, const WrappedModule &module, int32_t root);
 // Compares the ranks' parameters and buffers by hashes. If any two ranks have unlike values, gives all ranks rank 0's
 // values, and rank 0 logs a warning.

@@ -212,7 +212,7 @@ void join_kind(Candidates &all, const std::string &kind, bool open, bool needs_f
         if (all.devices[i] && all.devices[i]->kind() == kind)
             ask_free_memory(all.machine.cards[i], all.situation.states[i], *all.devices[i],
                             needs_free);
-    // A number not given by CUDA is no number of a device.
+    // CUDA did not list these cards, so the cards get no name such as "cuda:0".
     for (size_t i = 0; i < all.devices.size(); ++i) {
         CardState &state = all.situation.states[i];
         const Card &card = all.machine.cards[i];

@@ -37,7 +37,7 @@ private:
     static constexpr uint64_t kLengthBytes = 8;
 
     uint64_t read_length() const;
-    // Raises YOKE_E_CHECKPOINT if the bytes belong to another known format. The error tells how to make a state of
+    // Raises YOKE_E_CHECKPOINT if the bytes belong to another known format. The error says how to make a state of
     // the file.
     void check_no_other(std::string_view first_bytes) const;
     StoredTensors read_header() const;

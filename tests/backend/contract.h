@@ -48,7 +48,7 @@ class Contract : public testing::TestWithParam<BackendUnderTest> {
 protected:
     void SetUp() override;
 
-    // Holds a failing call to the contract: this status, told once, with a message of some substance.
+    // Holds a failing call to the contract: this status, reported once, with a message of some substance.
     void expect_failure(yoke_status expected, yoke_status status, const char *what);
     // Expects a failure when several statuses are right.
     void expect_failure(yoke_status status, const char *what);

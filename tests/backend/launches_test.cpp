@@ -227,7 +227,8 @@ TEST_P(Launches, AnIndexThatIsNoClassFailsAndIsNamed)
     call.in(x, {2, 3}).in(target, {2}).out(loss, {}).out(norms, {2, 2}).out(used, {});
     call.text("mean").param(int64_t{-100}).param(0.0);
     yoke_status status = call.run(*table_);
-    if (status == YOKE_OK) status = table_->device_synchronize(device_);  // a device tells later
+    if (status == YOKE_OK)
+        status = table_->device_synchronize(device_);  // a device reports errors later
     expect_failure(YOKE_E_INDEX, status, "cross_entropy");
 }
 

@@ -1,5 +1,5 @@
-/* Autocast from C: regions come into force by a swap, nest, and keep the casts of weights; what the tape saves is told.
- * */
+/* Autocast from C: regions come into force by a swap, nest, and keep the casts of weights; the tape reports its saved
+ * tensors. */
 #include "check.h"
 
 static const int64_t square[2] = {2, 2};

@@ -1,5 +1,6 @@
 /*
- * The run of tests/python/parallel_ways.py, in C: the same ways of data parallel, told to the last bit.
+ * The run of tests/python/parallel_ways.py, in C: the same ways of data parallel. The values are printed to the last
+ * bit.
  *
  *     test_capi_parallel_run DEVICE WAY...
  *

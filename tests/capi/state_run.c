@@ -3,7 +3,7 @@
  *
  *     test_capi_state_run begin OUT STEPS | go IN OUT STEPS | copy IN OUT | show IN
  *
- * Without arguments it goes on from a file of its own, beside a run undisturbed.
+ * Without arguments, the program interrupts a run, goes on from its file, and compares with an undisturbed run.
  */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 

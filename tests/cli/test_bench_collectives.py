@@ -100,7 +100,7 @@ def round_of(values):
     group.all_reduce(zero.clone(), op="avg")   # the time
 round_of([0., 1., 3., 0.])   # of rank 1 there should be 0, 1, 2, 0
 round_of([0., 1., 2., 0.])
-group.barrier()              # who has told all
+group.barrier()              # every rank has reported
 """
     program = tmp_path / "strange.py"
     program.write_text(strange)

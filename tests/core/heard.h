@@ -1,4 +1,4 @@
-// heard.h: what the log says while a test listens.
+// heard.h: the lines of the log during a test.
 #pragma once
 
 #include "core/base/log.h"

@@ -48,7 +48,7 @@ class Bench:
         self.build, self.folder, self.variables = module.build, module.folder, variables
 
     def run(self, tests, library, variables={}, **plan):
-        """Returns the lines that the runner told."""
+        """Returns the lines that the runner printed."""
         with tempfile.TemporaryDirectory(dir=self.folder) as own:
             own = pathlib.Path(own)
             (own / "state").write_bytes(bytes(STATE_BYTES))

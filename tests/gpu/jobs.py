@@ -65,7 +65,7 @@ class Setting:
 
 
 def lacks(python, *modules):
-    """Returns what this Python lacks of some modules, and how it gets them; or ""."""
+    """Returns the modules that this Python does not have, and how to install them; or ""."""
     missing = [name for name in modules if not importlib.util.find_spec(name)]
     return f"{python} has no {' and no '.join(missing)}: {python} -m pip install {' '.join(missing)}" if missing else ""
 

@@ -63,7 +63,7 @@ def wheel_folders(kind, name):
 
 
 def make_variables(nvcc, logs, packages):
-    """Returns the environment of every part: wheels stand in for what the CUDA toolkit lacks, carried packages for the rest."""
+    """Returns the environment of every part: wheels replace missing libraries of the CUDA toolkit, carried packages replace the rest."""
     variables = dict(os.environ, CUDACXX=nvcc, PYTHONDONTWRITEBYTECODE="1", OMP_WAIT_POLICY="passive",
                      TORCHINDUCTOR_CACHE_DIR=str(logs / "inductor"), TRITON_CACHE_DIR=str(logs / "triton"))
     tools, path = str(pathlib.Path(sys.executable).parent), variables.get("PATH", "")

@@ -79,7 +79,7 @@ class Run:
             if status not in ("passed", "skipped"):
                 self.failed.append(name)
                 self.record.keep_tail(name, log_of(name), TAIL)
-            self.record.part(name, status, seconds, note)  # what is told is on the disk
+            self.record.part(name, status, seconds, note)  # a reported part is on the disk
             print(f"  {name:34} {status:12} {seconds:6.1f} s  {note}".rstrip(), flush=True)
         return status == "passed"
 
@@ -159,7 +159,7 @@ class Run:
         return False
 
     def python(self):
-        """Returns what CMake is told of Python: (the interpreter, pybind11's folder or "", the carried packages or None)."""
+        """Returns what CMake needs to know of Python: (the interpreter, pybind11's folder or "", the carried packages or None)."""
         return sys.executable, machine.ask(sys.executable, "-m", "pybind11", "--cmakedir"), self.packages
 
     def make_extension(self, carried, other):

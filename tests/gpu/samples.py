@@ -115,7 +115,7 @@ def record(options, until):
             except Exception as error:
                 wrong[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
                 print(f"FAILS: {name}: {wrong[name]}", flush=True)
-        print(f"ran {op}", flush=True)  # a record that is killed has told how far it came
+        print(f"ran {op}", flush=True)  # the last line of a killed record shows how far the record came
     np.savez(options.file, **found)
     pathlib.Path(f"{options.file}.json").write_text(json.dumps({"wrong": wrong, "left": left}))
     ops = {name.split("|")[0] for name in found}

@@ -173,7 +173,7 @@ def run_layer(yoke, device, name, dtype, layer, known, counts):
             with yoke.backends.cudnn.flags(enabled=cudnn):
                 got = layer(Side(yoke, device, dtype))
             right = check(f"{name}, {dtype}, {way}", dtype, got, want)
-        except Exception as error:  # also a device that is lost: the line says so, and so do the later ones
+        except Exception as error:  # also a lost device: this line and all later lines name the error
             right = False
             print(f"WRONG: {name}, {dtype}, {way}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
         counts[way][0 if right else 1] += 1

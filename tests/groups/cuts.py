@@ -7,7 +7,7 @@ WAYS = ("link", "blackhole")  # the cable is pulled; or whatever is sent vanishe
 
 
 def on_two_hosts(hosts, size, **variables):
-    """Ranks 0, 2, … are on the first host, 1, 3, … on the second one."""
+    """Ranks 0, 2, … are on the first host, 1, 3, … on the second host."""
     job = Job(size, numbers=())
     for number in range(size):
         job.start(number, prefix=hosts.prefix(number % 2), host=ADDRESSES[0], **variables)

@@ -1,4 +1,5 @@
--- The run of tests/python/parallel_ways.py, in Lua: the same ways of data parallel, told to the last bit.
+-- The run of tests/python/parallel_ways.py, in Lua: the same ways of data parallel. The values are printed to the last
+-- bit.
 --
 --     parallel_run.lua DEVICE WAY...
 --

@@ -10,7 +10,7 @@ def _list(axis):
 
 
 def _axes(x, axis):
-    """Every axis, for functions of PyTorch that want to be told."""
+    """Every axis, for functions of PyTorch that need a list of axes."""
     return tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, int) else tuple(axis)
 
 

@@ -113,7 +113,7 @@ group.barrier()
 if rank == {victim}:
     given = yoke.ones(4)
     works = [group.recv(given, src={other}, async_op=True), group.barrier(async_op=True)]
-    time.sleep(0.3)  # or a rank that is slow would be told before it is in its recv
+    time.sleep(0.3)  # otherwise a slow rank would get the error before its recv
     {end}
 told(lambda: group.recv(yoke.ones(4), src={other} if rank != {other} else {(victim + 2) % 3}))
 """, 3)

@@ -35,7 +35,7 @@ def undisturbed():
 def test_the_languages_give_the_same_losses(undisturbed, language):
     done = run(language, "--losses")
     assert losses(done) == undisturbed and len(undisturbed) == ENDED and undisturbed[-1] < undisturbed[0]
-    assert "[1]" not in done.stdout + done.stderr  # rank 0 alone tells
+    assert "[1]" not in done.stdout + done.stderr  # only rank 0 prints
 
 
 def test_each_language_goes_on_with_what_another_one_has_saved(undisturbed, tmp_path):

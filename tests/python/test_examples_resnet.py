@@ -20,7 +20,7 @@ def pictures(tmp_path_factory):
     for part, count in ("train", 256), ("t10k", 32):
         labels = rng.integers(0, 10, count).astype(np.uint8)
         images = rng.integers(0, 60, (count, 28, 28)).astype(np.uint8)
-        for image, label in zip(images, labels):  # a bar tells the kind
+        for image, label in zip(images, labels):  # the place of a bar is the class
             image[2 * label:2 * label + 3] += 150
         for name, sizes, values in (("images-idx3", images.shape, images), ("labels-idx1", labels.shape, labels)):
             with gzip.open(folder / f"{part}-{name}-ubyte.gz", "wb") as file:

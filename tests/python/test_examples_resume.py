@@ -117,7 +117,7 @@ def test_a_run_that_is_told_to_end_saves_the_step_that_it_is_at(tmp_path, progra
     wanted = outcome(run(programs, others[0]))
     end_by(signal.SIGTERM, programs, language, tmp_path / "run", "before", 5)
     step = newest(tmp_path / "run")
-    assert 5 <= step <= 11  # the next save, before the tenth step, waits for this one
+    assert 5 <= step <= 11  # the next save, before the tenth step, waits for this save
     done = run(programs, others[-1], "--save", tmp_path / "run")
     assert f"{step} of {STEPS} steps are done" in done.stderr
     assert outcome(done) == wanted

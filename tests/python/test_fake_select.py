@@ -72,7 +72,7 @@ assert yoke.device("cuda:0").free_memory > 0
 before = contexts()
 yoke.explain("cuda")
 assert contexts() == before
-yoke.select(kind="cuda", min_free="8GiB")  # nobody else tells how much is free
+yoke.select(kind="cuda", min_free="8GiB")  # only the driver reports how much is free
 assert contexts() == 8, contexts()
 """)
 

@@ -84,6 +84,6 @@ def test_a_wrong_index_found_by_a_free_is_told_by_the_next_wait():
         rows.close()
         with pytest.raises(yoke.IndexError, match="9"):
             yoke.synchronize(device)
-        yoke.synchronize(device)  # told once
+        yoke.synchronize(device)  # the error is raised once
     finally:
         yoke.set_caching(caching)

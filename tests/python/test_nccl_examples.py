@@ -55,7 +55,7 @@ def saved_bits(folder):
 
 
 def main_job(language, folder, environment, ranks, *options):
-    """Returns the losses that rank 0 tells, and the bits of each rank's parameters; in C of rank 0's alone."""
+    """Returns the losses that rank 0 prints, and the bits of each rank's parameters; in C, only the bits of rank 0."""
     folder.mkdir()
     if language == "C":
         command = [*PROGRAMS["C"], "--save", folder]

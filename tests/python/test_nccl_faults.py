@@ -28,7 +28,7 @@ def made(program, size=3, timeout=PATIENT, **options):
 
 
 def all_told(said, kind, *words, seconds=SOON, but=(), seconds_at_least=0.):
-    """All ranks but some were told the same error, with these words, in time, and have ended well."""
+    """All ranks except some got the same error, with these words, in time, and ended without a failure."""
     lines = {rank: each.lines for rank, each in enumerate(said) if rank not in but}
     assert all(said[rank].status == 0 and lines[rank] for rank in lines), said
     errors = {rank: each[0].split(" ", 2) for rank, each in lines.items()}
@@ -111,7 +111,7 @@ def call():
     works[0].wait(10.)
 works = []
 told(call)
-for work in works:  # none on a rank that had heard of it
+for work in works:  # none on a rank that already had the error
     told(work.wait)
     print(work.done())
 """, 2)

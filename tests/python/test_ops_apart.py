@@ -30,7 +30,7 @@ def assert_same(ours, dense, dtype):
 
 
 def with_gradients(f, leaves, upstream):
-    """f(leaves…) and the gradients of the leaves; `upstream` tells how the result's gradient lies."""
+    """f(leaves…) and the gradients of the leaves; `upstream` names the layout of the result's gradient."""
     leaves = [leaf.detach().requires_grad_() for leaf in leaves]
     out = f(*leaves)
     out.backward(upstream if out.ndim else None)

@@ -93,7 +93,7 @@ assert x.shape == (11 << 18,)
 """)
 
 
-# A failure is told once, and leaves allocated what was allocated before.
+# A failure is reported once, and leaves the former allocations in place.
 def test_without_garbage_the_call_fails_and_keeps_nothing():
     run("""
 x = yoke.ones((3 << 20,), device=DEVICE, requires_grad=True)

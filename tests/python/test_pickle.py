@@ -48,7 +48,7 @@ def test_what_shares_memory_in_one_pickle_shares_it_again():
 
 
 def test_a_pickle_says_what_is_there_when_it_is_written():
-    """A second pickle tells a later value, and so does one of another pickler while the first lives."""
+    """A second pickle has a later value. A pickle of another pickler has it too, while the first pickler lives."""
     x = yoke.zeros(3)
     first = io.BytesIO()
     pickler = pickle.Pickler(first)

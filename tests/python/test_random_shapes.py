@@ -125,7 +125,7 @@ def start(surroundings, level, *arguments, **more):
 
 
 def needs(level):
-    """Skips the test where the processor lacks the level."""
+    """Skips the test if the processor does not support the level."""
     missing = FLAGS[level] - set(pathlib.Path("/proc/cpuinfo").read_text().split())
     if missing:
         pytest.skip(f"this processor has no {level}: it lacks {', '.join(sorted(missing))}")

@@ -204,7 +204,7 @@ def looked():
     return found[0].device, found.visible
 before = looked()
 small = min(yoke.devices("cuda"), key=lambda device: device.total_memory)
-yoke.ones(3, device=small)  # tells how much is free there
+yoke.ones(3, device=small)  # shows how much is free there
 chosen = yoke.device("auto")
 largest = max(yoke.devices("cuda"), key=lambda device: device.total_memory)
 assert chosen is largest and chosen is not small, chosen

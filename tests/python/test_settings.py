@@ -1,4 +1,4 @@
-"""docs/settings.md tells of every setting that core/base/config.cpp has, and of no other."""
+"""docs/settings.md lists every setting of core/base/config.cpp, and no other setting."""
 
 import os
 import pathlib

@@ -106,7 +106,7 @@ def test_snippets_run_and_print_what_they_say(page, language, run, tmp_path):
     setup = setup_of(page, language, run)
     taking = TAKES[language].format(str(setup)) if setup.exists() else ""
     options = {name: int(number) for name, number in (option.split("=") for option in run.split())}
-    path = tmp_path / Path(page).name  # the page's name, so that an error tells page and line
+    path = tmp_path / Path(page).name  # the page's name, so that an error names page and line
     path.write_text(taking + script, encoding="utf-8")
     for printed in outputs([*interpreter(language, script), path], options, tmp_path):
         holds(script, language, printed)

@@ -155,7 +155,7 @@ def test_numpys_memory_is_let_go_by_the_end(tmp_path):
     check(tmp_path / "a", {"x": wanted})
 
 
-# ---- How the end is told, in processes of their own -------------------------------------------------------------
+# ---- Reports of the end, in separate processes ------------------------------------------------------------------
 
 HEAD = """
 import os, resource, sys, time, yoke

@@ -94,7 +94,7 @@ class Calls(stage.Rehearsal):
     # ---- calls that are cut ------------------------------------------------------------------------------------------
 
     def kill(self, case):
-        """Kills a call with all its parts after so many parts are told; returns the problem of the report, or ""."""
+        """Kills a call with all its parts after so many parts are reported; returns the problem of the report, or ""."""
         only, count = case
         case = self.another()
         process = case.start("--only", f"build,{only}", "--results", case.results, REHEARSAL_SECONDS="0.05")
@@ -159,7 +159,7 @@ class Calls(stage.Rehearsal):
         self.assertIn("ERR_NVGPUCTRPERM", parts["profile of GPT-2"]["note"])
 
     def without(self, *modules):
-        """Returns the PYTHONPATH of a machine whose Python lacks modules, and plug-ins of pytest."""
+        """Returns a PYTHONPATH that hides these modules, and has plug-ins of pytest."""
         folder = self.folder / "lacking"
         folder.mkdir(exist_ok=True)
         (folder / "sitecustomize.py").write_text("import importlib.util\nfound = importlib.util.find_spec\nimportlib.util.find_spec = "

@@ -40,7 +40,7 @@ function Sampler:set_epoch(epoch)
     if epoch ~= before then self.pass = nil end
 end
 
---- {epoch =, consumed =}: how far all ranks together have come, when each has taken as many steps as this one.
+--- {epoch =, consumed =}: how far all ranks together have come, when each has taken as many steps as this rank.
 function Sampler:state_dict()
     local epoch, consumed = self.handle:state()
     return { epoch = epoch, consumed = consumed }

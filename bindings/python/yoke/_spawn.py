@@ -72,7 +72,7 @@ def _be_rank() -> None:
     process = multiprocessing.process.current_process()
     about, call = pickle.load(sys.stdin.buffer)
     try:
-        process._inheriting = True  # type: ignore[attr-defined]  # a script that spawns when it is imported is told so
+        process._inheriting = True  # type: ignore[attr-defined]  # a script that spawns at its import gets an error
         try:
             multiprocessing.spawn.prepare(about)
             fn, args = pickle.loads(call)

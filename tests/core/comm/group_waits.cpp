@@ -103,7 +103,7 @@ GroupOptions late_after(double seconds)
     return options;
 }
 
-// The others' deadlines have passed, which each tells in the table.
+// The deadlines of the other ranks have passed, as each rank reports in the store.
 TEST(GroupWaits, RanksThatReceiveFromEachOtherInARingAreAllNamed)
 {
     const auto store = std::make_shared<HashStore>();

@@ -18,7 +18,7 @@ void expect_no_live_block(void *pointer)
     expect_error(YOKE_E_VALUE, {"not an allocated block"}, [&] { raw_free(pointer); });
 }
 
-// Descriptors are split, joined and used for other addresses all the time; some blocks are no raw ones.
+// Descriptors are split, joined and used for other addresses all the time; some blocks are not raw blocks.
 TEST(RawBlocks, AreFoundByTheirAddressAndFreedOnce)
 {
     Machine machine({.capacity = uint64_t{64} << 30});

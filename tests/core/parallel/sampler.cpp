@@ -98,7 +98,7 @@ TEST(Sampler, ShufflesByPermutationsThatDifferByEpochAndSeed)
     EXPECT_EQ(seen.size(), 9u);
 }
 
-// Each index comes to each place about equally often: the statistic is that of a chi-square test with 16 degrees of
+// Each index comes to each place about equally often: the statistic is of a chi-square test with 16 degrees of
 // freedom an index, and the seeds are fixed.
 TEST(Sampler, ShufflesEvenly)
 {

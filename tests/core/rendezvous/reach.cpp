@@ -16,7 +16,7 @@ using test::RankProcess;
 using test::start;
 using test::Variables;
 
-// Takes no connection more than one, and answers no other.
+// Accepts a single connection, and answers no further connection.
 class Deaf {
 public:
     Deaf(const char *host, uint16_t port)

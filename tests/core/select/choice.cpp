@@ -266,7 +266,7 @@ TEST(DeviceSelection, ASetIsTheBestConnectedOne)
     machine.cards[7].info.memory_free = kGiB;
     machine.cards[6].info.memory_free = kGiB;
     machine.cards[3].info.memory_free = kGiB;
-    // Memory would choose 5, 4, 2, 1; the links of one half count first.
+    // By memory alone the choice would be 5, 4, 2, 1; links within a half count first.
     const Cards four = choice_for(machine, "auto:n=4").chosen;
     EXPECT_EQ(four, (Cards{2, 1, 0, 3}));
     EXPECT_EQ(choice_for(machine, "auto:n=2,same=switch").chosen, (Cards{5, 4}));

@@ -81,7 +81,7 @@ def mutants_of(path):
             continue
         for what, changed, edit in changes_of(line):
             same = what, line.strip()
-            seen[same] += 1  # the second of its kind, in this line or another of the same text, is told from the first
+            seen[same] += 1  # numbers equal places, in this line or in another line of the same text
             name = what if seen[same] == 1 else f"{what} ({seen[same]})"
             yield Mutant(path, number, line, name, changed, None if "constexpr" in line else edit)
 

@@ -37,7 +37,7 @@ std::vector<WorkRef> pending()
     return found;
 }
 
-// Does pending work and its dependencies; tells whether any was done.
+// Does pending work and its dependencies. Returns whether any work was done.
 bool advance()
 {
     for (bool any = false;; any = true) {

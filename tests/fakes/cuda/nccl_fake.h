@@ -118,7 +118,7 @@ int polls_of_a_call();
 std::chrono::milliseconds lateness_of_abort();
 // Tells whether the cards reach each other's memory: FAKE_NCCL_NO_WINDOWS is not set.
 bool has_windows();
-// is_stuck() tells whether FAKE_NCCL_STUCK holds up a rank's call. async_error() returns the error that
+// is_stuck() returns whether FAKE_NCCL_STUCK holds up a rank's call. async_error() returns the error that
 // FAKE_NCCL_ASYNC gives a rank after the call.
 bool is_stuck(int rank, int call);
 ncclResult_t async_error(int rank, int call);
@@ -139,7 +139,7 @@ void leave(ncclComm *comm);
 // Refuses a call in a thread without a device, because NCCL would put a context back on the first device.
 ncclResult_t check_context(const char *call);
 
-// Call of a communicator by a thread. `problem` tells why the call ends at once, or is success.
+// Call of a communicator by a thread. `problem` is the reason why the call ends at once, or success.
 class Entry {
 public:
     enum Needs { kReady, kAny };

@@ -1,4 +1,4 @@
-// Every call of the fake NVML library, made once over eight H100, tells what the scenario says.
+// Every call of the fake NVML library, made once over eight H100, returns the scenario's values.
 #include "tests/fakes/edge/library.h"
 
 using namespace yoke::fake_nvml;

@@ -1,6 +1,6 @@
 // main.cpp: mutants of whole files of states, made by their numbers.
 //
-//     fuzz_safetensors [--mutants N] [--first NUMBER]    these; the last one that began is told where a promise breaks
+//     fuzz_safetensors [--mutants N] [--first NUMBER]    makes these; if a promise breaks, prints the last mutant
 //     fuzz_safetensors --files FOLDER                    writes the whole files, for a fuzzer to begin with
 #include "tests/fuzz/safetensors/mutants.h"
 #include "tests/fuzz/safetensors/target.h"

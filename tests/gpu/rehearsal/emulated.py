@@ -19,7 +19,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 WORK = ROOT / "build" / "rehearsal"
-# PyTorch finds no card: what has no other peer has no figures, and says so.
+# PyTorch finds no card: a case without another peer has no figures, and its line has the reason.
 BY_TORCH = {"torch.compile, once", "bench attention", "bench images", "bench main", "bench steps"}
 CALLS = ("proof", "speed", "rest")
 DRIVER = WORK / "built" / "cuda" / "tests" / "fakes" / "cuda" / "driver"

@@ -63,7 +63,7 @@ class Rehearsal(unittest.TestCase):
                                 stderr=subprocess.STDOUT)
 
     def call(self, *options, **more):
-        """Runs `./dev gpu`; returns (exit status, output, seconds of the run's clock, as the run tells them)."""
+        """Runs `./dev gpu`; returns (exit status, output, seconds of the run's clock, as printed by the run)."""
         process = self.start(*options, **more)
         said = process.communicate()[0]
         self.assertEqual(marked(process.pid), [], "it leaves no process behind")

@@ -163,7 +163,7 @@ void *Draw::native()
 void Draw::announce()
 {
     if (text_) {
-        *text_ += ");\n";  // told before the call, which may be the last
+        *text_ += ");\n";  // written before the call, which may be the last
         if (::write(STDOUT_FILENO, text_->data(), text_->size()) < 0) std::abort();
     }
     message_before_ = yoke_last_error()->message;

@@ -54,7 +54,7 @@ def scoped(scope, lines):
 
 
 def chunk(program):
-    """Returns the program as a chunk of Lua that fills `v`, and tells by `see`."""
+    """Returns the program as a chunk of Lua that fills `v`, and prints by `see`."""
     lines = ["local yoke, v, see = ...", *(f"v[{n}] = {tensor_literal(d, a, LUA)}" for n, (d, a) in program.inputs.items())]
     if program.mode == "autograd":
         lines += [f"v[{n}]:requires_grad_(true)" for n in program.inputs]

@@ -84,7 +84,7 @@ void look_into(yoke_optimizer *optimizer, Rule rule, Dice &dice)
     }
 }
 
-// Steps alone: their number tells every bit of parameter and state.
+// Steps alone: their number determines every bit of parameter and state.
 template <Rule kRule>
 class Steps final : public Scene {
 public:

@@ -18,7 +18,7 @@ def wrapped(group, compression=None):
 
 
 def go_back(ddp, at):
-    """Gives the weight a gradient of rank 1 by one row on each rank, so the mean of two ranks has rank 2."""
+    """Gives the weight a gradient with a single row on each rank, so the mean of two ranks is a matrix of rank 2."""
     y = ddp(yoke.tensor(wave(1, WIDTH, ddp.group.rank + 0.4 * at), device="cpu"))
     (y * y).mean().backward()
 

@@ -283,7 +283,7 @@ local function waiting(...)
     return rest
 end
 
---- Moves all parameters and buffers and casts the floating ones, by x:to_'s arguments; returns the module. Parameters
+--- Moves all parameters and buffers and casts floating tensors, by x:to_'s arguments; returns the module. Parameters
 --- stay the same objects, with their gradients, so an existing optimizer goes on with them; a changed buffer becomes
 --- a new tensor. Earlier records cannot be walked back. non_blocking is for buffers: a parameter's move waits.
 function Module:to(...)

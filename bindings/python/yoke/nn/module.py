@@ -262,7 +262,7 @@ class Module(Named):
 
     @named
     def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None, non_blocking: bool = False) -> M:
-        """Moves all parameters and buffers below and casts the floating ones; returns the module.
+        """Moves all parameters and buffers below and casts floating tensors; returns the module.
 
         Parameters stay the same objects, with their gradients, so an existing optimizer continues; a changed buffer
         becomes a new tensor. Backward through earlier records is an error afterwards. non_blocking is for buffers: the move of a

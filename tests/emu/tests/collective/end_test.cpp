@@ -77,7 +77,7 @@ TEST(NcclEnd, DestroyLetsWorkEndThatTheStreamStillHas)
     });
 }
 
-// At the deadline, with a line in the log: nobody is left to be told.
+// At the deadline, with a line in the log: no caller is left that could get an error.
 TEST(NcclEnd, ACommunicatorThatPeersDoNotLetGoOfIsAborted)
 {
     in_fresh_process([] {

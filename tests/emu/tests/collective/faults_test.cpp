@@ -1,4 +1,4 @@
-// Failures of NCCL's calls: each is told once, with what was called, where, and NCCL's own words.
+// Failures of NCCL's calls: each failure is reported once, with call, place and NCCL's own text.
 #include <cstdlib>
 
 #include "ranks.h"

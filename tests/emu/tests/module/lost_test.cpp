@@ -160,7 +160,7 @@ TEST(Lost, WhatIsGivenBackThenIsNotLogged)
             << "it is still mapped";
         lost.module->device_close(lost.device);
         EXPECT_EQ(Module::logged(), "") << "the caller got the error";
-        void *again = lost.module.open();  // a process that goes on all the same is told again
+        void *again = lost.module.open();  // if the process goes on, it gets the error again
         EXPECT_EQ(lost.module->device_synchronize(again), YOKE_E_DEVICE_LOST);
     });
 }

@@ -91,7 +91,7 @@ inline bool any_null(Pointers pointers)
 Return look_up(const Scenario &scenario, const Handle *device, bool instances_too);
 
 // A call about the machine: `work` gets the scenario.
-// A value that the scenario has and the call cannot take: told on stderr, and UNKNOWN.
+// If the scenario has a value that the call cannot take, prints a line on stderr and returns UNKNOWN.
 Return tell(const char *call, const std::exception &error);
 
 template <class Work>

@@ -1,4 +1,4 @@
-// Starting, ending, the way into every call, and what NVML tells of the machine.
+// Start, end, the way into every call, and NVML's facts about the machine.
 #include <fcntl.h>
 #include <unistd.h>
 
