@@ -83,7 +83,7 @@ Backend open_module(const char *kind, const std::string &folder)
     const Symbol found = find_symbol(
         path, YOKE_BACKEND_SYMBOL,
         std::string("this installation has no ") + kind +
-            " module; use the cpu, or build Yoke on a machine with nvcc (README, Install)");
+            " module; use the cpu, or build Yoke on a machine with nvcc (docs/building.md)");
     if (!found.address) return {nullptr, found.reason, found.is_there};
     return open_table(kind, reinterpret_cast<yoke_backend_get_fn>(found.address), path);
 }

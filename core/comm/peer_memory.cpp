@@ -75,7 +75,7 @@ void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<
         if (wanted <= static_cast<double>(given[3 * i + 2])) continue;
         fail(
             YOKE_E_OOM,
-            "empty: the %td ranks on the host of %s ask for %.0f bytes together, but %lld are free",
+            "empty: the %td ranks on the host of %s ask for %.0f bytes together, but %lld are free; give a smaller shape",
             here, describe(ranks[i]).c_str(), wanted, static_cast<long long>(given[3 * i + 2]));
     }
 }
@@ -99,10 +99,11 @@ void check_memory_of_devices(const std::vector<int64_t> &given, const std::vecto
 {
     for (size_t i = 0; i < ranks.size(); ++i)
         if (bytes > static_cast<uint64_t>(given[3 * i + 2]))
-            fail(YOKE_E_OOM,
-                 "empty: the device of %s has %lld bytes free, but each rank asks for %llu",
-                 describe(ranks[i]).c_str(), static_cast<long long>(given[3 * i + 2]),
-                 static_cast<unsigned long long>(bytes));
+            fail(
+                YOKE_E_OOM,
+                "empty: the device of %s has %lld bytes free, but each rank asks for %llu; give a smaller shape",
+                describe(ranks[i]).c_str(), static_cast<long long>(given[3 * i + 2]),
+                static_cast<unsigned long long>(bytes));
 }
 
 Tensor lend(const std::shared_ptr<Engine> &engine, void *memory, IntList shape, yoke_dtype dtype,

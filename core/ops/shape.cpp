@@ -16,8 +16,8 @@ Dims settled_shape(const yoke_tensor &x, IntList wanted, const char *call)
     for (int i = 0; i < shape.size(); ++i) {
         if (shape[i] != -1) continue;
         if (open >= 0)
-            fail(YOKE_E_VALUE, "%s: shape %s has more than one -1", call,
-                 to_string(wanted).c_str());
+            fail(YOKE_E_VALUE, "%s: shape %s has more than one -1; write every size except one",
+                 call, to_string(wanted).c_str());
         open = i;
         shape[i] = 1;
     }

@@ -200,8 +200,10 @@ Tensor yoke_optimizer::copy_of_state(int64_t group, int64_t index, size_t slot,
     const std::string place =
         "parameter " + std::to_string(index) + " of group " + std::to_string(group);
     if (slot == master_slot() && !has_master(g, param))
-        fail(YOKE_E_VALUE, "load_state_dict: %s of this %s, %s, has no master copy", place.c_str(),
-             kind(), describe(param).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "load_state_dict: %s of this %s, %s, has no master copy; remove \"master\" from its state",
+            place.c_str(), kind(), describe(param).c_str());
     Tensor copy = layout_of_state(g, param, slot);
     if (value.dtype != copy->dtype || !same(value.shape(), copy->shape()))
         fail(value.dtype != copy->dtype ? YOKE_E_TYPE : YOKE_E_VALUE,

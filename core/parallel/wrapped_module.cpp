@@ -14,8 +14,9 @@ void check_params(const std::vector<ModuleTensor> &params)
 {
     std::unordered_map<const void *, const std::string *> seen;
     if (std::ranges::all_of(params, &ModuleTensor::is_frozen))
-        fail(YOKE_E_VALUE,
-             "DistributedDataParallel: the module has no parameter that requires a gradient");
+        fail(
+            YOKE_E_VALUE,
+            "DistributedDataParallel: the module has no parameter that requires a gradient; call requires_grad_() on its parameters, or use the module without the wrapper");
     for (const ModuleTensor &each : params) {
         if (!is_leaf(*each.tensor))
             fail(

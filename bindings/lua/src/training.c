@@ -223,7 +223,8 @@ static double norm_type_arg(lua_State *L, Binding *b, const char *call)
     for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1)) {
         const char *key = yl_key(L, -2);
         if (strcmp(key, "norm_type"))
-            yl_raise(L, b, YOKE_E_VALUE, call, "unknown option '%s'; there is norm_type", key);
+            yl_raise(L, b, YOKE_E_VALUE, call,
+                     "there is no option '%s'; the only option is norm_type", key);
     }
     const int absent = lua_getfield(L, 3, "norm_type") == LUA_TNIL;
     const double p = absent ? 2 : yl_number_arg(L, b, -1, call, "norm_type");

@@ -103,7 +103,7 @@ TEST(Modules, AModuleThatIsNotThereIsNoDefect)
     EXPECT_EQ(backend.reason,
               path("NOWHERE") +
                   " is not there: this installation has no test module; use the cpu, or "
-                  "build Yoke on a machine with nvcc (README, Install)");
+                  "build Yoke on a machine with nvcc (docs/building.md)");
 }
 
 }  // namespace yoke
