@@ -93,7 +93,7 @@ Ref<Policy> policy_of(const yoke_checkpoint_options &options, const char *call)
     const char *nearest = nearest_word(policy, {"full", "matmul", "ops", "function", "budget"});
     fail(
         YOKE_E_VALUE,
-        "%s: argument 'policy' is '%s'; it must be \"full\", \"matmul\", \"ops\", \"function\" or \"budget\"%s",
+        "%s: argument 'policy' is '%s'; it must be \"full\", \"matmul\", a list of ops, a function or a budget (in C \"ops\", \"function\" or \"budget\")%s",
         short_name(call), options.policy,
         nearest ? format("; did you mean '%s'?", nearest).c_str() : "");
 }

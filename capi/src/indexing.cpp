@@ -223,9 +223,11 @@ void Selection::add_mask(const yoke_tensor &mask)
         if (mask.shape_[i] != base->shape_[at_ + i])
             fail(
                 YOKE_E_INDEX,
-                "%s: a mask of shape %s indexes axes %d to %d of shape %s; the shapes differ at axis %d",
-                call_, yoke::to_string(mask.shape()).c_str(), at_, at_ + mask.ndim - 1,
-                yoke::to_string(base->shape()).c_str(), at_ + i);
+                "%s: a mask of shape %s does not fit shape %s from axis %d on: axis %d has %lld elements, and the mask %lld",
+                call_, yoke::to_string(mask.shape()).c_str(),
+                yoke::to_string(base->shape()).c_str(), at_, at_ + i,
+                static_cast<long long>(base->shape_[at_ + i]),
+                static_cast<long long>(mask.shape_[i]));
     for (Tensor &column : ops::unbind(ops::nonzero(mask), 1)) add_index(std::move(column));
 }
 

@@ -232,7 +232,7 @@ def test_what_is_named_out_of_range_is_an_index_error_that_says_where():
         x[yoke.tensor([[0, 1], [-4, 2]])] = 1.0
     if yoke.current_device().kind == "cpu":  # a device finds the index during the write, and leaves out that row alone
         assert x.sum().item() == 0
-    with pytest.raises(yoke.IndexError, match=r"mask of shape \[4\] indexes axes 0 to 0 of shape \[3, 4\]"):
+    with pytest.raises(yoke.IndexError, match=r"mask of shape \[4\] .* shape \[3, 4\] .*axis 0 has 3 elements, and the mask 4"):
         x[yoke.tensor([True, False, True, True])]
     with pytest.raises(yoke.IndexError, match=r"indices of shapes \[2\] and \[3\] do not broadcast"):
         x[[0, 1], [0, 1, 2]]
