@@ -92,7 +92,7 @@ double copy(long mib, long count)
 
 __global__ void empty_kernel() {}
 
-// The host's part alone: launches that find room in the driver's queue.
+// The host's part alone: launches that fit into the driver's queue.
 double launch(long count)
 {
     empty_kernel<<<1, 32, 0, g_stream>>>();

@@ -16,7 +16,7 @@ namespace {
 constexpr char kField = '\x1f', kRecord = '\x1e';
 constexpr char kNote = '!';  // in front of other entries than a RankInfo
 constexpr const char *kVerdict = "verdict", *kCount = "arrivals";
-// Seconds after the deadline, in which the ranks agree on the verdict.
+// Seconds after the deadline, in which the ranks agree on the outcome.
 constexpr double kGrace = 0.1;
 
 std::string rank_key(int64_t number)

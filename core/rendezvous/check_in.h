@@ -1,9 +1,9 @@
 // check_in.h: the ranks of a job publish their RankInfo in the job's store, and learn whether all ranks are there.
 //
 // Each rank adds its RankInfo to a list. Rank 0 reads the list until every rank has joined or an entry is wrong. Then
-// rank 0 publishes a verdict for all ranks: every RankInfo, or the failure. If rank 0 is missing, the first rank
-// whose deadline passes publishes the verdict. Before the verdict, any process may refuse and say why the job cannot
-// start, such as an ended connection or a rank that cannot go on. The first verdict counts.
+// rank 0 publishes an outcome for all ranks: every RankInfo, or the failure. If rank 0 is missing, the first rank
+// whose deadline passes publishes the outcome. Before the outcome, any process may refuse and say why the job cannot
+// start, such as an ended connection or a rank that cannot go on. The first outcome counts.
 #pragma once
 
 #include "core/store/store.h"
@@ -49,16 +49,16 @@ public:
         : store_(store), self_(std::move(self)), own_address_(std::move(own_address))
     {
     }
-    // Publishes this rank's RankInfo and waits for the verdict. Returns the RankInfo of all ranks, in the order of
-    // ranks. Raises the verdict, YOKE_E_TIMEOUT or YOKE_E_COMM, alike on all ranks. Also raises YOKE_E_COMM if the
+    // Publishes this rank's RankInfo and waits for the outcome. Returns the RankInfo of all ranks, in the order of
+    // ranks. Raises the outcome, YOKE_E_TIMEOUT or YOKE_E_COMM, alike on all ranks. Also raises YOKE_E_COMM if the
     // complete job does not have this process.
     std::vector<RankInfo> meet(Deadline deadline);
-    // Returns whether a verdict exists already. A rank that begins after the verdict is too late.
+    // Returns whether an outcome exists already. A rank that begins after the outcome is too late.
     static bool is_over(Store &store, Deadline deadline);
     // Waits until all other ranks have checked in, or until the deadline. The calling rank has not checked in itself.
     static void await_others(Store &store, int32_t size, Deadline deadline);
-    // Publishes the verdict that the job cannot start: all ranks raise YOKE_E_COMM with this reason. If there is a
-    // verdict already, the earlier verdict counts.
+    // Publishes the outcome that the job cannot start: all ranks raise YOKE_E_COMM with this reason. If there is a
+    // outcome already, the earlier outcome counts.
     static void refuse(Store &store, const std::string &why, Deadline deadline);
 
     struct Verdict {
@@ -69,7 +69,7 @@ public:
 private:
     Verdict judge(Deadline deadline);
     Verdict hear(Deadline deadline);
-    Verdict stand_by(const Verdict &own, Deadline deadline);  // returns the valid verdict
+    Verdict stand_by(const Verdict &own, Deadline deadline);  // returns the valid outcome
     std::string fault_of(const RankInfo &newcomer) const;
     Verdict who_is_missing(double given_s) const;
     void read_ranks(Deadline deadline);

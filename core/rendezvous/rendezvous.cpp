@@ -49,7 +49,7 @@ std::string prefix_of(const Environment &environment)
 }
 
 // Returns a view of the file for the next init. A file outlives a single init of a job. So the ranks meet under the
-// first number without a verdict, however many jobs each process has joined.
+// first number without an outcome, however many jobs each process has joined.
 std::shared_ptr<Store> next_init(const std::shared_ptr<Store> &store,
                                  const Environment &environment, Deadline deadline)
 {
@@ -307,7 +307,7 @@ try {
         failure.what());
 }
 
-// Waits up to a second, if this process serves the store, so the other ranks can read the verdict before the server
+// Waits up to a second, if this process serves the store, so the other ranks can read the outcome before the server
 // ends. Late ranks can read it too.
 void RendezvousAttempt::linger() noexcept
 {

@@ -11,8 +11,8 @@ namespace yoke::cpu {
 bool is_small_enough(const Conv &conv);
 
 // Returns whether every kernel of oneDNN 2.6 was correct for windows of this form. For all dtypes: the gradient by
-// weight of 1 x 1 with a stride wrote beyond its memory with 3 channels, so oneDNN does not get such windows with
-// blocks of channels that are not full.
+// weight of 1 x 1 with a stride wrote beyond its memory with 3 channels. So oneDNN does not get such windows if a
+// block of channels is not full.
 // The other cases are bf16 only. All processors use the same guard, because the failing kernel depends on the
 // instruction set, the layout and the sizes. Some windows of each kind were wrong, or accessed memory outside their
 // tensors: windows that leave out rows or columns, between windows or within a window; windows in padding only; 1 x 1

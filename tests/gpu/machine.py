@@ -41,7 +41,7 @@ def busy():
 
 
 def little_room(folder):
-    """Returns how little room the disk of a folder has, or ""."""
+    """Returns a text about too little free space on the disk of a folder, or ""."""
     free = shutil.disk_usage(folder).free / 2**30
     return f"{folder} has {free:.1f} GiB of room; a run takes up to {ROOM_GIB} GiB" if free < ROOM_GIB else ""
 

@@ -19,7 +19,7 @@ def replace_file(path, text):
     try:
         new.write_text(text, encoding="utf-8")
     except OSError:
-        new.unlink(missing_ok=True)  # room for a later try, if the disk is full
+        new.unlink(missing_ok=True)  # leaves space for a later try, if the disk is full
         raise
     os.replace(new, path)
 

@@ -242,7 +242,7 @@ class Run:
             (self.prepare if job.group == "prepare" else self.run)(job, seconds)
 
     def look_around(self):
-        """Tells of a card that somebody else uses, and of a disk with little room: both spoil a run, and end none."""
+        """Warns of a card that another program uses, and of a disk with little space. Both spoil a run, but do not end it."""
         for name, problem in (("the card is idle", "" if self.options.card else machine.busy()), ("room on the disk", machine.little_room(LOGS))):
             if problem:
                 self.add_part(name, "failed", 0.0, problem)

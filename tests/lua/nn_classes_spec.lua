@@ -40,7 +40,7 @@ describe("each class of nn", function()
             arguments[#arguments + 1] = { nonsense = 1 }
             if not CONTAINERS[name] then
                 local ok, err = pcall(nn[name], table.unpack(arguments))
-                -- A class without options has no room for the table.
+                -- A class without options takes no table.
                 assert.is_false(ok, name)
                 assert.is_truthy(err.message:find("'nonsense'", 1, true) or err.message:find("it takes at most", 1, true), name)
             end

@@ -14,7 +14,7 @@ from op_table import EPSILON, OPS, as_dtype
 LIMITS = {"float64": (np.finfo(np.float64).tiny, np.finfo(np.float64).max),
           "float32": (np.finfo(np.float32).tiny, np.finfo(np.float32).max),
           "bfloat16": (np.finfo(np.float32).tiny, 255 * 2.0**120), "float16": (2.0**-14, 65504.0)}
-SUMMED = 64  # elements that the largest sizes leave room for in a sum
+SUMMED = 64  # number of elements of the largest size whose sum does not overflow
 
 
 def ends_of(dtype):

@@ -111,11 +111,12 @@ local function finished(self, name, is_fine, ...)
     error(problem, 0)
 end
 
---- Encloses the loops of ranks with different numbers of batches, as fn: a rank whose fn has returned answers the
---- other ranks' backward passes with weight 0 until all have. Then all have the parameters, buffers and gradients of
---- a rank that finished last, and the states of its `objects`, a list such as {optimizer}, because these have made
---- more steps. True, or nil and an error. Each rank calls join; else each backward raises on all ranks. Raises if no
---- rank had a backward. An error of fn ends the group, on all ranks with its reason.
+--- Encloses the loops of ranks with different numbers of batches, as fn. If fn returns on a rank, the rank answers the
+--- other ranks' backward passes with weight 0 until fn has returned on all ranks. Then all ranks take the parameters,
+--- buffers and gradients of a rank that finished last. They also take the states of its `objects`, a list such as
+--- {optimizer}, because these have made more steps. Returns true, or nil and an error. Each rank calls join; else each
+--- backward raises on all ranks. Raises if no rank had a backward. An error of fn ends the group, on all ranks with its
+--- reason.
 function Group:join(fn, objects)
     if type(fn) ~= "function" then
         core.raise("type", "join", ("argument 'fn' is %s; it takes a function"):format(options.shown(fn)))

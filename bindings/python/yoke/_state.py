@@ -79,9 +79,9 @@ def load(path: str | os.PathLike[str], device: Device | str | int | None = None,
     after a write; meanwhile the file may be saved anew. With mmap=False, or on another device, tensors are copies. `dtype` casts
     floating tensors. `names`, a prefix or a function of a name, selects tensors; they come as a dict by their names in the file.
 
-    CheckpointError for a file that breaks a rule of the format, for a tensor with a dtype unknown to Yoke, for a set with a
-    missing file or with an index that leads out of its folder, and for a folder with no state or several. Its native_code is
-    errno.EINVAL if the path has no state at all, or no single state, and 0 if the state is damaged. A file of PyTorch, NumPy,
+    Raises CheckpointError for a file that breaks a rule of the format, and for a tensor with a dtype unknown to Yoke. Raises it
+    too for a set with a missing file or with an index that leads out of its folder, and for a folder with no state or several.
+    Its native_code is errno.EINVAL if the path has no state at all, or no single state, and 0 if the state is damaged. A file of PyTorch, NumPy,
     HDF5 or another known format is named as such, with its conversion. IOError has the path and the system's error.
     """
     return _yoke._load(path, device, mmap, dtype, names)

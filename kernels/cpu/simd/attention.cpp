@@ -1,8 +1,8 @@
 // Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
 // stored.
 //
-// Scores are computed transposed, so that the columns of a vector are queries: a row's maximum and sum are then plain
-// vector operations, keys and values enter the products as they lie in memory, and only the block of queries is
+// Scores are computed transposed, so the columns of a vector are queries. A row's maximum and sum are then plain
+// vector operations. Keys and values enter the products as they lie in memory. Only the block of queries is
 // transposed, once.
 #include "kernels/cpu/simd/attention.h"
 
@@ -12,7 +12,7 @@ constexpr int64_t kQueryBlock = 128;  // a multiple of every kWidth
 
 namespace {
 
-// A thread's room; rows of each part are what the comment says.
+// Memory of a thread. The comment of each part gives its rows and columns.
 template <class C>
 struct ForwardRoom {
     int64_t width, value_width;  // padded to whole panels

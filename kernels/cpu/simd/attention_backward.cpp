@@ -12,7 +12,7 @@ constexpr int64_t kFewHeads = 32, kMostSplits = 8;
 
 namespace {
 
-// A thread's room, each part in rows of the computing type. Widths are padded to whole tiles, rows to whole panels.
+// Memory of a thread, each part in rows of the computing type. Widths are padded to whole tiles, rows to whole panels.
 template <class C>
 struct BackwardRoom {
     int64_t width, value_width;

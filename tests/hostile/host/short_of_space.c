@@ -1,7 +1,7 @@
 /*
- * A process with little address space left (RLIMIT_AS): no stack for a thread, no room for an engine's code. Products
- * are right, or there is no memory for them; the process lives and prints nothing. When there is space again, all
- * works.
+ * A process with little address space left (RLIMIT_AS): no stack for a thread, no addresses for an engine's code.
+ * Products are right, or there is no memory for them; the process lives and prints nothing. When there is space again,
+ * all works.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -147,7 +147,7 @@ static yoke_tensor *tensor_at(lua_State *L, Target target, int index, int32_t i)
 static int to_tensors(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
 {
     if (lua_type(L, index) != LUA_TTABLE) return 0;
-    /* A finalizer may have appended to the list after the room was sized. */
+    /* A finalizer may have appended to the list after the memory was sized. */
     const lua_Unsigned count = lua_rawlen(L, index);
     if (count > lists->room || count > INT32_MAX)
         yl_raise(

@@ -1,6 +1,7 @@
 /*
- * The tensor userdata, a TensorBox. Its metatable leads every name (index.c) to the table of methods, where an op or
- * another function is found as such, and a field (tensor_fields.c) as the light userdata that reads it.
+ * The tensor userdata, a TensorBox. Its metatable looks every name up (index.c) in the table of methods. An op or
+ * another function stands there as a function. A field (tensor_fields.c) stands there as the light userdata that reads
+ * the field.
  */
 #include "bindings/lua/src/values/tensor.h"
 

@@ -1,7 +1,7 @@
 """Layers of neural networks in plain Python: a Module holds Parameters, buffers and Modules as attributes.
 
-Initial values are PyTorch's, drawn with yoke.rand and yoke.randn in an order that the Lua and C programs follow
-too, so that one seed gives the same network everywhere. nn.init has other ways to fill a tensor.
+Initial values are PyTorch's, drawn with yoke.rand and yoke.randn. Lua and C programs draw in the same order. So one
+seed gives the same network everywhere. nn.init has other ways to fill a tensor.
 """
 
 from yoke.nn import init

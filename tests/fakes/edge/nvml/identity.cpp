@@ -91,7 +91,7 @@ PciInfo pci_of(const Gpu &gpu)
     return pci;
 }
 
-// Older callers have room for a part of it.
+// Older callers have memory for a part of it.
 int pci_info(const char *call, Handle *device, void *out, size_t room)
 {
     return on_gpu(call, device, {out}, [&](const Scenario &, const Gpu &gpu) {

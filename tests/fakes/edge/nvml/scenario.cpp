@@ -127,8 +127,8 @@ static std::vector<int> order_of(const Scenario &scenario)
     return order;
 }
 
-// render.py checks every key; a file that was damaged or written by hand afterwards is checked where a wrong type would
-// end in a message of the JSON library, which names neither key nor value.
+// Raises for a value of a wrong type, with key and value. render.py checks every key, but a file may be damaged or
+// changed by hand afterwards. The JSON library's own message would name neither key nor value.
 static void expect(bool fits, const std::string &place, const Json &value, const char *wanted)
 {
     if (fits) return;
