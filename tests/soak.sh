@@ -7,7 +7,12 @@ soak_preset() {
     part "test $1" test_preset "$1"
     summary "build/$1"
 }
-soak_release() { soak_preset release; }
+soak_release() {
+    configure release -DYOKE_EMU_BLOCKS="64;512" && soak_preset release
+    local status=$?
+    cmake -UYOKE_EMU_BLOCKS build/release >/dev/null
+    return $status
+}
 soak_asan() { soak_preset asan-wide; }
 soak_tsan() { soak_preset tsan; }
 soak_clang() {
