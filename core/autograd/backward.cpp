@@ -98,7 +98,7 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
     if (!gradient && root.numel != 1)
         fail(
             YOKE_E_VALUE,
-            "backward: argument 'gradient' is absent, but the tensor %s has %lld elements; give 'gradient', or call backward on one element, such as sum() or mean()",
+            "backward: argument 'gradient' is missing, but the tensor %s has %lld elements; give 'gradient', or call backward on one element, such as sum() or mean()",
             describe(root).c_str(), static_cast<long long>(root.numel));
     if (gradient) check_gradient(*gradient, root);
     roots_.push_back(node);

@@ -48,7 +48,7 @@ const char *collective_name(int32_t op) noexcept
     return op == kSplitCall   ? "split"
            : op == kEmptyCall ? "empty"
            : op == kOpenCall  ? "init"
-                              : "no collective";
+                              : "an unknown call";
 }
 
 const char *reduction_name(int32_t reduction) noexcept
@@ -71,7 +71,7 @@ uint32_t flags_of_reduce_dtype(yoke_dtype reduce_dtype, const char *call)
     if (reduce_dtype == YOKE_NONE) return 0;
     if (reduce_dtype != YOKE_F32)
         fail_in(call, YOKE_E_TYPE, "argument 'reduce_dtype' is %s; it must be float32, or none",
-                is_dtype(reduce_dtype) ? name(reduce_dtype) : "no dtype");
+                is_dtype(reduce_dtype) ? name(reduce_dtype) : "not a dtype");
     return YOKE_COMM_IN_F32;
 }
 
@@ -113,7 +113,7 @@ void check_given(const Tensor &tensor, const char *argument, bool is_wanted, con
                  RankOf at)
 {
     if (is_wanted && !tensor.present())
-        fail(YOKE_E_VALUE, "%s: argument '%s' is absent; rank %d must give a tensor", call.name(),
+        fail(YOKE_E_VALUE, "%s: argument '%s' is missing; rank %d must give a tensor", call.name(),
              argument, at.rank);
 }
 
@@ -125,10 +125,11 @@ void check_tensors(const Collective &call, RankOf at)
     if (kind.out) check_given(call.out, kind.out, !kind.out_at_root || is_root, call, at);
     if (!call.in.present() || !call.out.present()) return;
     if (call.in->dtype != call.out->dtype)
-        fail(YOKE_E_TYPE, "%s: 't' is %s and 'out' is %s; give tensors of one dtype", call.name(),
-             name(call.in->dtype), name(call.out->dtype));
+        fail(YOKE_E_TYPE, "%s: argument 't' is %s, but 'out' is %s; they must have the same dtype",
+             call.name(), name(call.in->dtype), name(call.out->dtype));
     if (call.in->device != call.out->device)
-        fail(YOKE_E_VALUE, "%s: 't' is on %s and 'out' on %s; give tensors of one device",
+        fail(YOKE_E_VALUE,
+             "%s: argument 't' is on %s, but 'out' is on %s; they must be on the same device",
              call.name(), call.in->device->name.c_str(), call.out->device->name.c_str());
 }
 
@@ -178,8 +179,10 @@ void check_reduction(const Collective &call)
     const bool is_extreme = call.reduction == YOKE_REDUCE_MIN || call.reduction == YOKE_REDUCE_MAX;
     const bool is_small_float = is_floating(dtype) && item_size(dtype) == 1;
     if ((dtype == YOKE_BOOL || is_small_float) && !is_extreme)
-        fail(YOKE_E_TYPE, "%s: '%s' of %s is not supported; cast 't' first, or use min or max",
-             call.name(), reduction, name(dtype));
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'op' is '%s', which does not support %s; use min or max, or cast 't' first",
+            call.name(), reduction, name(dtype));
     if ((call.flags & YOKE_COMM_IN_F32) &&
         (!is_floating(dtype) || is_small_float || dtype == YOKE_F64))
         fail(
@@ -187,20 +190,22 @@ void check_reduction(const Collective &call)
             "%s: argument 'reduce_dtype' is float32 and 't' is %s; 't' must be float16, bfloat16 or float32",
             call.name(), name(dtype));
     if (call.reduction == YOKE_REDUCE_AVG && !is_floating(dtype))
-        fail(YOKE_E_TYPE,
-             "%s: 'avg' of %s would not be exact; use sum and divide, or cast 't' first",
-             call.name(), name(dtype));
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'op' is 'avg', which is not exact for %s; use sum and divide, or cast 't' first",
+            call.name(), name(dtype));
 }
 
 void check_written(const Collective &call)
 {
     const Tensor &written = call.out.present() ? call.out : call.in;
     if (call.op == YOKE_COMM_SEND || !written.present()) return;
+    const char *argument = call.out.present() ? kind_of(call.op).out : kind_of(call.op).in;
     if (const int axis = expanded_axis(*written); axis >= 0)
         fail(
             YOKE_E_VALUE,
-            "%s: the output tensor is expanded: axis %d has %lld elements at one place of memory; clone() the tensor first",
-            call.name(), axis, static_cast<long long>(written->shape_[axis]));
+            "%s: argument '%s' is expanded: the %lld elements of axis %d share one place of memory; give a clone() of the tensor",
+            call.name(), argument, static_cast<long long>(written->shape_[axis]), axis);
 }
 
 }  // namespace
@@ -284,8 +289,9 @@ std::string describe(const yoke_comm_signature &signature, int32_t from)
 {
     std::string text = collective_name(from < 0 ? signature.op : YOKE_COMM_RECV);
     if (signature.op != YOKE_COMM_BARRIER && signature.op < YOKE_COMM_OP_COUNT)
-        text += format(" of %lld %s", static_cast<long long>(signature.count),
-                       is_dtype(signature.dtype) ? name(signature.dtype) : "elements of no dtype");
+        text += format(
+            " of %lld %s", static_cast<long long>(signature.count),
+            is_dtype(signature.dtype) ? name(signature.dtype) : "elements of an unknown dtype");
     if (signature.on_device) text += " on a device";
     if (signature.reduction >= 0) text += std::string(", ") + reduction_name(signature.reduction);
     if (signature.flags & YOKE_COMM_IN_F32) text += " in float32";
@@ -301,7 +307,7 @@ std::string difference(const yoke_comm_signature &ours, const yoke_comm_signatur
     if (ours.group != theirs.group) return "the group";
     if (ours.op != theirs.op) return "the call";
     if (ours.on_device != theirs.on_device)
-        return "where the tensor is, in the host's memory or on a device";
+        return "the place of the tensor, host memory or a device";
     if (ours.sequence != theirs.sequence)
         return format("the order, call %llu and call %llu",
                       static_cast<unsigned long long>(ours.sequence),

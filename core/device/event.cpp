@@ -248,7 +248,7 @@ double elapsed_seconds(const Event &start, const Event &end)
     if (&device != &last.device)
         fail(
             YOKE_E_VALUE,
-            "elapsed_time: the events are on %s and %s; both must be on one device, which has one clock",
+            "elapsed_time: the events are on %s and %s; both must be on the same device, because each device has its own clock",
             device.name.c_str(), last.device.name.c_str());
     double seconds = 0;
     check_backend(device.backend->event_elapsed(device.handle, first.event, last.event, &seconds),

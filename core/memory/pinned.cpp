@@ -73,7 +73,7 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
     if (!device.backend->host_alloc)
         fail(YOKE_E_UNSUPPORTED, "%s has no pinned memory", device.kind());
     if (bytes > kMaxBlock)
-        fail(YOKE_E_OOM, "no host memory for %llu pinned bytes: no machine is that large",
+        fail(YOKE_E_OOM, "%llu bytes of pinned memory were requested, more than any machine has",
              static_cast<unsigned long long>(bytes));
     const uint64_t capacity = rounded_to_class(bytes, kPage);
     if (PinnedBlock *known = take_waiting(device, capacity)) return known;

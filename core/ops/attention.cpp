@@ -43,11 +43,11 @@ void check_operands(const yoke_tensor &query, const yoke_tensor &key, const yoke
     check_operand(value, query, "value");
     if (size_of(query, 1) != size_of(key, 1))
         fail(YOKE_E_VALUE,
-             "%s: argument 'query' has a width of %lld and 'key' of %lld; they must agree",
+             "%s: argument 'query' has width %lld, but 'key' has width %lld; both must be equal",
              kAttention, size_of(query, 1), size_of(key, 1));
     if (size_of(key, 2) != size_of(value, 2))
         fail(YOKE_E_VALUE,
-             "%s: argument 'key' has a length of %lld and 'value' of %lld; they must agree",
+             "%s: argument 'key' has length %lld, but 'value' has length %lld; both must be equal",
              kAttention, size_of(key, 2), size_of(value, 2));
 }
 
@@ -60,7 +60,8 @@ void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_t
             kAttention, to_string(query.shape()).c_str(), to_string(key.shape()).c_str(),
             to_string(value.shape()).c_str());
     if (size_of(key, 3) != size_of(value, 3))
-        fail(YOKE_E_VALUE, "%s: argument 'key' has %lld heads and 'value' %lld; they must agree",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'key' has %lld heads, but 'value' has %lld; both must be equal",
              kAttention, size_of(key, 3), size_of(value, 3));
     if (size_of(key, 3) == 0 || size_of(query, 3) % size_of(key, 3))
         fail(
@@ -187,10 +188,11 @@ void Attention::check_mask(const yoke_tensor &given) const
     if (given.ndim < 2)
         fail(
             YOKE_E_VALUE,
-            "%s: argument 'mask' has shape %s; it must have two or more axes, queries and keys last, like the scores' %s; unsqueeze(0) makes one row for all queries",
+            "%s: argument 'mask' has shape %s; it must have two or more axes, queries and keys last, like the scores of shape %s; unsqueeze(0) makes one row for all queries",
             kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
     if (!broadcasts_to(given.shape(), scores))
-        fail(YOKE_E_VALUE, "%s: argument 'mask' has shape %s; it must broadcast to the scores' %s",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'mask' has shape %s; it must broadcast to the shape of the scores, %s",
              kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
 }
 

@@ -83,7 +83,7 @@ Device &Call::find_device(const OpDef &op, const yoke_arg *args)
             for (int k = 0; k < value.count; ++k) look(i, value.v.tensors[k]);
         else if (type == ArgType::kTensor || type == ArgType::kMut ||
                  (type == ArgType::kOperand && !is_scalar(value)))
-            fail_missing(op, i, "absent");
+            fail_missing(op, i, "missing");
     }
     return first ? *first : current_device();
 }

@@ -76,11 +76,13 @@ void vjp_minimum(MinimumArgs a, Backward &b)
 void infer_clamp(ClampArgs a, Plan &plan)
 {
     if (!a.min() && !a.max())
-        fail(YOKE_E_VALUE, "%s: arguments 'min' and 'max' are both absent; give one of them",
+        fail(YOKE_E_VALUE,
+             "%s: arguments 'min' and 'max' are both missing; give at least one of them",
              plan.name());
     yoke_dtype dtype = a.x().dtype;
     if (dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no clamp; cast the tensor to an integer dtype",
+        fail(YOKE_E_TYPE,
+             "%s: argument 'x' is bool, which cannot be clamped; cast it to an integer dtype first",
              plan.name());
     for (const yoke_arg *bound : {a.min(), a.max()})
         if (bound) dtype = promote_scalar(dtype, bound->kind);

@@ -99,10 +99,11 @@ int64_t out_channels(const Given &g)
     if (!g.is_transposed) return g.weight.shape_[0];
     int64_t channels;
     if (__builtin_mul_overflow(g.weight.shape_[1], g.groups, &channels))
-        fail(YOKE_E_VALUE,
-             "%s: %lld group(s) of the %lld output channels of 'weight' of shape %s overflow",
-             g.call, static_cast<long long>(g.groups), static_cast<long long>(g.weight.shape_[1]),
-             to_string(g.weight.shape()).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'groups' is %lld; it must be smaller, because 'weight' of shape %s has %lld output channels for each group, which together exceed 64 bits",
+            g.call, static_cast<long long>(g.groups), to_string(g.weight.shape()).c_str(),
+            static_cast<long long>(g.weight.shape_[1]));
     return channels;
 }
 
@@ -120,7 +121,7 @@ void check_bias(const Given &g, int64_t channels)
 {
     fail(
         YOKE_E_VALUE,
-        "%s: the sizes of 'x' of shape %s and 'weight' of shape %s with stride %s, padding %s and dilation %s overflow; make them smaller",
+        "%s: argument 'x' has shape %s, which with 'weight' of shape %s, stride %s, padding %s and dilation %s gives sizes beyond 64 bits; use smaller numbers",
         g.call, to_string(g.x.shape()).c_str(), to_string(g.weight.shape()).c_str(),
         g.told(g.stride).c_str(), g.told(g.padding).c_str(), g.told(g.dilation).c_str());
 }
@@ -137,7 +138,7 @@ Pair slide(const Given &g)
     if (span[0] > padded[0] || span[1] > padded[1])
         fail(
             YOKE_E_VALUE,
-            "%s: the window of 'weight' of shape %s with dilation %s spans %s, but 'x' of shape %s with padding %s has %s; pad it or take a smaller window",
+            "%s: argument 'weight' has shape %s, with dilation %s a window of %s, but 'x' of shape %s with padding %s has only %s; use a smaller window or more padding",
             g.call, to_string(g.weight.shape()).c_str(), g.told(g.dilation).c_str(),
             g.told(span).c_str(), to_string(g.x.shape()).c_str(), g.told(g.padding).c_str(),
             g.told(padded).c_str());

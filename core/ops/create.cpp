@@ -62,8 +62,10 @@ double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_ar
     if (!leads_somewhere(start, stop, step)) {
         const double distance = scalar_f64(stop) - scalar_f64(start);
         if (!std::isfinite(distance) || !std::isfinite(scalar_f64(step)))
-            fail(YOKE_E_VALUE, "arange: from %s to %s in steps of %s; all three must be finite",
-                 text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str());
+            fail(
+                YOKE_E_VALUE,
+                "arange: arguments 'start', 'stop' and 'step' are %s, %s and %s; all three must be finite",
+                text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str());
         // The step has the wrong sign. Large integers may have no distance as doubles.
         const double pace = scalar_f64(step);
         const bool is_down = pace != 0 ? pace > 0 : distance < 0;
@@ -73,9 +75,10 @@ double checked_length(const yoke_arg &start, const yoke_arg &stop, const yoke_ar
     }
     const double length = std::ceil((scalar_f64(stop) - scalar_f64(start)) / scalar_f64(step));
     if (length >= 0x1p62)
-        fail(YOKE_E_VALUE,
-             "arange: from %s in steps of %s to %s takes %g elements, more than memory can address",
-             text_of(start).c_str(), text_of(step).c_str(), text_of(stop).c_str(), length);
+        fail(
+            YOKE_E_VALUE,
+            "arange: arguments 'start', 'stop' and 'step' are %s, %s and %s; the %g elements must fit in memory",
+            text_of(start).c_str(), text_of(stop).c_str(), text_of(step).c_str(), length);
     return length;
 }
 

@@ -180,11 +180,14 @@ void check_tensors(TensorList tensors)
         fail(YOKE_E_VALUE,
              "einsum: argument 'tensors' is an empty list; give a tensor for each operand");
     for (const yoke_tensor *x : tensors) {
-        if (!x) fail(YOKE_E_VALUE, "einsum: argument 'tensors' has an absent item; give a tensor");
+        if (!x)
+            fail(YOKE_E_VALUE,
+                 "einsum: argument 'tensors' has a missing item; give a tensor in its place");
         if (x->dtype == YOKE_BOOL)
             fail(YOKE_E_TYPE, "einsum: argument 'tensors' has a bool tensor; cast it first");
         if (x->dtype != tensors[0]->dtype)
-            fail(YOKE_E_TYPE, "einsum: tensors are %s and %s; cast one of them first",
+            fail(YOKE_E_TYPE,
+                 "einsum: argument 'tensors' has the dtypes %s and %s; cast one of them first",
                  name(tensors[0]->dtype), name(x->dtype));
     }
 }

@@ -43,7 +43,8 @@ void infer_index_select(IndexSelectArgs a, Plan &plan)
         fail(YOKE_E_VALUE, "%s: argument 'index' has shape %s; it must have one axis: reshape it",
              plan.name(), to_string(index.shape()).c_str());
     if (x.ndim == 0)
-        fail(YOKE_E_INDEX, "%s: a tensor without axes has no parts to select", plan.name());
+        fail(YOKE_E_INDEX, "%s: argument 'x' has no axes; it must have at least one axis",
+             plan.name());
     const int axis = normalize_axis(a.axis(), x.ndim, plan.name());
     a.set_axis(axis);
     Dims shape{x.shape()};
@@ -244,9 +245,10 @@ void infer_index_put(IndexPutArgs a, Plan &plan)
 {
     const Dims shape = indexed_shape(a.x(), a.indices(), a.axis(), plan.name());
     if (!broadcasts_to(a.values().shape(), shape))
-        fail(YOKE_E_VALUE,
-             "%s: values of shape %s do not broadcast to the %s that the indices name", plan.name(),
-             to_string(a.values().shape()).c_str(), to_string(shape).c_str());
+        fail(
+            YOKE_E_VALUE,
+            "%s: the values have shape %s; they must broadcast to %s, the shape that the indices select",
+            plan.name(), to_string(a.values().shape()).c_str(), to_string(shape).c_str());
     plan.cast(a.kValues, a.x().dtype);
     separate(plan, a.kValues, a.x(), a.values());
     plan.result_like(a.x(), a.x().dtype);

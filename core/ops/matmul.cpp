@@ -14,7 +14,7 @@ void check_same_dtype(const yoke_tensor &x, const yoke_tensor &y, const char *se
         fail(YOKE_E_TYPE, "%s: argument 'x' is %s and '%s' is %s; cast one of them first", call,
              name(x.dtype), second, name(y.dtype));
     if (x.dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no matrix product; cast them first", call);
+        fail(YOKE_E_TYPE, "%s: a product of bool matrices is not supported; cast them first", call);
 }
 
 // Returns x as a matrix of rows: all axes but the last become a single axis.

@@ -23,7 +23,7 @@ void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, I
     if (!fits)
         fail(
             YOKE_E_TYPE,
-            "%s: argument 'x' is %s, but '%s' is %s; both must have one dtype: %scast one of them first",
+            "%s: argument 'x' is %s, but '%s' is %s; both must have the same dtype: %scast one of them first",
             call, name(x.dtype), arg, name(p->dtype),
             takes_f32 ? "with a half 'x', float32 is allowed too: " : "");
     if (!same(p->shape(), shape))

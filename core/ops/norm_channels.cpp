@@ -124,7 +124,7 @@ Tensor normalize_batch(const char *call, BatchArgs a, const Normalize &normalize
     if (!a.training()) {
         if (!a.running_mean() || !a.running_var())
             fail(YOKE_E_VALUE,
-                 "%s: argument '%s' is absent; without training, give both running statistics",
+                 "%s: argument '%s' is missing; without training, give both running statistics",
                  call, a.running_mean() ? "running_var" : "running_mean");
         return std::move(normalize(a.running_mean(), a.running_var())[0]);
     }

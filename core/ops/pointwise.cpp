@@ -16,9 +16,10 @@ void infer_sub(SubArgs a, Plan &plan)
 {
     const yoke_dtype dtype = rules::operand_dtype(a.x(), a.y(), plan.name());
     if (dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE,
-             "%s: bool tensors have no sub; use logical_xor, or cast one to an integer dtype",
-             plan.name());
+        fail(
+            YOKE_E_TYPE,
+            "%s: bool tensors cannot be subtracted; use logical_xor, or cast one of them to an integer dtype",
+            plan.name());
     rules::broadcast_as(a, a.kX, a.kY, plan, dtype);
 }
 
@@ -122,7 +123,8 @@ void infer_pow(PowArgs a, Plan &plan)
 {
     const yoke_dtype dtype = rules::operand_dtype(a.x(), a.y(), plan.name());
     if (dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no pow; cast one to an integer dtype",
+        fail(YOKE_E_TYPE,
+             "%s: a power of bool tensors is not supported; cast one of them to an integer dtype",
              plan.name());
     if (!is_floating(dtype) && is_scalar(a.y()) && a.y().v.i < 0)
         fail(

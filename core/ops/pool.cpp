@@ -32,7 +32,7 @@ void check_x(const char *call, const yoke_tensor &x)
 void check_padding(const Pooling &p)
 {
     if (p.padding[0] <= p.kernel[0] / 2 && p.padding[1] <= p.kernel[1] / 2) return;
-    fail(YOKE_E_VALUE, "%s: argument 'padding' is %s; it must be at most half of 'kernel_size' %s",
+    fail(YOKE_E_VALUE, "%s: argument 'padding' is %s; it must be at most half of 'kernel_size', %s",
          p.call, to_string(p.padding).c_str(), to_string(p.kernel).c_str());
 }
 
@@ -41,7 +41,7 @@ void check_taps(const Pooling &p)
 {
     constexpr int64_t kMost = INT32_MAX;
     if (p.kernel[0] <= kMost / p.kernel[1]) return;
-    fail(YOKE_E_VALUE, "%s: argument 'kernel_size' is %s; a window can have %lld elements at most",
+    fail(YOKE_E_VALUE, "%s: argument 'kernel_size' is %s; a window must have at most %lld elements",
          p.call, to_string(p.kernel).c_str(), static_cast<long long>(kMost));
 }
 
@@ -54,11 +54,11 @@ void check_fits(const Pooling &p, const Pair &span, const Pair &padded)
     if (fits(0) && fits(1)) return;
     fail(
         YOKE_E_VALUE,
-        "%s: a window of kernel_size %s with dilation %s spans %s, but 'x' of shape %s with padding %s has %s%s; take a smaller window",
-        p.call, to_string(p.kernel).c_str(), to_string(p.dilation).c_str(), to_string(span).c_str(),
+        "%s: argument 'kernel_size' is %s, a window of %s with dilation %s, but 'x' of shape %s with padding %s has only %s%s; use a smaller window",
+        p.call, to_string(p.kernel).c_str(), to_string(span).c_str(), to_string(p.dilation).c_str(),
         to_string(p.x.shape()).c_str(), to_string(p.padding).c_str(), to_string(padded).c_str(),
         p.rounds_up
-            ? (", and with ceil_mode may exceed it by less than stride " + to_string(p.stride))
+            ? (", which ceil_mode may exceed by less than the stride, " + to_string(p.stride))
                   .c_str()
             : "");
 }
@@ -73,7 +73,7 @@ Pair pooled(const Pooling &p)
             !multiply_add(p.padding[i], 2, from[i], padded[i]))
             fail(
                 YOKE_E_VALUE,
-                "%s: the sizes of 'x' of shape %s with kernel_size %s, padding %s and dilation %s overflow; make them smaller",
+                "%s: argument 'x' has shape %s, which with kernel_size %s, padding %s and dilation %s gives sizes beyond 64 bits; use smaller numbers",
                 p.call, to_string(p.x.shape()).c_str(), to_string(p.kernel).c_str(),
                 to_string(p.padding).c_str(), to_string(p.dilation).c_str());
     check_fits(p, span, padded);

@@ -25,8 +25,8 @@ void number_like(Args a, int x, Plan &plan)
 {
     const yoke_tensor &tensor = a.tensor(x);
     if (tensor.dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no %s; cast one to an integer dtype", plan.name(),
-             plan.name());
+        fail(YOKE_E_TYPE, "%s: bool tensors do not support %s; cast the tensor to an integer dtype",
+             plan.name(), plan.name());
     plan.result_like(tensor, tensor.dtype);
 }
 

@@ -117,7 +117,7 @@ BackwardGate::Leave BackwardGate::leave_join()
 {
     const std::lock_guard lock(mutex_);
     if (presence_ != Presence::kJoined)
-        fail(YOKE_E_STATE, "join: this rank is in no join of this group; begin a join first");
+        fail(YOKE_E_STATE, "join: this rank is not in a join of this group; begin a join first");
     presence_ = Presence::kOut;
     return {is_sync_, has_unsynced_};
 }

@@ -127,7 +127,7 @@ void StepHeader::check_presences(std::span<const int64_t> presences) const
     };
     fail(
         YOKE_E_STATE,
-        "%s: %s %s join, but %s is in no join; either all ranks or no ranks must loop over their batches in a join",
+        "%s: %s %s join, but %s is not in a join; either all ranks or no ranks must loop over their batches in a join",
         terms_.call(), shown(joined).c_str(),
         *joined == static_cast<int64_t>(Presence::kOut) ? "has ended its" : "is in a",
         shown(plain).c_str());

@@ -28,7 +28,7 @@ void check_params(const std::vector<ModuleTensor> &params)
         if (!is_new)
             fail(
                 YOKE_E_VALUE,
-                "DistributedDataParallel: the parameters '%s' and '%s' are one tensor; give the tensor once",
+                "DistributedDataParallel: the parameters '%s' and '%s' are the same tensor; give the tensor once",
                 place->second->c_str(), each.name.c_str());
     }
 }

@@ -60,9 +60,10 @@ const char *name_in(const char *const (&names)[N], int64_t number)
 DLDevice dl_device(const yoke_tensor &x)
 {
     if (const int32_t type = traits_of(x.device->kind()).dlpack) return {type, x.device->index};
-    fail(YOKE_E_UNSUPPORTED,
-         "%s: DLPack has no name for the device of the tensor %s; copy the tensor to the cpu first",
-         kToCall, describe(x).c_str());
+    fail(
+        YOKE_E_UNSUPPORTED,
+        "%s: DLPack does not support the device of the tensor %s; copy the tensor to the cpu first",
+        kToCall, describe(x).c_str());
 }
 
 DLDataType dl_dtype(yoke_dtype dtype)
@@ -70,8 +71,8 @@ DLDataType dl_dtype(yoke_dtype dtype)
     for (const DtypeRow &row : kDtypes)
         if (row.ours == dtype) return {row.code, row.bits, 1};
     fail(YOKE_E_UNSUPPORTED,
-         "%s: DLPack has no type for %s; convert the tensor first, for example to float32", kToCall,
-         name(dtype));
+         "%s: DLPack does not support the dtype %s; cast the tensor first, for example to float32",
+         kToCall, name(dtype));
 }
 
 // Describes x for DLPack. Shape and strides are the arrays of x: the arrays never change, and the export holds x.
@@ -149,9 +150,10 @@ IntList checked_shape(const DLTensor &t)
         fail(YOKE_E_VALUE, "%s: the data has %d axes; a tensor has 0 to %d", kFromCall, t.ndim,
              YOKE_MAX_NDIM);
     if (t.ndim && !t.shape)
-        fail(YOKE_E_VALUE,
-             "%s: 'shape' is NULL for data of %d axes; the producer must give the shape", kFromCall,
-             t.ndim);
+        fail(
+            YOKE_E_VALUE,
+            "%s: the data has %d axes, but its field 'shape' is NULL; the producer must give the shape",
+            kFromCall, t.ndim);
     return {t.shape, static_cast<size_t>(t.ndim)};
 }
 
@@ -162,8 +164,10 @@ void *first_element(const DLTensor &t, int64_t numel)
     if (numel == 0) return nullptr;
     uintptr_t address = reinterpret_cast<uintptr_t>(t.data);
     if (address && __builtin_add_overflow(address, t.byte_offset, &address))
-        fail(YOKE_E_VALUE, "%s: 'byte_offset' is %llu, beyond the end of memory", kFromCall,
-             static_cast<unsigned long long>(t.byte_offset));
+        fail(
+            YOKE_E_VALUE,
+            "%s: the field 'byte_offset' of the data is %llu, beyond the end of memory; the producer must give a valid offset",
+            kFromCall, static_cast<unsigned long long>(t.byte_offset));
     return reinterpret_cast<void *>(address);
 }
 

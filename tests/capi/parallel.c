@@ -152,7 +152,7 @@ static void join(Rank *own)
     FAILS(yoke_group_join_begin(own->group), YOKE_E_STATE, "has no DistributedDataParallel");
     yoke_tensor *p = parameter(COUNT);
     yoke_reducer *reducer = reducer_of(own->group, p, NULL);
-    FAILS(yoke_group_join_end(own->group, NULL, NULL), YOKE_E_STATE, "in no join");
+    FAILS(yoke_group_join_end(own->group, NULL, NULL), YOKE_E_STATE, "not in a join");
     OK(yoke_group_join_begin(own->group));
     FAILS(yoke_group_join_end(own->group, NULL, NULL), YOKE_E_STATE, "out of data");
     OK(yoke_group_join_begin(own->group));
@@ -324,7 +324,7 @@ static void what_cannot_be_reduced_is_refused(void)
     const char *const names[] = {"one", "two"};
     yoke_reducer *out = NULL;
     FAILS(yoke_reducer_create(group, twice, names, 2, NULL, NULL, 0, NULL, &out), YOKE_E_VALUE,
-          "'one' and 'two' are one tensor");
+          "'one' and 'two' are the same tensor");
     FAILS(yoke_reducer_create(group, &plain, names, 1, NULL, NULL, 0, NULL, &out), YOKE_E_VALUE,
           "no parameter that requires a gradient");
     FAILS(yoke_reducer_create(group, NULL, NULL, 0, NULL, NULL, 0, NULL, &out), YOKE_E_VALUE,

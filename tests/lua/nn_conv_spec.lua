@@ -27,7 +27,7 @@ describe("nn.Conv2d and its like", function()
         local x = yoke.tensor { { { 1.0, 2.0 }, { 4.0, 3.0 } } }
         assert.same({ { { 4 } } }, nn.MaxPool2d(3, { ceil_mode = true })(x):tolist())
         assert.same({ { { 2.5 } } }, nn.AvgPool2d(3, { ceil_mode = true })(x):tolist())
-        fails("value", { "max_pool2d", "spans [5, 5]", "with ceil_mode may exceed it by less than stride [3, 3]" }, yoke.max_pool2d, x, 5, { stride = 3, ceil_mode = true })
+        fails("value", { "max_pool2d", "a window of [5, 5]", "which ceil_mode may exceed by less than the stride, [3, 3]" }, yoke.max_pool2d, x, 5, { stride = 3, ceil_mode = true })
         local one = yoke.conv_transpose2d(x, yoke.ones { 1, 1, 2, 2 }, { dilation = 2, output_padding = 1 })
         assert.same({ { { 1, 2, 1, 2, 0 }, { 4, 3, 4, 3, 0 }, { 1, 2, 1, 2, 0 }, { 4, 3, 4, 3, 0 }, { 0, 0, 0, 0, 0 } } }, one:tolist())
         fails("value", { "conv_transpose2d", "'output_padding' is [2, 2]", "below 'dilation' [2, 2]" }, yoke.conv_transpose2d, x, yoke.ones { 1, 1, 2, 2 },

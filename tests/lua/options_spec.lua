@@ -76,7 +76,7 @@ describe("trailing options", function()
             { "type", { "LogSoftmax", "'axis'", "'x'", "a number" }, nn.LogSoftmax, "x" },
             { "type", { "Softmax", "0.5", "an integer" }, nn.Softmax, { axis = 0.5 } },
             { "type", { "Dropout", "'p'", "a boolean" }, nn.Dropout, { p = true } },
-            { "value", { "Dropout", "p is 2" }, nn.Dropout, { p = 2 } },
+            { "value", { "Dropout", "argument 'p' is 2; it must be a probability between 0 and 1" }, nn.Dropout, { p = 2 } },
             { "type", { "LayerNorm", "'eps'" }, nn.LayerNorm, 3, { eps = "small" } },
             { "value", { "LayerNorm", "'normalized_shape' is 0" }, nn.LayerNorm, 0 },
             { "value", { "Linear: argument 'out_features' is 'a'; it must be a whole number" }, nn.Linear, 3, "a" },

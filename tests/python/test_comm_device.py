@@ -1,4 +1,4 @@
-"""Collectives on tensors of a device, through the host's engine: values, order, memory, and what is refused."""
+"""Collectives on tensors of a device, through the CPU engine: values, order, memory, and what is refused."""
 import math
 import threading
 import time

@@ -260,7 +260,7 @@ def test_what_is_no_index_is_a_type_error_that_says_what_is():
 
 def test_values_that_do_not_fit_are_refused_with_both_shapes():
     x = yoke.zeros((3, 4))
-    with pytest.raises(yoke.ValueError, match=r"values of shape \[3\] do not broadcast to the \[2, 4\]"):
+    with pytest.raises(yoke.ValueError, match=r"the values have shape \[3\]; they must broadcast to \[2, 4\]"):
         x[[0, 1]] = yoke.ones((3,))
     with pytest.raises(yoke.ValueError, match=r"shape \[3\];.*must broadcast to shape \[4\]"):
         x[0] = yoke.ones((3,))

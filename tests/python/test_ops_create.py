@@ -93,7 +93,7 @@ def test_arange_of_integers_cuts_each_value(bounds, got):
 
 @pytest.mark.parametrize("bounds", [(0, 5, 0), (5, 0), (0, 5, -1), (0.0, float("inf")), (float("nan"), 1.0), (0, 1, float("nan"))])
 def test_arange_that_leads_nowhere_is_refused(bounds):
-    with pytest.raises(yoke.ValueError, match="arange: (argument 'step' is .*; it must be (above|below) 0|from .*; all three must be finite)"):
+    with pytest.raises(yoke.ValueError, match="arange: (argument 'step' is .*; it must be (above|below) 0|arguments 'start', 'stop' and 'step' are .*; all three must be finite)"):
         yoke.arange(*bounds)
 
 

@@ -60,7 +60,7 @@ def test_a_query_of_fewer_axes_keeps_its_heads():
     masked = yoke.scaled_dot_product_attention(q, kv, kv, mask, enable_gqa=True)
     assert masked.tolist() == yoke.scaled_dot_product_attention(q.expand(2, 4, 3, 8), kv, kv, mask).tolist()
     assert masked.tolist() == yoke.scaled_dot_product_attention(q, kv, kv, mask).tolist()
-    with pytest.raises(yoke.ValueError, match=r"'mask' has shape \[3, 1, 3, 3\]; it must broadcast to the scores' \[2, 4, 3, 3\]"):
+    with pytest.raises(yoke.ValueError, match=r"'mask' has shape \[3, 1, 3, 3\]; it must broadcast to the shape of the scores, \[2, 4, 3, 3\]"):
         yoke.scaled_dot_product_attention(q, kv, kv, yoke.rand(3, 1, 3, 3), enable_gqa=True)
 
 

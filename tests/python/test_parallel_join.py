@@ -229,7 +229,7 @@ def test_a_rank_that_is_in_none_is_told_on_all(is_out):
                 ddp(yoke.ones((1, 2))).sum().backward()
         return told(group, body)
     for error in on_ranks(3, run):
-        words = ("rank 1 (host", "has ended its join" if is_out else "is in a join", "rank 0 (host", "is in no join")
+        words = ("rank 1 (host", "has ended its join" if is_out else "is in a join", "rank 0 (host", "is not in a join")
         assert isinstance(error, (yoke.StateError, yoke.CancelledError)) and all(each in str(error) for each in words), error
 
 
@@ -277,7 +277,7 @@ def test_where_there_is_nothing_to_join():
             with group.join():
                 pass
         ddp = yoke.DistributedDataParallel(nn.Linear(1, 1), group)
-        with pytest.raises(yoke.StateError, match="no join of this group"):
+        with pytest.raises(yoke.StateError, match="not in a join of this group"):
             group._core.join_end(None)
         with pytest.raises(yoke.StateError, match="in a no_sync"):
             with ddp.no_sync(), group.join():

@@ -260,7 +260,7 @@ def of_what_was_freed(ddp, made):
     made.sum().backward()
 
 
-@pytest.mark.parametrize("call, words", [(of_no_scalar, "'gradient' is absent"), (with_a_wrong_gradient, "both must have the same shape"), (of_what_was_freed, "freed")])
+@pytest.mark.parametrize("call, words", [(of_no_scalar, "'gradient' is missing"), (with_a_wrong_gradient, "both must have the same shape"), (of_what_was_freed, "freed")])
 def test_a_backward_that_one_rank_is_refused_is_told_on_all(call, words):
     def run(group):
         net = nn.Linear(2, 2)

@@ -140,7 +140,7 @@ def test_within_no_sync_and_a_refused_backward_it_is_as_with_parameters():
             made.sum().backward() if group.rank == 0 else made.backward()
         return str(caught.value)
     first, second = on_ranks(2, body)
-    assert "'gradient' is absent" in second and second in first and "rank 1 (host" in first, (first, second)
+    assert "'gradient' is missing" in second and second in first and "rank 1 (host" in first, (first, second)
 
 
 def test_a_structure_that_holds_itself_is_given_as_it_is_where_it_holds_no_tensor():

@@ -13,7 +13,7 @@ local comm = {}
 
 ---Makes the group of all ranks; each rank calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun,
 ---Kubeflow), mpirun, srun or an indexed Job give this rank's number; or init_method with rank and world_size.
----backend is "cpu", "nccl" or "mpi"; nil is the host's engine, and NCCL for tensors of GPUs if it can serve all
+---backend is "cpu", "nccl" or "mpi"; nil is the CPU engine, and NCCL for tensors of GPUs if it can serve all
 ---ranks. A store, called only by init, replaces rank 0's address: get returns nil, or waits, until the key is there.
 ---@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?, store: yoke.Store?, device: (yoke.Device|string)?}
 ---@return yoke.Group? group

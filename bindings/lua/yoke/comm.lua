@@ -208,7 +208,7 @@ local function asked(store)
 end
 
 --- Makes the group of all ranks; each rank calls it. {backend =, init_method = "env://", rank =, world_size =,
---- timeout = 600, init_timeout = 300, store =, device =}. `backend` nil: the host's engine, and NCCL for tensors of
+--- timeout = 600, init_timeout = 300, store =, device =}. `backend` nil: the CPU engine, and NCCL for tensors of
 --- GPUs if NCCL can serve all ranks; else these tensors pass through host memory, and a warning says why. "nccl": an
 --- error if NCCL cannot serve. "cpu" (also called "gloo") or "mpi": for all tensors. NCCL's communicator is made at
 --- the first collective with a tensor of a GPU, on this GPU; with `device`, on all ranks, at once. Nil and an error

@@ -49,7 +49,7 @@ end
 --- "powersgd:rank=4,start=10,rate=2" sends matrices as thin products. device_ids = {d}: d is the card of all
 --- parameters, a device, an index or a text, and tensors in the arguments of module(...) are copied there; without it
 --- they are passed unchanged. output_device is the same card. reduce_dtype = "float32": NCCL adds up 16-bit gradients
---- in float32, as the host's engine does.
+--- in float32, as the CPU engine does.
 function Parallel:init(module, given)
     if not base.is_module(module) then
         core.raise("type", NAME, ("argument 'module' is %s; it takes a module of yoke.nn"):format(options.shown(module)))

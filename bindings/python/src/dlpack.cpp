@@ -95,14 +95,14 @@ bool read_stream(PyObject *value, yoke_tensor *tensor, Request *out)
     if (stream == -1) return true;
     if (device_type_of(tensor) == kDlCpu) {
         raise_error(YOKE_E_VALUE, "__dlpack__",
-                    "argument 'stream' is %lld; a CPU has no streams, pass None",
+                    "argument 'stream' is %lld; it must be None, because a CPU has no streams",
                     static_cast<long long>(stream));
         return false;
     }
     if (stream < -1 || stream == 0) {
         raise_error(
             YOKE_E_VALUE, "__dlpack__",
-            "argument 'stream' is %lld; pass 1 for the legacy default stream, 2 for the default stream of each thread, a stream's handle, or -1 for no synchronization",
+            "argument 'stream' is %lld; it must be 1 for the legacy default stream, 2 for the default stream of each thread, a stream's handle, or -1 for no synchronization",
             static_cast<long long>(stream));
         return false;
     }
@@ -122,9 +122,9 @@ bool read_device(PyObject *value, yoke_tensor *tensor, bool may_copy, Request *o
     if (!out->to_cpu)
         PyErr_Format(
             PyExc_BufferError,
-            "__dlpack__(): the tensor is on DLPack device (%lld, %lld); it cannot be exported to (%lld, %lld)%s",
-            static_cast<long long>(own), static_cast<long long>(own_index),
+            "__dlpack__(): argument 'dl_device' is (%lld, %lld), but the tensor is on the DLPack device (%lld, %lld); it cannot be exported to another device%s",
             static_cast<long long>(type), static_cast<long long>(index),
+            static_cast<long long>(own), static_cast<long long>(own_index),
             may_copy ? "" : " without a copy");
     return out->to_cpu;
 }

@@ -75,7 +75,7 @@ class DistributedDataParallel(Module):
     send 16-bit floats; "powersgd:rank=4,start=10,rate=2" sends matrices as thin products; a function (bucket, group) reduces
     itself, and returns a Work, a tensor like the bucket's, or None. device_ids=[d]: d is the card of all parameters, a device, an
     index or a text, and tensors in the arguments of module(...) are copied there; without it they are passed unchanged.
-    output_device is the same card. reduce_dtype=yoke.float32: NCCL adds up 16-bit gradients in float32, as the host's engine
+    output_device is the same card. reduce_dtype=yoke.float32: NCCL adds up 16-bit gradients in float32, as the CPU engine
     does.
 
     All ranks make the same call. If values differ, all ranks take rank 0's values, and rank 0's buffers after each backward. A

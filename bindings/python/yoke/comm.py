@@ -262,7 +262,7 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
     mpirun, srun or an indexed Job; or from `init_method` "tcp://HOST:PORT" or "file:///PATH" with `rank` and `world_size`.
     `timeout` is the seconds of a call, `init_timeout` the seconds until all ranks must be there.
 
-    `backend` None: the host's engine, and NCCL for tensors of GPUs if NCCL can serve all ranks; else these tensors pass through
+    `backend` None: the CPU engine, and NCCL for tensors of GPUs if NCCL can serve all ranks; else these tensors pass through
     host memory, and a warning says why. "nccl": an error if NCCL cannot serve. "cpu" (also called "gloo") or "mpi": for all
     tensors. NCCL's communicator is made at the first collective with a tensor of a GPU, on this GPU, so set_device may come after
     init(); with `device`, on all ranks, at once.

@@ -125,7 +125,7 @@ static yoke_status check_probabilities(const yoke_launch *launch, const yoke_ope
         if (!bad) return (yoke_status)YOKE_OK;
         return fail(
             YOKE_E_VALUE,
-            "binary_cross_entropy: 'x' has the element %g; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)",
+            "binary_cross_entropy: argument 'x' has an element of %g; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)",
             (double)found);
     });
 }

@@ -40,16 +40,16 @@ struct ProbabilityCheck {
     ProbabilityCheck(const yoke_launch *launch, Kind kind)
         : above(reporter(
               launch,
-              "%s: 'x' has the element %lld.%06lld; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)",
+              "%s: argument 'x' has an element of %lld.%06lld; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)",
               YOKE_E_VALUE)),
           below(above),
           nan(above),
           checks(kind == Kind::kProbabilities)
     {
         below.format =
-            "%s: 'x' has the element -%lld.%06lld; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)";
+            "%s: argument 'x' has an element of -%lld.%06lld; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)";
         nan.format =
-            "%s: 'x' has the element nan; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)";
+            "%s: argument 'x' has an element of nan; probabilities must be between 0 and 1 (for logits, call binary_cross_entropy_with_logits)";
         above.op = below.op = nan.op = YOKE_OP_BINARY_CROSS_ENTROPY;
     }
     // Reports one of the values that are NaN or outside [0, 1], if there are any. Does nothing for losses without

@@ -100,11 +100,11 @@ TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
     expect_error(YOKE_E_TYPE, {"all_gather", "float32", "int64"}, [&] {
         group.run({YOKE_COMM_ALL_GATHER, -1, -1, t, ops::cast(*filled(6, 0), YOKE_I64)}, false);
     });
-    expect_error(YOKE_E_TYPE, {"all_reduce", "'avg' of int64"},
+    expect_error(YOKE_E_TYPE, {"all_reduce", "'op' is 'avg'", "int64"},
                  [&] { group.run(reduce_all(ops::cast(*t, YOKE_I64), YOKE_REDUCE_AVG), false); });
-    expect_error(YOKE_E_TYPE, {"all_reduce", "'sum' of bool"},
+    expect_error(YOKE_E_TYPE, {"all_reduce", "'op' is 'sum'", "bool"},
                  [&] { group.run(reduce_all(ops::cast(*t, YOKE_BOOL)), false); });
-    expect_error(YOKE_E_VALUE, {"scatter", "'t' is absent", "rank 0"}, [&] {
+    expect_error(YOKE_E_VALUE, {"scatter", "'t' is missing", "rank 0"}, [&] {
         group.run({YOKE_COMM_SCATTER, -1, 0, {}, t}, false);
     });
     expect_error(YOKE_E_VALUE, {"all_reduce", "'op' is 9"},

@@ -101,7 +101,7 @@ TEST(LateCalls, TensorsOfTheHostAndOfADeviceDoNotMeet)
             group.run(reduce_all(t), false);
             raise_deferred_error(device_of(group));
         });
-        expect_alike(told, {"where the tensor is", "all_reduce of 4 float32 on a device, sum",
+        expect_alike(told, {"the place of the tensor", "all_reduce of 4 float32 on a device, sum",
                             "called all_reduce of 4 float32, sum"});
     });
 }

@@ -59,7 +59,7 @@ layers.Dropout = Module:extend("Dropout")
 function layers.Dropout:init(...)
     self.p = base.read("Dropout", { { "p", 0.5 } }, ...)
     if not (self.p and self.p >= 0 and self.p <= 1) then
-        core.raise("value", "Dropout", ("p is %s; it must be from 0 to 1"):format(self.p))
+        core.raise("value", "Dropout", ("argument 'p' is %s; it must be a probability between 0 and 1"):format(self.p))
     end
 end
 

@@ -72,7 +72,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         if not 0 <= number("Dropout", "p", p) <= 1:
-            raise _yoke.ValueError(f"Dropout(): p is {p}; it must be a probability between 0 and 1")
+            raise _yoke.ValueError(f"Dropout(): argument 'p' is {p}; it must be a probability between 0 and 1")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
