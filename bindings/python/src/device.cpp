@@ -133,10 +133,11 @@ yoke_device *accelerator_or_device(const py::object &value)
 
 void bind_class(py::module_ &module)
 {
-    py::class_<Device>(  // copies are the device itself
+    py::class_<Device> type(  // copies are the device itself
         module, "Device",
-        "Device, as yoke.device(spec) returns it. `with device:` makes the device current in this thread or task.")
-        .def_property_readonly(
+        "Device, as yoke.device(spec) returns it. `with device:` makes the device current in this thread or task.");
+    refuse_calls(type, "write yoke.device(spec), such as yoke.device('cpu')");
+    type.def_property_readonly(
             "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
             "\"cpu\" or \"cuda\".")
         .def_property_readonly(

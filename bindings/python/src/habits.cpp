@@ -126,23 +126,29 @@ PyObject *transposed(PyObject *self, void *)
 }
 
 const PyMethodDef habit_methods[] = {
-    {"half", as_dtype<YOKE_F16>, METH_NOARGS, "half($self, /)\n--\n\nReturns to(yoke.float16)."},
-    {"bfloat16", as_dtype<YOKE_BF16>, METH_NOARGS,
+    {"half", keywords(without_arguments<"half", as_dtype<YOKE_F16>>), kKeywords,
+     "half($self, /)\n--\n\nReturns to(yoke.float16)."},
+    {"bfloat16", keywords(without_arguments<"bfloat16", as_dtype<YOKE_BF16>>), kKeywords,
      "bfloat16($self, /)\n--\n\nReturns to(yoke.bfloat16)."},
-    {"float", as_dtype<YOKE_F32>, METH_NOARGS, "float($self, /)\n--\n\nReturns to(yoke.float32)."},
-    {"double", as_dtype<YOKE_F64>, METH_NOARGS,
+    {"float", keywords(without_arguments<"float", as_dtype<YOKE_F32>>), kKeywords,
+     "float($self, /)\n--\n\nReturns to(yoke.float32)."},
+    {"double", keywords(without_arguments<"double", as_dtype<YOKE_F64>>), kKeywords,
      "double($self, /)\n--\n\nReturns to(yoke.float64)."},
-    {"int", as_dtype<YOKE_I32>, METH_NOARGS, "int($self, /)\n--\n\nReturns to(yoke.int32)."},
-    {"long", as_dtype<YOKE_I64>, METH_NOARGS, "long($self, /)\n--\n\nReturns to(yoke.int64)."},
-    {"bool", as_dtype<YOKE_BOOL>, METH_NOARGS, "bool($self, /)\n--\n\nReturns to(yoke.bool)."},
+    {"int", keywords(without_arguments<"int", as_dtype<YOKE_I32>>), kKeywords,
+     "int($self, /)\n--\n\nReturns to(yoke.int32)."},
+    {"long", keywords(without_arguments<"long", as_dtype<YOKE_I64>>), kKeywords,
+     "long($self, /)\n--\n\nReturns to(yoke.int64)."},
+    {"bool", keywords(without_arguments<"bool", as_dtype<YOKE_BOOL>>), kKeywords,
+     "bool($self, /)\n--\n\nReturns to(yoke.bool)."},
     {"cuda", keywords(cuda), kKeywords,
      "cuda($self, /, device=None, non_blocking=False)\n--\n\n"
      "Returns the tensor on a CUDA device: the current CUDA device, else the first, or the device of an index.\n"
      "DeviceUnavailableError says why no CUDA device can be used."},
     {"size", keywords(size), kKeywords,
      "size($self, /, axis=None)\n--\n\nReturns the shape, or the length of one axis."},
-    {"dim", dim, METH_NOARGS, "dim($self, /)\n--\n\nReturns the number of axes, as ndim."},
-    {"zero_", zero, METH_NOARGS,
+    {"dim", keywords(without_arguments<"dim", dim>), kKeywords,
+     "dim($self, /)\n--\n\nReturns the number of axes, as ndim."},
+    {"zero_", keywords(without_arguments<"zero_", zero>), kKeywords,
      "zero_($self, /)\n--\n\nSets every element to 0; returns the tensor."},
 };
 

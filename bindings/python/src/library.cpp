@@ -36,6 +36,8 @@ void shutdown(const py::object &timeout)
 // ValueError for a seed of more bits.
 uint64_t need_seed(const py::object &seed, const char *call)
 {
+    if (!PyIndex_Check(seed.ptr()))
+        require(raise_type({call, "seed"}, "an integer", seed.ptr()) != nullptr);
     const py::object number = taken(PyNumber_Index(seed.ptr()));
     int overflow = 0;
     const int64_t small = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);

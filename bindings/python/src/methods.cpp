@@ -290,22 +290,22 @@ const PyMethodDef tensor_methods[] = {
      "to_($self, /, device=None, dtype=None)\n--\n\n"
      "Moves and casts this leaf and its gradient in place; returns the leaf. All holders of the tensor, such as an\n"
      "optimizer, have the new values. Backward through earlier records is an error afterwards."},
-    {"cpu", cpu, METH_NOARGS,
+    {"cpu", keywords(without_arguments<"cpu", cpu>), kKeywords,
      "cpu($self, /)\n--\n\nReturns the tensor in host memory; the tensor itself if it is there."},
-    {"pin_memory", pin_memory, METH_NOARGS,
+    {"pin_memory", keywords(without_arguments<"pin_memory", pin_memory>), kKeywords,
      "pin_memory($self, /)\n--\n\n"
      "Returns a copy in pinned host memory, which a device reads and writes directly; the tensor itself if it is pinned."},
-    {"is_pinned", is_pinned, METH_NOARGS,
+    {"is_pinned", keywords(without_arguments<"is_pinned", is_pinned>), kKeywords,
      "is_pinned($self, /)\n--\n\nReturns whether the tensor is in pinned memory."},
-    {"record_stream", record_stream, METH_O,
-     "record_stream($self, stream, /)\n--\n\n"
+    {"record_stream", keywords(with_argument<"record_stream", "stream", record_stream>), kKeywords,
+     "record_stream($self, /, stream)\n--\n\n"
      "Reports that work unknown to Yoke uses the memory on a stream. After the tensor is freed, the memory is\n"
      "reused only when the earlier work of the stream has finished."},
-    {"record_use", record_use, METH_O,
-     "record_use($self, event, /)\n--\n\n"
+    {"record_use", keywords(with_argument<"record_use", "event", record_use>), kKeywords,
+     "record_use($self, /, event)\n--\n\n"
      "Reports that work unknown to Yoke uses the memory, and ends before an event. The memory is reused\n"
      "once the event is reached, or the stream of the next user waits for the event."},
-    {"detach", detach, METH_NOARGS,
+    {"detach", keywords(without_arguments<"detach", detach>), kKeywords,
      "detach($self, /)\n--\n\nReturns a tensor with the same memory that is not recorded for gradients."},
     {"requires_grad_", keywords(requires_grad), kKeywords,
      "requires_grad_($self, /, requires_grad=True)\n--\n\n"
@@ -315,7 +315,7 @@ const PyMethodDef tensor_methods[] = {
      "Adds the gradients of this tensor to the leaves behind it. `gradient` has the shape of this\n"
      "tensor; for a single element it may be missing, else that is a ValueError. A second call is a StateError\n"
      "without retain_graph."},
-    {"numpy", numpy, METH_NOARGS,
+    {"numpy", keywords(without_arguments<"numpy", numpy>), kKeywords,
      "numpy($self, /)\n--\n\n"
      "Returns a NumPy array over the same memory. The tensor must be on the CPU, have a dtype of NumPy and\n"
      "require no grad; else UnsupportedError or StateError names the call to make first."},
@@ -335,15 +335,15 @@ const PyMethodDef tensor_methods[] = {
      "__reduce_ex__($self, protocol, /)\n--\n\n"
      "Returns the parts for pickle and copy.copy: elements, layout, device and requires_grad, without a\n"
      "gradient. Tensors that share memory in a pickle share memory again after loading."},
-    {"data_ptr", address, METH_NOARGS,
+    {"data_ptr", keywords(without_arguments<"data_ptr", address>), kKeywords,
      "data_ptr($self, /)\n--\n\nReturns the address of the first element; 0 for a tensor without elements."},
-    {"storage_id", storage_id, METH_NOARGS,
+    {"storage_id", keywords(without_arguments<"storage_id", storage_id>), kKeywords,
      "storage_id($self, /)\n--\n\nReturns a number that all views of a storage share; no other live storage has the same number."},
-    {"storage_nbytes", storage_nbytes, METH_NOARGS,
+    {"storage_nbytes", keywords(without_arguments<"storage_nbytes", storage_nbytes>), kKeywords,
      "storage_nbytes($self, /)\n--\n\nReturns the bytes of the whole storage, which may be more than the bytes of this tensor."},
-    {"is_contiguous", is_contiguous, METH_NOARGS,
+    {"is_contiguous", keywords(without_arguments<"is_contiguous", is_contiguous>), kKeywords,
      "is_contiguous($self, /)\n--\n\nReturns whether the elements lie row-major without gaps."},
-    {"close", close, METH_NOARGS,
+    {"close", keywords(without_arguments<"close", close>), kKeywords,
      "close($self, /)\n--\n\n"
      "Releases the memory now, unless a view or a record needs the memory. Any later use of the tensor is a ClosedError."},
 };

@@ -5,6 +5,7 @@
 #include "bindings/python/src/runtime/log.h"
 #include "bindings/python/src/runtime/other_names.h"
 #include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/runtime/refusal.h"
 #include "bindings/python/src/runtime/relief.h"
 #include "bindings/python/src/values/checkpoint.h"
 #include "bindings/python/src/values/dtype.h"
@@ -13,7 +14,12 @@
 #include "bindings/python/src/values/modes.h"
 #include "bindings/python/src/values/numbers.h"
 
+#include "yoke/runtime.h"
+
 #include <pybind11/stl.h>
+
+#include <string>
+#include <vector>
 
 namespace yoke_python {
 namespace {
@@ -29,8 +35,8 @@ PyMethodDef functions[] = {
      "Returns the device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", \"auto:min_free=8GiB,exclude=egpu\", see\n"
      "docs/devices.md) or an index of the current kind.\n"
      "ValueError for an invalid spec; DeviceUnavailableError says why the device cannot be used."},
-    {"from_dlpack", from_dlpack, METH_O,
-     "from_dlpack(x, /)\n--\n\n"
+    {"from_dlpack", keywords(with_argument<"from_dlpack", "x", from_dlpack>), kKeywords,
+     "from_dlpack(x)\n--\n\n"
      "Returns a tensor over the memory of `x`, an object with __dlpack__ or a capsule, without a copy.\n"
      "UnsupportedError for a dtype or device that Yoke does not support, and for read-only memory."},
     {},
@@ -78,6 +84,15 @@ void add_functions(py::module_ &module)
         module.attr(function->ml_name) = taken(PyCFunction_NewEx(function, nullptr, package.ptr()));
 }
 
+using Words = std::vector<std::string>;
+
+std::vector<const char *> pointers(const Words &words)
+{
+    std::vector<const char *> texts;
+    for (const std::string &each : words) texts.push_back(each.c_str());
+    return texts;
+}
+
 }  // namespace
 }  // namespace yoke_python
 
@@ -114,22 +129,22 @@ PYBIND11_MODULE(_yoke, module)
     bind_inventory(module);
     bind_select(module);
     module.def("_require_main_interpreter", require_main_interpreter);
-    module.def("_unknown_keyword",
-               [](const py::str &name, const std::vector<std::string> &known, bool is_ours) {
-                   std::vector<const char *> names;
-                   for (const std::string &each : known) names.push_back(each.c_str());
-                   return taken(unknown_keyword(name.ptr(), names.data(),
-                                                static_cast<int>(names.size()), is_ours));
-               });
-    module.def("_other_name",
-               [](const std::string &call, const std::string &name,
-                  const std::vector<std::string> &known) -> py::object {
-                   std::vector<const char *> names;
-                   for (const std::string &each : known) names.push_back(each.c_str());
-                   const OtherName found = find_other_name(call.c_str(), name.c_str(), names.data(),
-                                                           static_cast<int>(names.size()));
-                   if (found.place < 0) return py::none();
-                   return py::make_tuple(known[static_cast<size_t>(found.place)], found.is_flag);
-               });
+    module.def("_unknown_keyword", [](const py::str &name, const Words &known, bool is_ours) {
+        return taken(unknown_keyword(name.ptr(), pointers(known).data(),
+                                     static_cast<int>(known.size()), is_ours));
+    });
+    module.def("_other_name", [](const std::string &call, const std::string &name,
+                                 const Words &known) {
+        const OtherName found = find_other_name(call.c_str(), name.c_str(), pointers(known).data(),
+                                                static_cast<int>(known.size()));
+        if (found.place < 0) return py::object(py::none());
+        return py::object(py::make_tuple(known[static_cast<size_t>(found.place)], found.is_flag));
+    });
+    module.def("_meant_word", [](const std::string &text, const Words &known) {
+        const char *const meant = yoke_meant_word(text.c_str(), pointers(known).data(),
+                                                  static_cast<int64_t>(known.size()));
+        return meant ? py::object(py::str(meant)) : py::none();
+    });
+    name_refusals(module);
     require(init_log() && init_relief());
 }

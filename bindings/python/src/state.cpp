@@ -124,9 +124,12 @@ py::object save(const py::object &path, const py::object &state, const py::objec
 void bind_state(py::module_ &module)
 {
     require(init_interrupts());
-    bound_class<Work>(module, "Work",
-                      "Work that continues after its call has returned, such as a save.")
-        .def(
+    py::class_<Work> type = bound_class<Work>(
+        module, "Work", "Work that continues after its call has returned, such as a save.");
+    refuse_calls(
+        type,
+        "yoke.save(path, state, blocking=False) and a collective with async_op=True return a Work");
+    type.def(
             "wait", &Work::wait, py::arg("timeout") = py::none(),
             "Waits for the end of the work, at most `timeout` seconds, then TimeoutError. Raises the error of failed work. For a collective on a GPU, without a timeout, the host waits only for the host's part, and the current stream for the rest.")
         .def("done", &Work::done, "Returns whether the work has ended, with or without an error.")

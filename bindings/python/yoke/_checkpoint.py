@@ -179,7 +179,7 @@ def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, off
         raise _yoke.TypeError(f"checkpoint(): argument 'fn' is {shown(fn)}; a function is needed")
     need_plain_function(fn, "checkpoint_scope")
     for name in kwargs.keys() & {"use_reentrant", "preserve_rng_state"}:  # PyTorch's own, which are not for `fn`
-        raise _yoke.TypeError(f"checkpoint(): {_yoke._unknown_keyword(name, (), True)}: checkpoint(fn, *args, policy, offload)")
+        raise _yoke.TypeError(f"checkpoint(): {_yoke._unknown_keyword(name, ('policy', 'offload'), True)}: checkpoint(fn, *args, policy, offload)")
     with checkpoint_scope(policy, offload):
         return fn(*args, **kwargs)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from types import FunctionType
-from typing import Any, Callable, Iterable, Optional, TypeVar
+from typing import Any, Callable, Iterable, NamedTuple, Optional, TypeVar
 
 from yoke import _yoke
 
@@ -108,6 +108,46 @@ def _is_refused(error: TypeError, function: Any) -> bool:
     return error.__traceback__ is not None and error.__traceback__.tb_next is None and isinstance(function, FunctionType)
 
 
+# Types in pybind11's signatures: what fits, and its name in an error.
+_BOUND_TYPES = {"int": (int, "an integer"), "float": ((int, float), "a number"), "str": (str, "a str"), "bool": (bool, "a bool")}
+
+
+def refuse_bound(text: str, args: tuple[Any, ...], keywords: Optional[dict[str, Any]]) -> None:
+    """Raises the library's TypeError if `text` is pybind11's refusal of these arguments; runtime/refusal.cpp calls this."""
+    from ast import parse, unparse  # here, as `re`: the imports take long
+    from re import match
+
+    found = match(r"(\w+)\(\): incompatible (?:function|constructor) arguments\. .*\n    1\. ([\w.]*)(\(.*?\))(?: -> .*)?\n", text)
+    if found is None:
+        return
+    is_constructor = found[1] == "__init__"
+    call = found[2].rpartition(".")[2] if is_constructor else found[1]
+    taken: Any = parse(f"def call{found[3]}: ...").body[0]
+    parameters, given = taken.args.args, list(args)[is_constructor:]
+    problem = None
+    if given and parameters and parameters[0].arg == "self":
+        problem = _wrong_type(parameters.pop(0), given.pop(0))
+    names = tuple(each.arg for each in parameters)
+    optional = frozenset(names[len(names) - len(taken.args.defaults):])
+    fits = _Parameters(names, len(names), optional, taken.args.vararg is not None, taken.args.kwarg is not None)
+    problem = problem or _misfit(fits, len(given), keywords or {}, True)
+    for each, value in [*zip(parameters, given), *((each, keywords[each.arg]) for each in parameters if keywords and each.arg in keywords)]:
+        problem = problem or _wrong_type(each, value)
+    for each in parameters:
+        each.annotation = None
+    raise _yoke.TypeError(f"{call}(): {problem or 'an argument has a wrong type'}: {call}({unparse(taken.args)})")
+
+
+def _wrong_type(parameter: Any, value: Any) -> Optional[str]:
+    """Returns what is wrong with the type of a value for a parameter of pybind11, or None."""
+    from ast import unparse
+
+    wanted = unparse(parameter.annotation) if parameter.annotation else "object"
+    name = wanted.rpartition(".")[2]
+    fits, told = _BOUND_TYPES.get(wanted, (getattr(_yoke, name, object), f"a {name}") if "." in wanted else (object, ""))
+    return None if isinstance(value, fits) else f"argument '{parameter.arg}' must be {told}, not {type(value).__name__}"
+
+
 # Devices that scripts written for other libraries name first.
 _DEVICES = ("cuda", "cpu", "gpu", "sim", "auto", "mps", "xpu", "hip")
 
@@ -136,35 +176,55 @@ def _call_of(function: FunctionType, args: tuple[Any, ...]) -> str:
     return next((_called(each) for each in kinds if getattr(getattr(each, name), "__wrapped__", None) is function), name)
 
 
+class _Parameters(NamedTuple):
+    """Parameters of a call, without the object of a method."""
+
+    names: tuple[str, ...]  # without *arguments and **keywords
+    places: int  # number of parameters that may be given by position
+    optional: frozenset[str]
+    takes_more: bool
+    takes_any: bool
+
+
 def _problem(call: str, function: Any, own: int, given: int, keywords: dict[str, Any], is_ours: bool) -> Optional[str]:
-    """Returns what is wrong with the arguments of a call, or None; the first `own` parameters are not the caller's.
+    """Returns what is wrong with the arguments of a call, or None; the first `own` parameters are not the caller's."""
+    problem = _misfit(_parameters(function, own), given, keywords, is_ours)
+    return None if problem is None else f"{call}(): {problem}: {call}{_signature(function, own)}"
+
+
+def _parameters(function: Any, own: int) -> _Parameters:
+    code = getattr(function, "__code__", None)  # object.__init__ has none
+    if code is None:
+        return _Parameters((), 0, frozenset(), False, False)
+    names = code.co_varnames[own:code.co_argcount + code.co_kwonlyargcount]
+    places = code.co_argcount - own
+    optional = {*names[max(0, places - len(function.__defaults__ or ())):places], *(function.__kwdefaults__ or ())}
+    return _Parameters(names, places, frozenset(optional), bool(code.co_flags & _TAKES_MORE), bool(code.co_flags & _TAKES_ANY))
+
+
+def _misfit(taken: _Parameters, given: int, keywords: dict[str, Any], is_ours: bool) -> Optional[str]:
+    """Returns what is wrong with `given` arguments by position and these keywords, or None.
 
     Advice about PyTorch is only for functions of Yoke: a script's function may give such words another meaning.
     """
-    code = getattr(function, "__code__", None)  # object.__init__ has none
-    names = code.co_varnames[own:code.co_argcount + code.co_kwonlyargcount] if code else ()
-    places, flags = (code.co_argcount - own, code.co_flags) if code else (0, 0)
-    problem = None
-    if given > places and not flags & _TAKES_MORE:
-        problem = _misplaced(names, places, given, is_ours)
+    names, places = taken.names, taken.places
+    if given > places and not taken.takes_more:
+        return _misplaced(names, places, given, is_ours)
     for name in keywords:
-        if problem is None and name not in names and not flags & _TAKES_ANY:
-            problem = _yoke._unknown_keyword(name, names, is_ours)
-        elif problem is None and name in names[:min(given, places)]:
-            problem = f"argument '{name}' is given twice, by position and by name; give it once"
-    if problem is None and code:
-        optional = {*names[max(0, places - len(function.__defaults__ or ())):places], *(function.__kwdefaults__ or ())}
-        for name in names[given:]:
-            if name not in optional and name not in keywords:
-                return f"{call}(): argument '{name}' is missing: {call}{_signature(function, own)}"
-    return None if problem is None else f"{call}(): {problem}: {call}{_signature(function, own)}"
+        if name not in names and not taken.takes_any:
+            return str(_yoke._unknown_keyword(name, names, is_ours))
+        if name in names[:min(given, places)]:
+            return f"argument '{name}' is given twice, by position and by name; give it once"
+    missing = [name for name in names[given:] if name not in taken.optional and name not in keywords]
+    return "argument '%s' is missing" % missing[0] if missing else None
 
 
 def _misplaced(names: tuple[str, ...], places: int, given: int, is_ours: bool) -> str:
     if len(names) > places:
         why, which = (", because PyTorch has another argument in its place", "the name of your argument, such as ") if is_ours else ("", "")
         return f"argument '{names[places]}' must be given by name{why}; write {which}{names[places]}=…"
-    return f"takes at most {places} argument{'s' * (places != 1)} but {given} {'was' if given == 1 else 'were'} given"
+    at_most = f"at most {places} argument{'s' * (places != 1)}" if places else "no arguments"
+    return f"takes {at_most} but {given} {'was' if given == 1 else 'were'} given"
 
 
 def _signature(function: Any, own: int) -> str:

@@ -2,6 +2,9 @@
 
 #include "bindings/python/src/runtime/parameters.h"
 
+#include <string>
+#include <vector>
+
 namespace yoke_python {
 
 void refuse_unmade(PyObject *object)
@@ -23,6 +26,17 @@ void refuse_copies(py::object &type)
     };
     type.attr("__reduce_ex__") =
         py::cpp_function(refuse, py::name("__reduce_ex__"), py::is_method(type));
+}
+
+void refuse_calls(const py::object &type, const char *instead)
+{
+    const std::string name = py::str(type.attr("__name__"));
+    const auto refuse = [=](const py::object &, const py::args &, const py::kwargs &) {
+        raise_error(YOKE_E_TYPE, name.c_str(), "a script cannot create a %s; %s", name.c_str(),
+                    instead);
+        throw py::error_already_set();
+    };
+    type.attr("__init__") = py::cpp_function(refuse, py::name("__init__"), py::is_method(type));
 }
 
 void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,

@@ -45,6 +45,9 @@ T *object_in(PyObject *object)
 // Refuses copy and pickle, of every protocol, by name: a copy would be an instance without an object in it.
 void refuse_copies(py::object &type);
 
+// Refuses calls of a class whose objects other calls of Yoke return. `instead` says which calls do.
+void refuse_calls(const py::object &type, const char *instead);
+
 // Makes py::class_ for a class of Yoke.
 template <class T>
 py::class_<T> bound_class(

@@ -3,6 +3,9 @@
 
 #include "bindings/python/src/runtime/error.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace yoke_python {
 
 // Flags of a method table for a function in CPython's vectorcall form with keywords, and the function in the table's
@@ -27,6 +30,35 @@ void *slot(Function *function)
 bool read_parameters(const char *call, const char *const *names, int count, int keyword_only,
                      PyObject *const *args, Py_ssize_t given, PyObject *keywords,
                      PyObject **values);
+
+// Text as a parameter of a template.
+template <size_t kSize>
+struct Literal {
+    constexpr Literal(const char (&given)[kSize]) { std::copy_n(given, kSize, text); }
+    char text[kSize];
+};
+
+// Calls a C function without arguments. The name of the call is in the error, unlike in Python's error for METH_NOARGS.
+template <Literal kCall, PyObject *kFunction(PyObject *, PyObject *)>
+PyObject *without_arguments(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                            PyObject *keywords)
+{
+    if ((count || keywords) &&
+        !read_parameters(kCall.text, nullptr, 0, 0, args, count, keywords, nullptr))
+        return nullptr;
+    return kFunction(self, nullptr);
+}
+
+// Calls a C function of a single argument, by position or by name.
+template <Literal kCall, Literal kArgument, PyObject *kFunction(PyObject *, PyObject *)>
+PyObject *with_argument(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {kArgument.text};
+    PyObject *value = nullptr;
+    return read_parameters(kCall.text, kNames, 1, 0, args, count, keywords, &value)
+               ? kFunction(self, value)
+               : nullptr;
+}
 
 // Returns "there is no argument 'dim'; did you mean 'axis'?", chosen from `count` names: a new reference, or null.
 // Advice on words of other libraries is only for calls of Yoke: a class of the script may give such words another

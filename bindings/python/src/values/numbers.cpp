@@ -144,9 +144,9 @@ PyObject *item(PyObject *self, PyObject *)
 }
 
 const PyMethodDef number_methods[] = {
-    {"tolist", to_list, METH_NOARGS,
+    {"tolist", keywords(without_arguments<"tolist", to_list>), kKeywords,
      "tolist($self, /)\n--\n\nReturns the elements as nested lists; a number for a tensor without axes."},
-    {"item", item, METH_NOARGS,
+    {"item", keywords(without_arguments<"item", item>), kKeywords,
      "item($self, /)\n--\n\nReturns the only element as a Python number. ValueError for a tensor of more or fewer elements."},
 };
 
