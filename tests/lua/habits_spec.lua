@@ -39,7 +39,7 @@ describe("shapes one by one", function()
     it("are refused where they do not fit", function()
         fails("type", { "zeros", "'dtype'" }, yoke.zeros, 2, 3.5)
         fails("value", "given twice", yoke.zeros, 2, 3, { shape = 3 })
-        fails("value", "7 arguments", yoke.full, 1, 2, 3, 4, 5, 6, 7)
+        fails("value", "at most 4 arguments but 7 were given", yoke.full, 1, 2, 3, 4, 5, 6, 7)
         local many = {}
         for i = 1, 100 do many[i] = 1 end
         fails("value", "100 integers", yoke.ones, table.unpack(many))
@@ -63,15 +63,41 @@ end)
 
 describe("an unknown keyword", function()
     it("names the one that was meant, and shows the signature", function()
-        fails("value", { "there is no argument 'axes'; did you mean 'axis'?: sum(x: tensor, axis" }, yoke.sum, x(), { axes = 0 })
-        fails("value", "did you mean 'dtype'?: zeros(shape: ints", yoke.zeros, 2, 3, { dtpye = "float16" })
+        fails("value", { "there is no argument 'axes'; did you mean 'axis'?: sum(x, axis = nil, keepdim = false, dtype = nil)" }, yoke.sum, x(), { axes = 0 })
+        fails("value", "did you mean 'dtype'?: zeros(shape, dtype = nil, device = nil, {requires_grad = false})", yoke.zeros, 2, 3, { dtpye = "float16" })
         fails("value", "did you mean 'requires_grad'?", yoke.zeros, 2, { require_grad = true })
         fails("value", "did you mean 'keepdim'?", yoke.sum, x(), 0, { keepdm = true })
-        fails("value", "'colour': softmax(x: tensor", yoke.softmax, x(), { colour = 1 })
+        fails("value", "'colour': softmax(x, axis = -1", yoke.softmax, x(), { colour = 1 })
         fails("value", "did you mean 'device'?", x().to, x(), { devise = "cpu" })
         fails("value", "did you mean 'dtype'?", yoke.tensor, { 1 }, { type = "float16" })
         fails("value", "did you mean 'momentum'?", yoke.optim.SGD, { yoke.ones(1, { requires_grad = true }) },
             { lr = 1, momentun = 1 })
+    end)
+end)
+
+describe("a signature in an error", function()
+    it("is written as the script writes the call, without types", function()
+        fails("type", "correction = 1})", yoke.var, x(), 0, 1)
+        fails("value", "there is no argument 'ddof'; did you mean 'correction'?: var(x, axis = nil, {keepdim = false, correction = 1})", yoke.var, x(), { ddof = 1 })
+        fails("value", "takes at most 1 argument but 2 were given: relu(x)", yoke.relu, x(), 1)
+        fails("value", "gelu(x, approximate = \"none\")", yoke.gelu, x(), { mode = "tanh" })
+    end)
+
+    it("follows a missing argument", function()
+        fails("value", "matmul: argument 'y' is missing: matmul(x, y)", yoke.matmul, x())
+        fails("value", "relu: argument 'x' is missing: relu(x)", yoke.relu)
+        fails("value", "add: argument 'y' is missing: add(x, y)", yoke.add, x())
+        fails("value", "full: argument 'value' is missing: full(shape, value", yoke.full, 2)
+        fails("value", "argument 'size' is missing: split(x, size, axis = 0)", yoke.split, x(), nil)
+    end)
+
+    it("has no type of the op table, for any op", function()
+        for name in pairs(yoke.ops()) do
+            local done, err = pcall(yoke[name], { nonsense = 1 }, { nonsense = 1 })
+            assert.is_false(done)
+            local signature = tostring(err):match("is missing: .*") or tostring(err):match("nonsense'.*: .*") or ""
+            assert.is_nil(signature:match "%w: [a-z]+[,)?]", tostring(err))
+        end
     end)
 end)
 

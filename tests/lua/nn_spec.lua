@@ -83,6 +83,13 @@ describe("nn.Module", function()
             dict["out.bias"], dict.extra = nil, yoke.ones({ 1 })
             b:load_state_dict(dict)
         end)
+        for _, wrong in ipairs { "out.bais", "module.out.bias" } do
+            fails("value", { "missing out.bias", "unexpected " .. wrong .. "; did you mean 'out.bias'?" }, function()
+                local dict = a:state_dict()
+                dict[wrong], dict["out.bias"] = dict["out.bias"], nil
+                b:load_state_dict(dict)
+            end)
+        end
         fails("value", { "'scale' in the state has shape [2]; it must be [1]" }, function()
             local dict = a:state_dict()
             dict.scale = yoke.zeros({ 2 })

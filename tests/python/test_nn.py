@@ -94,6 +94,9 @@ def test_loading_wrong_state_changes_nothing():
     state = {name: t.clone() * 0 for name, t in net.state_dict().items()}
     with pytest.raises(yoke.ValueError, match=r"missing \['scale'\], unexpected \['other'\]"):
         net.load_state_dict({**{k: v for k, v in state.items() if k != "scale"}, "other": state["scale"]})
+    for wrong in ("first.bais", "First.bias", "module.first.bias"):
+        with pytest.raises(yoke.ValueError, match=rf"unexpected \['{wrong}'\]; did you mean 'first.bias' for '{wrong}'\?; strict=False"):
+            net.load_state_dict({(wrong if k == "first.bias" else k): v for k, v in state.items()})
     with pytest.raises(yoke.ValueError, match=r"'first.bias' in the state has shape \(3,\); it must be \(8,\)"):
         net.load_state_dict({**state, "first.bias": yoke.zeros(3)})
     assert values(net) == before

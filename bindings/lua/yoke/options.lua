@@ -37,6 +37,16 @@ end
 --- Returns "; did you mean 'axis'?", or advice about a word of another library, or "" if no name of the list is near.
 function options.meant(name, names) return core.meant(tostring(name), names) end
 
+--- Returns "; did you mean 'fc.bias'?" for a name of a state, or "" if no name of the list is near.
+function options.near(name, names)
+    local meant
+    for _, each in ipairs(names) do
+        if name:sub(-#each - 1) == "." .. each then meant = each end -- as in 'module.fc.bias'
+    end
+    meant = meant or core.nearest(name, names)
+    return meant and ("; did you mean '%s'?"):format(meant) or ""
+end
+
 local function refuse_unknown(call, name, names)
     local known = #names > 0 and "there " .. (#names > 1 and "are " or "is ") .. table.concat(names, ", ") or "it takes none"
     core.raise("value", call, ("unknown option '%s'%s; %s"):format(tostring(name), options.meant(name, names), known))

@@ -178,9 +178,24 @@ static int meant(lua_State *L)
     return 1;
 }
 
+/* Implements core.nearest(text, names): returns the name that the text probably stands for, or nil. */
+static int nearest(lua_State *L)
+{
+    const char *text = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    const lua_Integer count = (lua_Integer)lua_rawlen(L, 2);
+    const char **names = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *names, 0);
+    lua_Integer used = 0;
+    for (lua_Integer i = 1; i <= count; ++i, lua_pop(L, 1)) /* the table holds the strings */
+        if (lua_rawgeti(L, 2, i) == LUA_TSTRING) names[used++] = lua_tostring(L, -1);
+    lua_pushstring(L, yoke_meant_word(text, names, used));
+    return 1;
+}
+
 void yl_open_error(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"raise", raise}, {"meant", meant}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"raise", raise}, {"meant", meant}, {"nearest", nearest}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     luaL_newmetatable(L, "yoke.Error");
     lua_pushcfunction(L, error_tostring);

@@ -39,6 +39,45 @@ static OtherName other_name(OpBinding *op, const char *key)
     return found;
 }
 
+/* Pushes and returns the call as a script writes it: "var(x, axis = nil, {keepdim = false, correction = 1})". The types
+ * in the op table's signature are left out: a script does not know their names. */
+static const char *push_signature(lua_State *L, const OpBinding *op)
+{
+    const char *from = op->op->signature, *end = ")";
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    while (*from && *from != ')') {
+        if (*from == ':') {
+            from += 2;
+            from += strcspn(from, " ,)");
+        } else if (*from == '*') { /* later arguments are given by name */
+            luaL_addchar(&text, '{');
+            from += 3;
+            end = "})";
+        } else if (!strncmp(from, "= none", 6)) {
+            luaL_addstring(&text, "= nil");
+            from += 6;
+        } else {
+            luaL_addchar(&text, *from++);
+        }
+    }
+    if (op->creates)
+        luaL_addstring(&text, end[1] ? ", requires_grad = false" : ", {requires_grad = false}");
+    luaL_addstring(&text, end);
+    luaL_pushresult(&text);
+    return lua_tostring(L, -1);
+}
+
+/* Raises if a required argument is missing. */
+static void check_required(lua_State *L, const OpBinding *op, const Call *call)
+{
+    for (int i = 0; i < op->required; ++i)
+        if ((i >= call->count || call->args[i].kind == YOKE_ARG_NONE) &&
+            !op->op->args[i].has_default)
+            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "argument '%s' is missing: %s",
+                     op->op->args[i].name, push_signature(L, op));
+}
+
 /* Converts a keyword that is no argument: requires_grad of a new tensor, or a mistake. */
 static void convert_unknown(lua_State *L, const OpBinding *op, const char *key, Call *call)
 {
@@ -49,7 +88,7 @@ static void convert_unknown(lua_State *L, const OpBinding *op, const char *key, 
     }
     int count = names_of(op, names);
     if (op->creates) names[count++] = "requires_grad";
-    yl_raise_keyword(L, op->binding, op->op->name, key, names, count, op->op->signature);
+    yl_raise_keyword(L, op->binding, op->op->name, key, names, count, push_signature(L, op));
 }
 
 /* Converts the value on the top of the stack, the argument `i` of the op under the name `key`. */
@@ -147,7 +186,7 @@ void yl_read_arguments(lua_State *L, OpBinding *op, int given, int keywords, Cal
     call->lists.used = 0;
     call->requires_grad = 0;
     call->count = given - keywords;
-    if (done == given) return;
+    if (done == given && given >= op->required) return;
     const int extra = op->spread < 0 ? 0 : spread_over(L, op, given - keywords);
     call->count -= extra;
     if (extra) convert_spread(L, op, extra, call);
@@ -159,6 +198,7 @@ void yl_read_arguments(lua_State *L, OpBinding *op, int given, int keywords, Cal
         convert(L, op, i, i + 1, call);
     }
     if (keywords) convert_keywords(L, op, given, call->count, call);
+    check_required(L, op, call);
 }
 
 void yl_check_count(lua_State *L, const OpBinding *op, int positional)
@@ -167,9 +207,11 @@ void yl_check_count(lua_State *L, const OpBinding *op, int positional)
     if (op->spread >= 0 && positional - spread_over(L, op, positional) <= op->places) return;
     if (op->places < op->op->arg_count)
         yl_raise_place(L, op->binding, op->op->name, op->op->args[op->places].name,
-                       op->op->signature);
-    yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "%d arguments; it takes at most %d: %s",
-             positional, op->op->arg_count, op->op->signature);
+                       push_signature(L, op));
+    const int most = op->op->arg_count;
+    yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+             "takes at most %d argument%s but %d were given: %s", most, most == 1 ? "" : "s",
+             positional, push_signature(L, op));
 }
 
 void yl_find_room(lua_State *L, int given, Call *call)

@@ -361,7 +361,7 @@ function Module:load_state_dict(dict, options)
     table.sort(unexpected)
     if strict then
         for _, name in ipairs(missing) do wrong[#wrong + 1] = "missing " .. name end
-        for _, name in ipairs(unexpected) do wrong[#wrong + 1] = "unexpected " .. name end
+        for i, name in ipairs(unexpected) do wrong[#wrong + 1] = "unexpected " .. name .. (i > 8 and "" or base.near(name, missing)) end
     end
     if #wrong > 0 then core.raise("value", "load_state_dict", "the state does not fit: " .. table.concat(wrong, "; ")) end
     core.no_grad(function()
@@ -394,7 +394,7 @@ end
 
 -- ---- Arguments ------------------------------------------------------------------------------------------
 
-base.none, base.options, base.read, base.entries = options.none, options.named, options.read, options.entries
+base.none, base.options, base.read, base.entries, base.near = options.none, options.named, options.read, options.entries, options.near
 base.need_tensor, base.need_name, base.positive = options.tensor, options.name, options.positive
 
 return base

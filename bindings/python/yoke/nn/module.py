@@ -328,7 +328,7 @@ class Module(Named):
         missing, unexpected = [n for n in own if n not in state_dict], [n for n in state_dict if n not in own]
         wrong = []
         if strict and (missing or unexpected):
-            wrong.append(f"missing {missing or 'nothing'}, unexpected {unexpected or 'nothing'}; strict=False loads the names that fit")
+            wrong.append(f"missing {missing or 'nothing'}, unexpected {unexpected or 'nothing'}{_meant(unexpected, missing)}; strict=False loads the names that fit")
         shared = [name for name in own if name in state_dict]
         for name in shared:
             if not isinstance(state_dict[name], Tensor):
@@ -355,6 +355,16 @@ class Module(Named):
             return head + ")"
         rows = [f"  ({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
         return "\n".join([head, *rows, ")"])
+
+
+def _meant(unexpected: list[str], missing: list[str]) -> str:
+    """Returns "; did you mean 'fc.bias' for 'fc.bais'?", or "" if no name without a value is near. Looks at a few names only."""
+    pairs = []
+    for name in map(str, unexpected[:8]):
+        inner = (each for each in missing if name.endswith("." + each))  # as in 'module.fc.bias'
+        near = next(inner, None) or _yoke._meant_word(name.encode(errors="replace"), missing)
+        pairs += [f"'{near}' for '{name}'"] if near else []
+    return f"; did you mean {', '.join(pairs)}?" if pairs else ""
 
 
 def _joined(prefix: str, name: str) -> str:
