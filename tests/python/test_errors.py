@@ -108,6 +108,22 @@ def test_a_device_that_is_not_there_says_why():
         assert info.value.code == 8
 
 
+@pytest.mark.parametrize("use, kind", [
+    (lambda: yoke.nonsense, AttributeError), (lambda: yoke.ones(2).nonsense, AttributeError),
+    (lambda: yoke.ones(2) + "a", TypeError), (lambda: yoke.ones(2) < "a", TypeError), (lambda: yoke.ones(2)(), TypeError),
+    (lambda: memoryview(yoke.ones(2, dtype="bfloat16")), BufferError), (lambda: yoke.ones(2).__dlpack__(dl_device=(2, 0)), BufferError),
+    (lambda: yoke.optim.SGD([yoke.ones(1, requires_grad=True)], lr=1).step(1), TypeError),
+    (lambda: yoke.optim.SGD([yoke.ones(1, requires_grad=True)], lr=1).zero_grad(nonsense=1), TypeError),
+])
+def test_what_python_itself_refuses_is_not_an_error_of_the_library(use, kind):
+    """The guide lists these."""
+    if yoke.current_device().kind != "cpu" and kind is BufferError:
+        pytest.skip("the tensor would be on a GPU")
+    with pytest.raises(kind) as told:
+        use()
+    assert not isinstance(told.value, yoke.Error)
+
+
 OPS_ON_CLOSED = {
     "add": lambda x: yoke.add(x, x), "operator": lambda x: 1 + x, "relu": lambda x: x.relu(), "shape": lambda x: x.shape,
     "cat": lambda x: yoke.cat([x]), "item": lambda x: x.item(), "getitem": lambda x: x[0], "backward": lambda x: x.backward(),

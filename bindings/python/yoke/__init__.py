@@ -5,7 +5,7 @@
     y = yoke.softmax(yoke.matmul(x, yoke.randn((784, 10))), axis=-1)
 
 Names are PyTorch's, indexing and broadcasting NumPy's. Every op is a function here and, where its first
-argument is a tensor, a method of it; all are listed in docs/ops.md. Errors are yoke.Error.
+argument is a tensor, a method of it; all are listed in docs/ops.md. Calls raise yoke.Error.
 """
 
 # The names include builtins (sum, bool, ValueError, …): code below may not rely on them.
