@@ -1,18 +1,24 @@
 #include "kernels/cuda/host/slow_attention.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 
+#include "kernels/common/attention_call.h"
+
 namespace yoke::cuda {
 
-// Returns the first of the reasons, with its remedy.
+// Returns the first of the reasons, with its remedy. cuDNN alone serves widths above 128, in multiples of 8 and without
+// dropout.
 static const char *why_slow(const yoke_launch *launch, int64_t width, int64_t value_width)
 {
-    const auto is_fine = [](int64_t one) { return one % 8 == 0 && one <= 128; };
-    if (launch->flags & YOKE_LAUNCH_CUDNN_OFF)
-        return "cuDNN is off; set yoke.backends.cudnn.enabled to true";
+    const bool are_eights = width % 8 == 0 && value_width % 8 == 0,
+               are_wide = std::max(width, value_width) > 128;
     if (compiled_for(launch) < 80) return "attention uses them on cards from 8.0 on";
-    if (!is_fine(width) || !is_fine(value_width))
+    if (launch->flags & YOKE_LAUNCH_CUDNN_OFF && are_eights && are_wide &&
+        kernels::AttentionParams(launch->params).dropout == 0)
+        return "cuDNN is off; set yoke.backends.cudnn.enabled to true";
+    if (!are_eights || are_wide)
         return "the widths must be multiples of 8 and at most 128; fill the rows up with zeros";
     return "rows must lie at multiples of 16 bytes, and an additive mask must have the dtype of the query; make query, key and value contiguous()";
 }

@@ -108,4 +108,15 @@ TEST(AttentionLeaves, ForOwnKernelsWithoutTensorCoresIfCudnnIsOff)
     });
 }
 
+TEST(AttentionLeaves, WithARemedyThatServesIfCudnnIsOff)
+{
+    AttentionCase odd = {2, 3, 1, 5, 7, 12, 12}, dropped = {2, 3, 1, 5, 7, 136, 136};
+    dropped.dropout = 0.5;
+    for (AttentionCase c : {odd, dropped})
+        with_cudnn([&](const Module &, void *device) {
+            c.flags = YOKE_LAUNCH_CUDNN_OFF;
+            expect_told(told(device, c), 1, {kNoTensorCores, "at most 128; fill the rows up"});
+        });
+}
+
 }  // namespace yoke::test
