@@ -263,6 +263,7 @@ void Staged::begin(const Tensor &in, const Tensor &out)
     if (in.present() && (uses_.in || is_one)) in_ = room(*in);
     if (is_one) out_ = in_;
     if (out.present() && uses_.out) {
+        out->storage->note_writing(lane);
         if (!is_one) out_ = room(*out);
         if (!out->contiguous) dense_ = make_tensor(device_, out->dtype, out->shape(), "collective");
     }

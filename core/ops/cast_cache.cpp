@@ -61,13 +61,14 @@ struct Present {
     uint32_t version = 0;
 };
 
-// Finds out whether a weight of an earlier region is still the same weight, and lies row-major on the device.
+// Finds out whether a weight of an earlier region is still the same weight, lies row-major on the device, and was
+// last written on the thread's stream.
 bool look_at(const PastWeight &past, const Device &device, Present &now)
 {
     bool fits = false;
     visit_live(past.address, [&](const yoke_tensor &x) {
         fits = x.device == &device && is_weight(x) && leaf_number(x) == past.leaf && x.contiguous &&
-               x.numel;
+               x.numel && x.storage->is_written_by(memory_lane(device));
         if (fits) now = {x.storage, x.data, Dims{x.shape()}, version_of(*x.storage)};
     });
     return fits;
@@ -105,8 +106,8 @@ Tensor CastCache::find_or_cast(const yoke_tensor &x, yoke_dtype dtype)
     return known.cast;
 }
 
-// Returns the kept cast if it still fits the weight and the mode, or null. A cast ahead also fits only the stream that
-// makes it: other streams do not wait for it.
+// Returns the kept cast if it still fits the weight and the mode, or null. It fits only the stream that makes the cast:
+// other streams do not wait for this stream.
 CastCache::Found CastCache::find(const yoke_tensor &x, yoke_dtype dtype, uint32_t version)
 {
     Casts gone;
@@ -116,18 +117,23 @@ CastCache::Found CastCache::find(const yoke_tensor &x, yoke_dtype dtype, uint32_
     if (place == known.entries.end()) return {};
     const Entry &entry = place->second;
     // A cast that was made under no_grad has no history, and would cut the weight off.
-    const bool fits =
-        entry.cast.present() && entry.cast->dtype == dtype &&
-        entry.storage.get() == x.storage.get() && entry.version == version &&
-        (entry.is_ahead ? entry.leaf == leaf_number(x) && entry.stream == current_native(*x.device)
-                        : entry.cast->requires_grad() == grad_enabled());
+    const bool fits = entry.cast.present() && entry.cast->dtype == dtype &&
+                      entry.storage.get() == x.storage.get() && entry.version == version &&
+                      entry.stream == current_native(*x.device) &&
+                      (entry.is_ahead ? entry.leaf == leaf_number(x)
+                                      : entry.cast->requires_grad() == grad_enabled());
     return fits ? Found{entry.cast, entry.is_ahead} : Found{};
 }
 
 void CastCache::keep(const yoke_tensor &x, const Tensor &cast, uint32_t version)
 {
-    Entry entry{Tensor::share(const_cast<yoke_tensor *>(&x)), x.storage, cast, version,
-                leaf_number(x)};
+    Entry entry{Tensor::share(const_cast<yoke_tensor *>(&x)),
+                x.storage,
+                cast,
+                version,
+                leaf_number(x),
+                false,
+                current_native(*x.device)};
     Casts gone;
     const std::lock_guard lock(mutex_);
     std::swap(casts(gone).entries[&x], entry);
@@ -154,7 +160,7 @@ CastCache::Entries CastCache::cast_together(const std::vector<PastWeight> &weigh
         to.push_back(entry.cast.get());
         from.push_back(entry.weight.get());
     }
-    ops::cast_all(to, from);
+    if (!to.empty()) ops::cast_all(to, from);
     // As a result of cast: a scope that recomputes the cast makes this version.
     for (const yoke_tensor *cast : to) cast->storage->version.store(0, std::memory_order_relaxed);
     return made;

@@ -2,7 +2,8 @@
 //
 // On a device other than the host, the first use of a weight also casts the weights that the thread's last region has
 // cast beside this weight, in one launch. Such a cast is recorded when its weight is used, as any cast; only then the
-// tape knows it.
+// tape knows it. Weights that another stream or a collective wrote last are left out: the thread's stream may wait for
+// these writes only before it uses the weight.
 #pragma once
 
 #include "core/base/fork.h"
@@ -33,7 +34,7 @@ private:
         uint32_t version = 0;
         uint64_t leaf = 0;
         bool is_ahead = false;         // no op has used the cast yet, and no node has made it
-        const void *stream = nullptr;  // of a cast ahead
+        const void *stream = nullptr;  // that makes the cast
     };
     using Entries = std::unordered_map<const yoke_tensor *, Entry>;
     struct Casts {

@@ -44,14 +44,32 @@ public:
     {
         const Origin *known = origin();
         return known ? known->last_writer.load(std::memory_order_relaxed)
-                     : reinterpret_cast<const char *>(writer_.load(std::memory_order_relaxed));
+                     : reinterpret_cast<const char *>(writer_.load(std::memory_order_relaxed) %
+                                                      kLane);
     }
+    // Returns whether the last write was work of the lane; false if the lane is unknown.
+    bool is_written_by(uint8_t lane) const noexcept
+    {
+        const uintptr_t writer = writer_.load(std::memory_order_relaxed);
+        return !(writer & kIsOrigin) && writer / kLane == lane;
+    }
+    // Notes the writer, whose work is on the calling thread's lane.
     void note_writer(const char *writer) noexcept
     {
         if (Origin *known = origin()) [[unlikely]]
             known->last_writer.store(writer, std::memory_order_relaxed);
         else
-            writer_.store(reinterpret_cast<uintptr_t>(writer), std::memory_order_relaxed);
+            writer_.store(reinterpret_cast<uintptr_t>(writer) + memory_lane(*device) * kLane,
+                          std::memory_order_relaxed);
+    }
+    // Notes that the lane gets work that writes the memory. The version steps when the lane has the work.
+    void note_writing(uint8_t lane) noexcept
+    {
+        uintptr_t writer = writer_.load(std::memory_order_relaxed);
+        while (!(writer & kIsOrigin) &&
+               !writer_.compare_exchange_weak(writer, writer % kLane + lane * kLane,
+                                              std::memory_order_relaxed)) {
+        }
     }
     // Notes a change in place by `writer`, and increments the version.
     void note_written(const char *writer) noexcept
@@ -128,22 +146,29 @@ private:
           bytes(n),
           is_borrowed_(false),
           lane_(lane),
+          writer_(lane * kLane),
           block_(block)
     {
     }
     Storage(Device &d, void *p, uint64_t n, uint8_t lane, Lender *lender) noexcept
-        : device(&d), data(p), bytes(n), is_borrowed_(true), lane_(lane), lender_(lender)
+        : device(&d),
+          data(p),
+          bytes(n),
+          is_borrowed_(true),
+          lane_(lane),
+          writer_(lane * kLane),
+          lender_(lender)
     {
     }
     void destroy() noexcept override;
 
-    // The bit that no address of a program has; the lowest will not do, since names lie anywhere.
-    static constexpr uintptr_t kIsOrigin = uintptr_t{1} << 63;
+    // Bits that no address of a program has; the lowest will not do, since names lie anywhere.
+    static constexpr uintptr_t kIsOrigin = uintptr_t{1} << 63, kLane = uintptr_t{1} << 48;
     const bool is_borrowed_;
     const uint8_t lane_;  // lane of the allocation, or of the borrowing
     // Other lanes, as a set of lane_bit(); the own lane's bit: the block has guards.
     std::atomic<uint16_t> uses_{0};
-    std::atomic<uintptr_t> writer_{0};  // name of the last writer, or an Origin with this name
+    std::atomic<uintptr_t> writer_;  // name of the last writer, and its lane; or an Origin
     union {
         Block *block_;    // our own, or null
         Lender *lender_;  // owner of borrowed memory

@@ -176,6 +176,43 @@ def test_another_stream_casts_its_own():
             assert use(weights) == [1, 2, 3, 4, 5]
 
 
+def give_work():
+    """Gives the current stream work, behind which later work waits."""
+    x = yoke.zeros((256, 256))
+    for _ in range(20):
+        x = x + 1
+
+
+@pytest.mark.skipif(not TOGETHER, reason="the host has one stream")
+def test_a_stream_does_not_read_the_cast_that_another_has_yet_to_make():
+    weights, side = make(2), yoke.Stream(DEVICE)
+    for _ in range(2):
+        yoke.synchronize()
+        with yoke.autocast("bfloat16"):
+            give_work()
+            yoke.linear(yoke.ones((1, SIDE)), weights[0])
+            with yoke.stream(side):
+                assert use(weights) == [1, 2]
+
+
+@pytest.mark.skipif(not TOGETHER, reason="the host has one stream")
+def test_weights_that_another_stream_writes_are_cast_at_their_own_use():
+    weights, side = make(), yoke.Stream(DEVICE)
+    region(weights)
+    yoke.synchronize()
+    with yoke.stream(side), yoke.no_grad():
+        give_work()
+        weights[1].fill_(7)
+        written = side.record_event()
+    with yoke.autocast("bfloat16"):
+        yoke.linear(yoke.ones((1, SIDE)), weights[0])
+        yoke.current_stream().wait_event(written)
+        assert use(weights) == [1, 7, 3, 4, 5]
+    with yoke.no_grad():
+        weights[1].fill_(8)  # on this stream
+    assert held_by_first_use(weights) == COUNT
+
+
 def test_threads_have_lists_of_their_own():
     weights = make()
     region(weights)

@@ -130,6 +130,26 @@ def test_a_call_comes_behind_the_stream_of_its_caller(group):
         assert t.sum().item() == 11. * (1 << 18)
 
 
+def test_autocast_leaves_a_weight_of_a_collective_until_its_own_use(group):
+    weights = [yoke.full((64, 64), 1., device=CARD).requires_grad_(True) for _ in range(3)]
+
+    def use(some):
+        for weight in some:
+            assert yoke.linear(yoke.ones((1, 64), device=CARD), weight).float().mean().item() == 64
+        gc.collect()
+        return yoke.memory_allocated(CARD)
+
+    with yoke.autocast("bfloat16"):
+        use(weights)
+    with yoke.no_grad():
+        work = group.all_reduce(weights[1], async_op=True)
+    with yoke.autocast("bfloat16"):
+        before = yoke.memory_allocated(CARD)
+        assert use(weights[:1]) - before == 2 * 64 * 64 * 2
+        work.wait()
+        assert use(weights) - before == 3 * 64 * 64 * 2
+
+
 def test_memory_of_the_group_serves_calls_and_outlives_the_group():
     if lacking():
         pytest.skip(lacking())

@@ -53,7 +53,10 @@ void LateCall::stage(Collective &call, RankOf at)
     if (!is_one && has_both && overlaps_in_part(*in, *out, call.op, at.rank))
         in = dense_.in = ops::clone(*in);
     has_result_ = call.out.present() && uses.out;
-    if (has_result_) before_write(*call.out->storage);
+    if (has_result_) {
+        before_write(*call.out->storage);
+        call.out->storage->note_writing(lane.id());
+    }
     record_ = record_of(call, in, out, at.rank);
     record_.stream = lane.stream().lane.native;
     in_ = std::exchange(call.in, {});
