@@ -51,9 +51,21 @@ int yl_raise_both_names(lua_State *L, Binding *b, yoke_status code, const char *
                     second);
 }
 
-/* Puts the value on the top of the stack, with the key `key`, into its place; pops the value. */
-static void put_named(lua_State *L, Binding *b, int base, const char *call, const char *key,
-                      const char *const *names, int count, const char *signature)
+/* Returns the other name of the argument at `place` among the keys of the table; its own name without one. */
+static const char *other_key(lua_State *L, int index, const char *call, int place,
+                             const char *const *names, int count)
+{
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+        const OtherName other = yl_find_other_name(call, yl_key(L, -2), names, count);
+        if (other.place == place) return other.other;
+    }
+    return names[place];
+}
+
+/* Puts the value on the top of the stack, with the key `key` of the table at `index`, into its place; pops the value.
+ * */
+static void put_named(lua_State *L, Binding *b, int index, int base, const char *call,
+                      const char *key, const char *const *names, int count, const char *signature)
 {
     int place = yl_find_name(key, names, count);
     if (place == count) {
@@ -62,8 +74,11 @@ static void put_named(lua_State *L, Binding *b, int base, const char *call, cons
         if (place < 0) yl_raise_keyword(L, b, call, key, names, count, signature);
         if (other.is_flag) yl_flag_number(L, b, call, key);
     }
-    if (!lua_isnil(L, base + place))
-        yl_raise_both_names(L, b, YOKE_E_VALUE, call, names[place], key);
+    if (!lua_isnil(L, base + place)) {
+        const int is_own = !strcmp(key, names[place]); /* the keys of a table have no order */
+        yl_raise_both_names(L, b, YOKE_E_VALUE, call, names[place],
+                            is_own ? other_key(L, index, call, place, names, count) : key);
+    }
     lua_replace(L, base + place);
 }
 
@@ -74,7 +89,8 @@ void yl_push_named(lua_State *L, Binding *b, int index, const char *call, const 
     const int base = lua_gettop(L) + 1;
     for (int i = 0; i < count; ++i) lua_pushnil(L);
     lua_pushnil(L);
-    while (lua_next(L, index)) put_named(L, b, base, call, yl_key(L, -2), names, count, signature);
+    while (lua_next(L, index))
+        put_named(L, b, index, base, call, yl_key(L, -2), names, count, signature);
 }
 
 /* Implements core.other_name(call, key, names): returns the place in `names`, counted from 1, of the argument that
