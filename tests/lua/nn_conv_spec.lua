@@ -64,7 +64,7 @@ describe("nn.Conv2d and its like", function()
         assert.equal("AvgPool2d(kernel_size={2, 2}, stride={2, 2}, padding={0, 0}, count_include_pad=false, divisor_override=3)",
             tostring(nn.AvgPool2d(2, { count_include_pad = false, divisor_override = 3 })))
         assert.equal("MaxPool2d(kernel_size={2, 2}, stride={2, 2}, padding={0, 0}, dilation={1, 1}, ceil_mode=false)", tostring(nn.MaxPool2d(2)))
-        fails("value", { "Conv2d", "out_channels is 6 and groups 4" }, nn.Conv2d, 4, 6, 1, { groups = 4 })
+        fails("value", { "Conv2d", "'out_channels' is 6 and 'groups' is 4" }, nn.Conv2d, 4, 6, 1, { groups = 4 })
         fails("value", { "Conv2d", "'kernel_size' is nil" }, nn.Conv2d, 8, 8)
         fails("value", { "Conv1d", "'kernel_size' is nil" }, nn.Conv1d, 8, 8)
         fails("value", { "MaxPool2d", "'kernel_size' is nil" }, nn.MaxPool2d)
@@ -83,7 +83,7 @@ describe("nn.Conv2d and its like", function()
         fails("value", { "'padding' is 'same' and 'stride' is {2, 2}" }, nn.Conv2d, 1, 1, 3, { stride = 2, padding = "same" })
         fails("value", { "'padding_mode' is 'mirror'" }, nn.Conv2d, 1, 1, 3, { padding_mode = "mirror" })
         fails("value", { "AdaptiveAvgPool2d", "'output_size' is 0" }, nn.AdaptiveAvgPool2d, 0)
-        fails("value", { "output_size is {20, 20}", "[2, 4, 7, 6]", "{13, 11}", "{14, 12}" },
+        fails("value", { "'output_size' is {20, 20}", "[2, 4, 7, 6]", "{13, 11}", "{14, 12}" },
             nn.ConvTranspose2d(4, 6, 3, { stride = 2, padding = 1 }), yoke.ones { 2, 4, 7, 6 }, 20)
     end)
 end)

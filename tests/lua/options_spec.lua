@@ -85,7 +85,7 @@ describe("trailing options", function()
             { "type", { "normal_", "'std'", "given twice" }, nn.init.normal_, yoke.ones { 1 }, 0, 1, { std = 2 } },
             { "type", { "EMA", "'decay'", "'x'" }, optim.EMA, {}, "x" },
             { "type", { "schedule.step", "optimizer" }, optim.schedule.step, 3, 3 },
-            { "type", { "schedule.linear", "start is nil" }, optim.schedule.linear, {} },
+            { "type", { "schedule.linear", "argument 'start' is nil" }, optim.schedule.linear, {} },
             { "type", { "Generator", "'seed'" }, yoke.Generator, { seed = "x" } },
         } do
             fails(table.unpack(case))

@@ -371,7 +371,7 @@ describe("a loop that counts from 1", function()
             for _ in ipairs(tensor) do end
         end
         fails("index", { "index 1 is out of range for axis 0 of length 0", "count from 0" }, count, yoke.zeros(0, 2))
-        fails("index", { "a tensor of no axes", "x:item()" }, count, yoke.tensor(1.5))
+        fails("index", { "a tensor without axes", "x:item()" }, count, yoke.tensor(1.5))
         fails("index", { "index 2 is out of range for axis 0", "the axis has no elements" }, function() return yoke.zeros(0)[2] end)
     end)
 end)

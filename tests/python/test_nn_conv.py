@@ -63,7 +63,7 @@ def test_a_transpose_grows_to_the_size_that_is_asked_for():
     assert layer(x).shape[2:] == (7, 9)
     for size in ((7, 9), (8, 9), (8, 10)):
         assert layer(x, size).shape[2:] == size
-    with pytest.raises(yoke.ValueError, match=r"output_size is \(9, 9\); .* \(1, 2, 4, 5\) .* \(7, 9\) and \(8, 10\)"):
+    with pytest.raises(yoke.ValueError, match=r"'output_size' is \(9, 9\); .* \(1, 2, 4, 5\) .* \(7, 9\) and \(8, 10\)"):
         layer(x, 9)
 
 
@@ -89,7 +89,7 @@ def test_a_network_trains_under_autocast_and_says_what_it_is():
 
 
 @pytest.mark.parametrize("make, message", [
-    (lambda: nn.Conv2d(0, 1, 1), r"Conv2d\(\): argument 'in_channels' is 0"), (lambda: nn.Conv2d(4, 6, 1, groups=4), "out_channels is 6 and groups 4; groups must divide"),
+    (lambda: nn.Conv2d(0, 1, 1), r"Conv2d\(\): argument 'in_channels' is 0"), (lambda: nn.Conv2d(4, 6, 1, groups=4), "'out_channels' is 6 and 'groups' is 4; 'groups' must divide"),
     (lambda: nn.Conv2d(1, 1, (3, 3, 3)), r"Conv2d\(\): argument 'kernel_size' has 3 numbers; give one, or 2"), (lambda: nn.Conv1d(1, 1, (3, 3)), "'kernel_size' has 2 numbers; give one, or 1"),
     (lambda: nn.Conv2d(1, 1, 3, stride=0), "argument 'stride' is 0"), (lambda: nn.Conv2d(1, 1, 3, padding=-1), "argument 'padding' is -1"),
     (lambda: nn.Conv2d(1, 1, 3, padding="SAME"), "argument 'padding' is 'SAME'; it must be a number, a pair, 'same' or 'valid'"),

@@ -69,8 +69,8 @@ def test_orthogonal_rows_or_columns_are_orthonormal(shape):
 
 
 @pytest.mark.parametrize("call, said", [
-    (lambda: init.normal_(yoke.empty(2), std=-1), "std is -1"),
-    (lambda: init.trunc_normal_(yoke.empty(2), a=2, b=1), "a is 2 and b 1"),
+    (lambda: init.normal_(yoke.empty(2), std=-1), "argument 'std' is -1"),
+    (lambda: init.trunc_normal_(yoke.empty(2), a=2, b=1), "'std', 'a' and 'b' are 1.0, 2 and 1"),
     (lambda: init.xavier_uniform_(yoke.empty(5)), r"xavier_uniform_\(\): the tensor has shape \(5,\)"),
     (lambda: init.orthogonal_(yoke.empty(5)), r"orthogonal_\(\): the tensor has shape \(5,\)"),
     (lambda: init.kaiming_normal_(yoke.empty((2, 2)), mode="fan"), "'mode' is 'fan'"),

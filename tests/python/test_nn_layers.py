@@ -251,16 +251,16 @@ def test_apply_reaches_children_before_their_parent():
 
 
 @pytest.mark.parametrize("make, error, said", [
-    (lambda: nn.GroupNorm(4, 6), yoke.ValueError, "num_channels is 6 and num_groups 4"),
+    (lambda: nn.GroupNorm(4, 6), yoke.ValueError, "'num_channels' is 6 and 'num_groups' is 4"),
     (lambda: nn.BatchNorm1d(0), yoke.ValueError, "'num_features' is 0"),
-    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3))), yoke.ValueError, r"BatchNorm2d: x has shape \(2, 3\); it must be \[N, C, H, W\]"),
-    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3, 4, 4)), yoke.ones((2, 3, 4, 4))), yoke.ValueError, "residual is given, but relu is False"),
+    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3))), yoke.ValueError, r"BatchNorm2d: argument 'x' has shape \(2, 3\); it must be \[N, C, H, W\]"),
+    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3, 4, 4)), yoke.ones((2, 3, 4, 4))), yoke.ValueError, "'residual' is given, but the layer has relu=False"),
     (lambda: nn.TransformerBlock(8, 2)((yoke.ones((1, 2, 8)), yoke.ones((2, 8)))), yoke.ValueError, r"\[2, 8\]"),
     (lambda: nn.Embedding(0, 3), yoke.ValueError, "'num_embeddings' is 0"),
-    (lambda: nn.Embedding(4, 3, padding_idx=4), yoke.IndexError, "padding_idx is 4"),
+    (lambda: nn.Embedding(4, 3, padding_idx=4), yoke.IndexError, "'padding_idx' is 4; for 4 rows it must be -4 to 3"),
     (lambda: nn.Embedding(4, 3)(yoke.tensor([4])), yoke.IndexError, "4"),
-    (lambda: nn.MultiheadAttention(10, 3), yoke.ValueError, "embed_dim is 10 and num_heads 3"),
-    (lambda: nn.MultiheadAttention(12, 6, num_kv_heads=4), yoke.ValueError, "num_kv_heads is 4 and num_heads 6"),
+    (lambda: nn.MultiheadAttention(10, 3), yoke.ValueError, "'embed_dim' is 10 and 'num_heads' is 3"),
+    (lambda: nn.MultiheadAttention(12, 6, num_kv_heads=4), yoke.ValueError, "'num_kv_heads' is 4 and 'num_heads' is 6"),
     (lambda: nn.TransformerBlock(8, 2, activation="swoosh")(yoke.ones((1, 2, 8))), yoke.ValueError, "swoosh"),
     (lambda: nn.MSELoss(reduction="median")(yoke.ones(2), yoke.ones(2)), yoke.ValueError, "median"),
 ])

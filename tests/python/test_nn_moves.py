@@ -135,9 +135,9 @@ def test_flatten_joins_the_axes_that_it_is_told():
         assert nn.Flatten(*arguments)(x).shape == shape
     assert nn.Flatten(start_dim=0, end_dim=2)(x).shape == (24, 5) and nn.Flatten(0)(yoke.ones(())).shape == (1,)
     assert nn.Flatten(0)(yoke.ones((0, 3))).shape == (0,) and repr(nn.Flatten(2)) == "Flatten(start_dim=2, end_dim=-1)"
-    with pytest.raises(yoke.IndexError, match="start_dim is 4, but x of shape .* has 4 axes"):
+    with pytest.raises(yoke.IndexError, match="argument 'start_dim' is 4; for x of shape .* it must be -4 to 3"):
         nn.Flatten(4)(x)
-    with pytest.raises(yoke.ValueError, match="start_dim 2 is after end_dim 1"):
+    with pytest.raises(yoke.ValueError, match="'start_dim' is 2 and 'end_dim' is 1"):
         nn.Flatten(2, 1)(x)
     with pytest.raises(yoke.TypeError, match="'start_dim'"):
         nn.Flatten("a")

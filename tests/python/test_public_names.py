@@ -42,9 +42,9 @@ def expanded(value):
     (lambda: yoke.einsum("i\u20ac->i", [X]), yoke.ValueError,
      "einsum: equation \"i\u20ac->i\": '\u20ac' in \"i\u20ac\" is not a letter"),
     (lambda: yoke.one_hot(yoke.tensor([0, 3]), 0), yoke.IndexError, "one_hot: argument 'x' has 2 indices, but 'num_classes' is 0"),
-    (lambda: nn.MultiheadAttention(8, 2)(yoke.ones((3, 8))), yoke.ValueError, "MultiheadAttention: x has shape [3, 8]"),
-    (lambda: nn.TransformerBlock(8, 2)(yoke.ones((3, 8))), yoke.ValueError, "TransformerBlock: x has shape [3, 8]"),
-    (lambda: nn.TransformerBlock(8, 2)(yoke.ones((1, 3, 9))), yoke.ValueError, "TransformerBlock: x has shape [1, 3, 9]"),
+    (lambda: nn.MultiheadAttention(8, 2)(yoke.ones((3, 8))), yoke.ValueError, "MultiheadAttention: argument 'x' has shape [3, 8]"),
+    (lambda: nn.TransformerBlock(8, 2)(yoke.ones((3, 8))), yoke.ValueError, "TransformerBlock: argument 'x' has shape [3, 8]"),
+    (lambda: nn.TransformerBlock(8, 2)(yoke.ones((1, 3, 9))), yoke.ValueError, "TransformerBlock: argument 'x' has shape [1, 3, 9]"),
 ])
 def test_an_error_begins_with_what_was_called(call, kind, begins):
     with pytest.raises(kind) as told:

@@ -139,9 +139,10 @@ static int grad(lua_State *L)
     const int64_t count = list_length(L, b, outputs, 1), input_count = list_length(L, b, inputs, 2);
     const int64_t weight_count = lua_isnil(L, 3) ? 0 : list_length(L, b, weights, 3);
     if (!lua_isnil(L, 3) && weight_count != count)
-        return yl_raise(L, b, YOKE_E_VALUE, "grad",
-                        "%I grad_outputs for %I outputs; give one for each, false for 1",
-                        (lua_Integer)weight_count, (lua_Integer)count);
+        return yl_raise(
+            L, b, YOKE_E_VALUE, "grad",
+            "argument 'grad_outputs' has %I items for %I outputs; give an item for each output, false for a gradient of 1",
+            (lua_Integer)weight_count, (lua_Integer)count);
     yoke_tensor **handles =
         lua_newuserdatauv(L, (size_t)(2 * (count + input_count) + 1) * sizeof *handles, 0);
     yoke_tensor **to = handles + count, **from = to + input_count, **grads = from + count;

@@ -76,7 +76,7 @@ static void push_item(lua_State *L, Binding *b, int tensor, int64_t position)
     if (ndim == 0 && position == 1)
         yl_raise(
             L, b, YOKE_E_INDEX, "index",
-            "a tensor of no axes has no elements to count, by x[1] or ipairs(x); x:item() gives its value");
+            "a tensor without axes takes no index, as in x[1] or ipairs(x); x:item() gives its value");
     YL_CALL(L, b, source, yoke_tensor_index(source, &item, 1, box));
 }
 

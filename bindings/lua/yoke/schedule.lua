@@ -9,15 +9,14 @@ local schedule = {}
 
 local function at_least(kind, name, value, least)
     if math.type(value) ~= "integer" or value < least then
-        core.raise("value", "schedule." .. kind, name .. " is " .. tostring(value) .. "; an integer of at least " .. least
-            .. " is needed")
+        core.raise("value", "schedule." .. kind, ("argument '%s' is %s; it must be a whole number of %d or more"):format(name, tostring(value), least))
     end
     return value
 end
 
 local function number(kind, name, value)
     if type(value) ~= "number" then
-        core.raise("type", "schedule." .. kind, name .. " is " .. tostring(value) .. "; a number is needed")
+        core.raise("type", "schedule." .. kind, ("argument '%s' is %s; it takes a number"):format(name, tostring(value)))
     end
     return value
 end
@@ -131,7 +130,7 @@ function schedule.one_cycle(optimizer, max_lr, total_steps, ...)
     local share, div, last = read("one_cycle",
         { { "pct_start", 0.3 }, { "div_factor", 25 }, { "final_div_factor", 1e4 } }, ...)
     if share < 0 or share > 1 then
-        core.raise("value", "schedule.one_cycle", "pct_start is " .. share .. "; it must be a share, 0 to 1")
+        core.raise("value", "schedule.one_cycle", ("option 'pct_start' is %s; it must be a share, from 0 to 1"):format(share))
     end
     local given = { max_lr = max_lr, total_steps = total_steps, pct_start = share, div_factor = div, final_div_factor = last }
     return new("one_cycle", optimizer, given, function(it, step)

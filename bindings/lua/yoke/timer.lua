@@ -41,7 +41,7 @@ return function(fn, given)
     local timer = options.named("Timer", given, { device = options.none, seconds = 0.5, warmup = 3 })
     timer.fn = fn
     if not ((timer.seconds or -1) >= 0 and (timer.warmup or -1) >= 0) then
-        core.raise("value", "Timer", ("'seconds' is %s and 'warmup' %s; both must be 0 or more"):format(timer.seconds, timer.warmup))
+        core.raise("value", "Timer", ("options 'seconds' and 'warmup' are %s and %s; both must be 0 or more"):format(timer.seconds, timer.warmup))
     end
     return setmetatable(timer, Timer)
 end

@@ -10,7 +10,7 @@ local none = base.none
 local function check_places(x, width, call, name)
     local shape = x.shape
     if #shape ~= 3 or shape[3] ~= width then
-        core.raise("value", call, ("x has shape [%s]; it takes [N, length, %s] with %s %d; unsqueeze(0) makes a batch of one sequence"):format(table.concat(shape, ", "), name, name, width))
+        core.raise("value", call, ("argument 'x' has shape [%s]; it must be [N, length, %s] with %s %d; unsqueeze(0) makes a batch of one sequence"):format(table.concat(shape, ", "), name, name, width))
     end
 end
 
@@ -29,7 +29,7 @@ function attention.MultiheadAttention:init(embed_dim, num_heads, options)
     local kv_heads = options.num_kv_heads
     base.positive(call, { "embed_dim", embed_dim }, { "num_heads", num_heads }, { "num_kv_heads", kv_heads })
     if embed_dim % num_heads ~= 0 or num_heads % kv_heads ~= 0 then
-        core.raise("value", call, ("embed_dim is %d, num_heads %d and num_kv_heads %d; num_heads must divide embed_dim evenly, and num_kv_heads num_heads"):format(embed_dim, num_heads, kv_heads))
+        core.raise("value", call, ("arguments 'embed_dim', 'num_heads' and 'num_kv_heads' are %d, %d and %d; 'num_heads' must divide 'embed_dim' evenly, and 'num_kv_heads' must divide 'num_heads'"):format(embed_dim, num_heads, kv_heads))
     end
     self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, kv_heads
     self.head_dim, self.dropout, self.causal = embed_dim // num_heads, options.dropout, options.causal

@@ -43,7 +43,7 @@ local function take(self, in_channels, out_channels, kernel_size, options)
     base.positive(call, { "in_channels", in_channels }, { "out_channels", out_channels }, { "groups", groups })
     for _, pair in ipairs { { "in_channels", in_channels }, { "out_channels", out_channels } } do
         if pair[2] % groups ~= 0 then
-            core.raise("value", call, ("%s is %d and groups %d; groups must divide channels evenly"):format(pair[1], pair[2], groups))
+            core.raise("value", call, ("argument '%s' is %d and 'groups' is %d; 'groups' must divide the channels evenly"):format(pair[1], pair[2], groups))
         end
     end
     self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
@@ -192,7 +192,7 @@ local function more_for(self, x, output_size)
         fits = fits and more[i] >= 0 and wanted[i] <= most[i]
     end
     if not fits then
-        core.raise("value", "ConvTranspose2d", ("output_size is %s; of x of shape [%s] it must be between %s and %s")
+        core.raise("value", "ConvTranspose2d", ("argument 'output_size' is %s; for x of shape [%s] it must be between %s and %s")
             :format(shown(wanted), table.concat(shape, ", "), shown(least), shown(most)))
     end
     return more

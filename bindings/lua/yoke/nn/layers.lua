@@ -39,7 +39,7 @@ function layers.Embedding:init(num_embeddings, embedding_dim, options)
     local padding = options.padding_idx
     if padding then
         if math.type(padding) ~= "integer" or padding < -num_embeddings or padding >= num_embeddings then
-            core.raise("index", "Embedding", ("padding_idx is %s, but there are %d rows"):format(padding, num_embeddings))
+            core.raise("index", "Embedding", ("argument 'padding_idx' is %s; for %d rows it must be %d to %d"):format(padding, num_embeddings, -num_embeddings, num_embeddings - 1))
         end
         self.padding_idx = padding % num_embeddings
     end
@@ -83,7 +83,7 @@ end
 local function axis_of(self, name, shape)
     local axis, count = self[name], #shape
     if axis < -count or axis >= count then
-        core.raise("index", "Flatten", ("%s is %d, but x has %d axes"):format(name, axis, count))
+        core.raise("index", "Flatten", ("argument '%s' is %d; for x of %d axes it must be %d to %d"):format(name, axis, count, -count, count - 1))
     end
     return axis % count + 1
 end
@@ -92,7 +92,7 @@ function layers.Flatten:forward(x)
     local shape = #x.shape > 0 and x.shape or { 1 } -- a single number becomes an axis of its own
     local first, last = axis_of(self, "start_dim", shape), axis_of(self, "end_dim", shape)
     if first > last then
-        core.raise("value", "Flatten", ("start_dim %d is after end_dim %d in x of %d axes; it must not be after end_dim"):format(self.start_dim, self.end_dim, #shape))
+        core.raise("value", "Flatten", ("argument 'start_dim' is %d and 'end_dim' is %d; for x of %d axes 'start_dim' must not come after 'end_dim'"):format(self.start_dim, self.end_dim, #shape))
     end
     local flat, joined = {}, 1
     for i = 1, first - 1 do flat[i] = shape[i] end

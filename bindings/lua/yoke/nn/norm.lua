@@ -68,7 +68,7 @@ norm.GroupNorm = base.Module:extend("GroupNorm")
 function norm.GroupNorm:init(num_groups, num_channels, options)
     base.positive("GroupNorm", { "num_groups", num_groups }, { "num_channels", num_channels })
     if num_channels % num_groups ~= 0 then
-        core.raise("value", "GroupNorm", ("num_channels is %d and num_groups %d; groups must divide channels evenly")
+        core.raise("value", "GroupNorm", ("argument 'num_channels' is %d and 'num_groups' is %d; 'num_groups' must divide 'num_channels' evenly")
             :format(num_channels, num_groups))
     end
     options = base.options("GroupNorm", options, { eps = 1e-5, affine = true, dtype = none, device = none })
@@ -103,10 +103,10 @@ end
 
 function BatchNorm:forward(x, residual)
     if residual ~= nil and not self.relu then
-        core.raise("value", self.class_name, "a residual is given, but relu is false; make the layer with relu = true, or add the residual to the layer's result")
+        core.raise("value", self.class_name, "argument 'residual' is given, but the layer has relu = false; make the layer with relu = true, or add the residual to the layer's result")
     end
     if x.ndim ~= self.ndims[1] and x.ndim ~= self.ndims[2] then
-        core.raise("value", self.class_name, ("x has shape [%s]; %s is expected"):format(table.concat(x.shape, ", "),
+        core.raise("value", self.class_name, ("argument 'x' has shape [%s]; it must be %s"):format(table.concat(x.shape, ", "),
             self.layout))
     end
     local momentum = self.momentum

@@ -34,7 +34,7 @@ end
 --- Normal with a mean (0) and a standard deviation (1).
 function init.normal_(tensor, ...)
     local mean, std = read("normal_", { { "mean", 0.0 }, { "std", 1.0 } }, ...)
-    if std < 0 then core.raise("value", "normal_", ("std is %s; it cannot be negative"):format(std)) end
+    if std < 0 then core.raise("value", "normal_", ("argument 'std' is %s; it must not be negative"):format(std)) end
     return fill(tensor, core.randn_like(tensor) * std + mean)
 end
 
@@ -62,7 +62,7 @@ function init.trunc_normal_(tensor, ...)
     options.tensor("trunc_normal_", tensor)
     if not (std > 0 and a < b) then
         core.raise("value", "trunc_normal_",
-            ("std is %s, a is %s and b %s; std must be above 0, and a below b"):format(std, a, b))
+            ("arguments 'std', 'a' and 'b' are %s, %s and %s; 'std' must be above 0, and 'a' below 'b'"):format(std, a, b))
     end
     -- Uniform between the probabilities of both ends, then back through the normal distribution.
     local ends = core.tensor({ (a - mean) / std, (b - mean) / std }, { dtype = "float64" })

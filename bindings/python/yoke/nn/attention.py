@@ -17,7 +17,7 @@ Pair = tuple[Tensor, Tensor]  # two summands
 
 def _check_places(x: Tensor, width: int, call: str, name: str) -> None:
     if x.ndim != 3 or x.shape[2] != width:
-        raise _yoke.ValueError(f"{call}: x has shape {list(x.shape)}; it takes [N, length, {name}] with {name} {width}; write x.unsqueeze(0) for a batch of one sequence")
+        raise _yoke.ValueError(f"{call}: argument 'x' has shape {list(x.shape)}; it must be [N, length, {name}] with {name} {width}; write x.unsqueeze(0) for a batch of one sequence")
 
 
 class MultiheadAttention(Module):
@@ -35,9 +35,9 @@ class MultiheadAttention(Module):
         embed_dim, num_heads = whole(call, "embed_dim", embed_dim, 1), whole(call, "num_heads", num_heads, 1)
         kv_heads = num_heads if num_kv_heads is None else whole(call, "num_kv_heads", num_kv_heads, 1)
         if embed_dim % num_heads:
-            raise _yoke.ValueError(f"MultiheadAttention(): embed_dim is {embed_dim} and num_heads {num_heads}; heads must divide embed_dim evenly")
+            raise _yoke.ValueError(f"MultiheadAttention(): argument 'embed_dim' is {embed_dim} and 'num_heads' is {num_heads}; 'num_heads' must divide 'embed_dim' evenly")
         if num_heads % kv_heads:
-            raise _yoke.ValueError(f"MultiheadAttention(): num_kv_heads is {kv_heads} and num_heads {num_heads}; num_kv_heads must divide num_heads evenly")
+            raise _yoke.ValueError(f"MultiheadAttention(): argument 'num_kv_heads' is {kv_heads} and 'num_heads' is {num_heads}; 'num_kv_heads' must divide 'num_heads' evenly")
         self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, kv_heads
         self.head_dim = embed_dim // num_heads
         self.dropout, self.causal = dropout, causal

@@ -41,7 +41,7 @@ class _Conv(Module):
         self.groups = whole(call, "groups", groups, 1)
         for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
             if channels % groups:
-                raise _yoke.ValueError(f"{call}(): {name} is {channels} and groups {groups}; groups must divide channels evenly")
+                raise _yoke.ValueError(f"{call}(): argument '{name}' is {channels} and 'groups' is {groups}; 'groups' must divide the channels evenly")
         self.kernel_size = sizes(call, "kernel_size", kernel_size, 1, self._axes)
         self.stride = sizes(call, "stride", stride, 1, self._axes)
         self.dilation = sizes(call, "dilation", dilation, 1, self._axes)
@@ -158,5 +158,5 @@ class ConvTranspose2d(_Conv):
         more = tuple([size - low for size, low in zip(wanted, least)])
         if any(not 0 <= each < step for each, step in zip(more, self.stride)):
             most = [low + step - 1 for low, step in zip(least, self.stride)]
-            raise _yoke.ValueError(f"ConvTranspose2d: output_size is {wanted}; for x of shape {x.shape} it must be between {tuple(least)} and {tuple(most)}")
+            raise _yoke.ValueError(f"ConvTranspose2d: argument 'output_size' is {wanted}; for x of shape {x.shape} it must be between {tuple(least)} and {tuple(most)}")
         return more

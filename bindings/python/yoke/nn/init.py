@@ -62,7 +62,7 @@ def normal_(tensor: T, mean: float = 0.0, std: float = 1.0) -> T:
     need_tensor("normal_", "tensor", tensor)
     mean, std = number("normal_", "mean", mean), number("normal_", "std", std)
     if std < 0:
-        raise _yoke.ValueError(f"normal_(): std is {std}; it must not be negative")
+        raise _yoke.ValueError(f"normal_(): argument 'std' is {std}; it must not be negative")
     return _fill(tensor, yoke.randn_like(tensor) * std + mean)
 
 
@@ -90,7 +90,7 @@ def trunc_normal_(tensor: T, mean: float = 0.0, std: float = 1.0, a: float = -2.
     given = {"mean": mean, "std": std, "a": a, "b": b}
     mean, std, a, b = (number("trunc_normal_", name, value) for name, value in given.items())
     if std <= 0 or not a < b:
-        raise _yoke.ValueError(f"trunc_normal_(): std is {std}, a is {a} and b {b}; std must be above 0, and a below b")
+        raise _yoke.ValueError(f"trunc_normal_(): arguments 'std', 'a' and 'b' are {std}, {a} and {b}; 'std' must be above 0, and 'a' below 'b'")
     # Uniform between the probabilities of both ends, then back through the normal distribution.
     ends = yoke.tensor([(a - mean) / std, (b - mean) / std], dtype=yoke.float64)
     low, high = yoke.erf(ends / 2.0**0.5).tolist()

@@ -52,7 +52,7 @@ class Embedding(Module):
         if padding_idx is not None:
             padding_idx = whole("Embedding", "padding_idx", padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise _yoke.IndexError(f"Embedding(): padding_idx is {padding_idx}; it must be a row of {num_embeddings} rows")
+                raise _yoke.IndexError(f"Embedding(): argument 'padding_idx' is {padding_idx}; for {num_embeddings} rows it must be {-num_embeddings} to {num_embeddings - 1}")
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         weight = yoke.randn((num_embeddings, embedding_dim), dtype=dtype, device=device)
@@ -92,7 +92,7 @@ class Flatten(Module):
         shape = x.shape or (1,)  # a single number becomes an axis of its own
         first, last = self._axis("start_dim", self.start_dim, shape), self._axis("end_dim", self.end_dim, shape)
         if first > last:
-            raise _yoke.ValueError(f"Flatten: start_dim {self.start_dim} is after end_dim {self.end_dim} in x of shape {x.shape}; it must not be after end_dim")
+            raise _yoke.ValueError(f"Flatten: argument 'start_dim' is {self.start_dim} and 'end_dim' is {self.end_dim}; for x of shape {x.shape} 'start_dim' must not come after 'end_dim'")
         joined = 1
         for length in shape[first:last + 1]:
             joined *= length
@@ -101,7 +101,7 @@ class Flatten(Module):
     @staticmethod
     def _axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
         if not -len(shape) <= axis < len(shape):
-            raise _yoke.IndexError(f"Flatten: {name} is {axis}, but x of shape {shape} has {len(shape)} axes")
+            raise _yoke.IndexError(f"Flatten: argument '{name}' is {axis}; for x of shape {shape} it must be {-len(shape)} to {len(shape) - 1}")
         return axis % len(shape)
 
     def extra_repr(self) -> str:

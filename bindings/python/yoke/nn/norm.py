@@ -99,7 +99,7 @@ class GroupNorm(_Affine):
         num_groups = whole("GroupNorm", "num_groups", num_groups, 1)
         num_channels = whole("GroupNorm", "num_channels", num_channels, 1)
         if num_channels % num_groups:
-            raise _yoke.ValueError(f"GroupNorm(): num_channels is {num_channels} and num_groups {num_groups}; groups must divide channels evenly")
+            raise _yoke.ValueError(f"GroupNorm(): argument 'num_channels' is {num_channels} and 'num_groups' is {num_groups}; 'num_groups' must divide 'num_channels' evenly")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self._register((num_channels,), affine, affine, device, dtype)
 
@@ -138,9 +138,9 @@ class _BatchNorm(_Affine):
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         if residual is not None and not self.relu:
-            raise _yoke.ValueError(f"{type(self).__name__}: a residual is given, but relu is {self.relu}; create the layer with relu=True, or add the residual to its result")
+            raise _yoke.ValueError(f"{type(self).__name__}: argument 'residual' is given, but the layer has relu={self.relu}; create the layer with relu=True, or add the residual to its result")
         if x.ndim not in self._ndims:
-            raise _yoke.ValueError(f"{type(self).__name__}: x has shape {x.shape}; it must be {self._layout}")
+            raise _yoke.ValueError(f"{type(self).__name__}: argument 'x' has shape {x.shape}; it must be {self._layout}")
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
