@@ -48,6 +48,7 @@ build = {
         ["yoke.spawn"] = "bindings/lua/yoke/spawn.lua",
         ["yoke.state"] = "bindings/lua/yoke/state.lua",
         ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
+        ["yoke.types"] = "bindings/lua/yoke/types.lua",
         ["yoke.core"] = {
             sources = {
                 "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c", "bindings/lua/src/comm_init.c",

@@ -16,6 +16,19 @@ CASTS = {
 }
 
 
+# Results that are a named tuple in Python: bindings/python/src/values/op_spec.cpp has the list too.
+PAIRS = {"sort", "topk", "max", "min", "median", "mode", "kthvalue", "cummax", "cummin"}
+# Further forms of calls in Python, which the table has no words for: parameters behind the first tensor, and the
+# result.
+FORMS = {
+    "where": [("", "tuple[Tensor, ...]")], "nonzero": [("*, as_tuple: bool", "Tensor | tuple[Tensor, ...]")],
+    "randint_like": [("high: int, *, dtype: DType | str | None = None, device: Device | str | int | None = None, requires_grad: bool = False", "Tensor")],
+    "randint": [("high: int, size: int | Sequence[int], *, dtype: DType | str | None = None, device: Device | str | int | None = None, requires_grad: bool = False",
+                 "Tensor")],
+    "einsum": [("equation: str, *tensors: Tensor", "Tensor")],
+}
+
+
 def is_method(op):
     return bool(op.args) and TYPES[op.args[0].type].kind in ("tensor", "operand") and not TYPES[op.args[0].type].optional
 
@@ -79,6 +92,9 @@ def python_function(op, args, own, rows, indent=""):
     other = python_params(renamed(op, args, rows))
     forms += [other] if other not in forms else []
     lines = [f"{indent}def {op.name}({', '.join(first + form)}) -> {python_result(op, own)}: ..." for form in forms]
+    for params, result in FORMS.get(op.name, []):
+        tensor = first if is_method(op) and indent else [f"{op.args[0].name}: Tensor"] if is_method(op) else []
+        lines.append(f"{indent}def {op.name}({', '.join(tensor + [params] * bool(params))}) -> {result}: ...")
     return lines if len(lines) == 1 else [line for each in lines for line in (f"{indent}@overload", each)]
 
 
@@ -88,6 +104,8 @@ def python_result(op, own):
         return own
     if op.gives_list:
         return f"tuple[{own}, ...]"
+    if op.name in PAIRS and n == 2:
+        return "ValuesAndIndices"
     return "Tensor" if n == 1 else f"tuple[{', '.join(['Tensor'] * n)}]" if n else "None"
 
 
@@ -105,7 +123,7 @@ def bind(macro, ops, with_doc):
 
 def stubs(ops, rows):
     out = ["from collections.abc import Sequence", "from typing import Self, overload", "",
-           "from yoke._yoke import Device, Tensor", "from yoke._yoke import dtype as DType", "",
+           "from yoke._yoke import Device, Tensor, ValuesAndIndices", "from yoke._yoke import dtype as DType", "",
            "_Scalar = bool | int | float", ""]
     for op in ops:
         out += python_function(op, op.args, "Tensor", rows)

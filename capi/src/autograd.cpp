@@ -3,6 +3,7 @@
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
 #include "core/autograd/backward.h"
+#include "core/ops/assign.h"
 #include "core/ops/op_node.h"
 #include "core/ops/ops.h"
 
@@ -47,6 +48,15 @@ yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out)
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         place = hand_out(alias(need(tensor, call, "tensor")));
+    });
+}
+
+yoke_status yoke_tensor_set_data(yoke_tensor *tensor, yoke_tensor *data)
+{
+    constexpr const char *call = "yoke_tensor_set_data";
+    return guard(call, [&] {
+        yoke_tensor &x = need(tensor, call, "tensor");
+        assign_data(x, need(data, call, "data"), "data");
     });
 }
 

@@ -300,6 +300,29 @@ static void a_parameter_that_moves_stays_the_parameter_of_its_optimizer(void)
     yoke_optimizer_release(adam);
 }
 
+static void a_parameter_with_other_data_stays_the_parameter_of_its_optimizer(void)
+{
+    const yoke_sgd_options options = {sizeof options, 0, 1.0, 0, 0, 0, 0};
+    yoke_optimizer *sgd = NULL;
+    yoke_tensor *x = leaf(), *other = leaf(), *sum = NULL;
+    OK(yoke_sgd_create(&options, &sgd));
+    OK(yoke_sgd_add_group(sgd, &x, 1, NULL));
+    OK(yoke_tensor_set_data(x, other));
+    CHECK(yoke_shares_memory(x, other) == 1);
+    set_grad(x, 3.0f, 5.0f);
+    OK(yoke_optimizer_step(sgd));
+    CHECK(yoke_tensor_data(x) == yoke_tensor_data(other));
+    OK(yoke_sum(x, NULL, 0, 0, YOKE_NONE, &sum));
+    FAILS(yoke_tensor_set_data(sum, sum), YOKE_E_STATE, "only a leaf can take other data");
+    FAILS(yoke_tensor_set_data(x, sum), YOKE_E_VALUE, "argument 'data' has shape []");
+    FAILS(yoke_tensor_set_data(x, NULL), YOKE_E_VALUE, "data");
+    FAILS(yoke_tensor_set_data(NULL, x), YOKE_E_VALUE, "tensor");
+    yoke_tensor_release(sum);
+    yoke_tensor_release(other);
+    yoke_tensor_release(x);
+    yoke_optimizer_release(sgd);
+}
+
 static int warned;
 static void count_warning(void *user, int32_t level, const char *message)
 {
@@ -338,6 +361,7 @@ int main(void)
 {
     RUN(what_trains_nothing_is_said_once);
     RUN(a_parameter_that_moves_stays_the_parameter_of_its_optimizer);
+    RUN(a_parameter_with_other_data_stays_the_parameter_of_its_optimizer);
     RUN(adam_steps_and_keeps_named_state);
     RUN(the_scaler_skips_steps_on_overflow_and_follows_its_rule);
     RUN(the_scale_stops_at_a_smallest_one);

@@ -99,7 +99,7 @@ describe("the file for editors", function()
         local text = read "bindings/lua/yoke/meta.lua" .. read "bindings/lua/yoke/api.lua"
             .. read "bindings/lua/yoke/api_memory.lua" .. read "bindings/lua/yoke/api_streams.lua" .. read "bindings/lua/yoke/api_devices.lua"
             .. read "bindings/lua/yoke/api_state.lua" .. read "bindings/lua/yoke/api_habits.lua" .. read "bindings/lua/yoke/api_comm.lua"
-            .. read "bindings/lua/yoke/dtypes.lua"
+            .. read "bindings/lua/yoke/dtypes.lua" .. read "bindings/lua/yoke/api_types.lua"
         local missing = {}
         for name, value in pairs(yoke) do
             local found = text:find("function yoke%." .. name .. "%f[^%w_]") or text:find("%-%-%-@field " .. name .. " ")
@@ -124,7 +124,7 @@ describe("the rockspec", function()
             if type(module) == "string" then named[module] = true end
         end
         -- Files for editors only are not installed.
-        for _, name in ipairs { "meta", "api", "api_memory", "api_streams", "api_devices", "api_state", "api_habits", "api_comm" } do
+        for _, name in ipairs { "meta", "api", "api_memory", "api_streams", "api_devices", "api_state", "api_habits", "api_comm", "api_types" } do
             named["bindings/lua/yoke/" .. name .. ".lua"] = true
         end
         local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/src/*/*.c bindings/lua/yoke/*.lua bindings/lua/yoke/*/*.lua")

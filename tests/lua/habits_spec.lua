@@ -198,8 +198,6 @@ describe("a word of PyTorch's", function()
         fails("value", { "'create_graph'; leave it out; there are no second-order gradients" }, yoke.grad, x:sum(), x, { create_graph = true })
         fails("value", "there are no second-order gradients", function() x:sum():backward { create_graph = true } end)
         fails("value", "an event belongs to one process", yoke.Event, { interprocess = true })
-        fails("value", "runs no code of a file", yoke.load, "nowhere", { weights_only = true })
-        fails("type", "save(path, state)", yoke.save, { x = x }, "run.pt")
         fails("value", "runs no code of the script twice", yoke.checkpoint, { use_reentrant = false }, yoke.relu, x)
         fails("value", "applies to every device", yoke.autocast, { device_type = "cuda" })
         for _, device in ipairs { "cuda", "cuda:1", "cpu", "mps", "auto", yoke.device "cpu" } do

@@ -108,7 +108,7 @@ static void push_link(lua_State *L, const yoke_card_info *card)
 static int push_identity(lua_State *L, Binding *b, yoke_device *device, const char *name)
 {
     int64_t free_bytes = 0, total = 0;
-    if (!strcmp(name, "kind")) {
+    if (!strcmp(name, "kind") || !strcmp(name, "type")) {
         lua_pushstring(L, yoke_device_kind(device));
     } else if (!strcmp(name, "index")) {
         lua_pushinteger(L, yoke_device_index(device));

@@ -228,8 +228,8 @@ static int tensor_index(lua_State *L)
     return 1;
 }
 
-/* Implements x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil, and
- * x.requires_grad = boolean. Raises for other names. */
+/* Implements x[i], x[tensor] or x[{…}] = value (a tensor, a number or a boolean), x.grad = tensor or nil,
+ * x.data = tensor, and x.requires_grad = boolean. Raises for other names. */
 static int tensor_newindex(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -244,9 +244,11 @@ static int tensor_newindex(lua_State *L)
     } else if (!strcmp(name, "grad")) {
         yoke_tensor *grad = lua_isnil(L, 3) ? NULL : yl_tensor_arg(L, b, 3, name, "grad");
         yl_check(L, b, yoke_tensor_set_grad(tensor, grad));
+    } else if (!strcmp(name, "data")) {
+        yl_check(L, b, yoke_tensor_set_data(tensor, yl_tensor_arg(L, b, 3, name, "data")));
     } else {
         return yl_raise(L, b, YOKE_E_VALUE, "tensor",
-                        "'%s' cannot be set; grad and requires_grad can", name);
+                        "'%s' cannot be set; data, grad and requires_grad can", name);
     }
     return 0;
 }

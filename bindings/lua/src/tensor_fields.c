@@ -80,6 +80,14 @@ static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
     if (!*box) lua_pushnil(L);
 }
 
+/* Pushes x.data: a tensor of the same memory without a record. */
+static void push_data(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    yoke_tensor **box = yl_new_tensor(L, b);
+    tensor = yl_tensor_arg(L, b, 1, "data", "self");
+    YL_CALL(L, b, tensor, yoke_tensor_detach(tensor, box));
+}
+
 /* Pushes x.T: a view with the axes in reverse order. */
 static void push_reversed(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
@@ -111,7 +119,7 @@ static const YlField kFields[] = {
     {"nbytes", push_nbytes},   {"itemsize", push_itemsize},
     {"is_leaf", push_is_leaf}, {"requires_grad", push_requires_grad},
     {"grad", push_grad},       {"T", push_reversed},
-    {"mT", push_transposed},
+    {"mT", push_transposed},   {"data", push_data},
 };
 
 /* ---- Identity ---------------------------------------------------------------------------------------- */
@@ -190,6 +198,13 @@ static void read_place(lua_State *L, const char *call, int count, const char *si
         yl_check_keywords(L, b, 2, call, names, count, signature);
         *where = yl_need_device(L, device, keyword(L, "device"));
         *kind = yl_need_dtype(L, dtype, keyword(L, "dtype"));
+        return;
+    }
+    if (yl_test_tensor(L, b, 2)) {
+        yoke_tensor *other = yl_tensor_arg(L, b, 2, call, "device");
+        *where = yoke_tensor_device(other);
+        *kind = yl_need_dtype(L, dtype, 3);
+        if (*kind == YOKE_NONE) *kind = yoke_tensor_dtype(other);
         return;
     }
     if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TSTRING &&

@@ -37,7 +37,8 @@ function Work:progress() end
 ---other table a dict with strings and integers as keys) and objects with a method state_dict. A dict of tensors
 ---gives the same file as other writers. With max_shard, "5GiB" or bytes, a state with more bytes of tensors is a set
 ---as in HuggingFace's libraries: an index, "model.safetensors.index.json" for "model.safetensors", and the files
----named in it. Raises for a value that cannot be saved, with its place; nil and an error if the system refuses.
+---named in it. If only the second argument is a string, it is the path. Raises for a value that cannot be saved, with
+---its place; nil and an error if the system refuses.
 ---@param path string
 ---@param state any
 ---@param options? {metadata: table<string, string>?, max_shard: string|integer|nil}
@@ -50,7 +51,7 @@ function yoke.save(path, state, options) end
 ---on another device, tensors are copies. dtype casts floating tensors. names, a prefix or a function of a name,
 ---selects tensors; they come as a dict by their names in the file.
 ---@param path string
----@param options? {device: yoke.Device|string|integer|nil, mmap: boolean?, dtype: yoke.dtype?, names: string|fun(name: string): boolean?}
+---@param options? {device: yoke.Device|string|integer|nil, mmap: boolean?, dtype: yoke.dtype?, names: string|fun(name: string): boolean?, map_location: yoke.Device|string|integer|nil, weights_only: boolean?}
 ---@return any state, yoke.Error? why
 function yoke.load(path, options) end
 

@@ -18,6 +18,7 @@ for name, value in pairs(core) do
 end
 
 require "yoke.habits"
+for name, value in pairs(require "yoke.types") do yoke[name] = value end
 
 -- The formatter may call any function of the module, so the module sets it here.
 core.tensor_methods.__format = require("yoke.format").tensor

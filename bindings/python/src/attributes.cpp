@@ -1,5 +1,6 @@
 // attributes.cpp: x.shape and the other attributes of a tensor.
 #include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/device.h"
 #include "bindings/python/src/values/dtype.h"
@@ -43,6 +44,49 @@ template <int32_t (*kTruth)(yoke_tensor *)>
 PyObject *truth(yoke_tensor *x)
 {
     return PyBool_FromLong(kTruth(x));
+}
+
+PyTypeObject *count_type;
+
+PyObject *call_count(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    if (PyTuple_GET_SIZE(args) || (keywords && PyDict_GET_SIZE(keywords)))
+        return raise_error(YOKE_E_TYPE, "numel", "takes no arguments");
+    return PyNumber_Index(self);
+}
+
+// Pickles as a plain int.
+PyObject *reduce_count(PyObject *self, PyObject *)
+{
+    return Py_BuildValue("(O(N))", &PyLong_Type, PyLong_FromLongLong(PyLong_AsLongLong(self)));
+}
+
+// Makes the class of x.numel: an int that can also be called, because PyTorch's numel is a method. Null with an error
+// set on failure.
+PyTypeObject *make_count_type()
+{
+    static PyMethodDef methods[] = {
+        {"__reduce__", reduce_count, METH_NOARGS, "Returns the parts of a plain int for pickle."},
+        {},
+    };
+    PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char *>("Number of elements; a call returns the number too.")},
+        {Py_tp_call, slot(call_count)},
+        {Py_tp_methods, methods},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {"yoke._yoke._Count", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+    PyObject *bases = PyTuple_Pack(1, &PyLong_Type);
+    PyObject *made = bases ? PyType_FromSpecWithBases(&spec, bases) : nullptr;
+    Py_XDECREF(bases);
+    return reinterpret_cast<PyTypeObject *>(made);
+}
+
+PyObject *numel(yoke_tensor *x)
+{
+    if (!count_type && !(count_type = make_count_type())) return nullptr;
+    return PyObject_CallFunction(reinterpret_cast<PyObject *>(count_type), "L",
+                                 static_cast<long long>(yoke_tensor_numel(x)));
 }
 
 PyObject *dtype(yoke_tensor *x)
@@ -147,7 +191,7 @@ const PyGetSetDef tensor_attributes[] = {
     attribute<shape>("shape", "Lengths of the axes, a tuple of ints."),
     attribute<strides>("strides", "Strides of the axes in elements, a tuple of ints."),
     attribute<number<yoke_tensor_ndim>>("ndim", "Number of axes."),
-    attribute<number<yoke_tensor_numel>>("numel", "Number of elements."),
+    attribute<numel>("numel", "Number of elements, an int; x.numel() is the same number."),
     attribute<number<yoke_tensor_nbytes>>("nbytes", "Bytes of all elements."),
     attribute<number<yoke_tensor_itemsize>>("itemsize", "Bytes of one element."),
     attribute<dtype>("dtype", "Element type, such as yoke.float32."),

@@ -141,6 +141,9 @@ void bind_class(py::module_ &module)
             "kind", [](const Device &d) { return yoke_device_kind(handle(d)); },
             "\"cpu\" or \"cuda\".")
         .def_property_readonly(
+            "type", [](const Device &d) { return yoke_device_kind(handle(d)); },
+            "PyTorch's name of `kind`.")
+        .def_property_readonly(
             "index", [](const Device &d) { return yoke_device_index(handle(d)); },
             "Index among the devices of the same kind.")
         .def_property_readonly(

@@ -10,6 +10,7 @@ namespace yoke_python {
 void add_methods(TensorParts &parts);
 void add_attributes(TensorParts &parts);
 void add_habits(TensorParts &parts);
+void add_words(TensorParts &parts);
 void add_operators(TensorParts &parts);
 void add_index(TensorParts &parts);
 void add_buffer(TensorParts &parts);

@@ -29,9 +29,20 @@ bool names_dtype(PyObject *value, yoke_dtype *out)
            yoke_dtype_from_name(text, out) == YOKE_OK;
 }
 
+// Reads the device and dtype of the tensor at values[0], as in to(other). Returns false with the Python error set.
+bool read_place_of(const char *call, PyObject **values, yoke_device **device, yoke_dtype *dtype)
+{
+    yoke_tensor *other = tensor_argument(values[0], {call, "device"});
+    if (!other) return false;
+    *device = yoke_tensor_device(other);
+    *dtype = yoke_tensor_dtype(other);
+    return values[1] == Py_None || to_dtype(values[1], {call, "dtype"}, dtype);
+}
+
 // Reads the device and dtype named by `values`, in this order. Returns false with the Python error set.
 bool read_place(const char *call, PyObject **values, yoke_device **device, yoke_dtype *dtype)
 {
+    if (is_tensor(values[0])) return read_place_of(call, values, device, dtype);
     // to(yoke.float16) and to("float16") mean the dtype: a device is never one.
     if (values[1] == Py_None && (dtype_number(values[0], dtype) || names_dtype(values[0], dtype)))
         values[0] = Py_None;
@@ -284,7 +295,7 @@ const PyMethodDef tensor_methods[] = {
     {"to", keywords(to), kKeywords,
      "to($self, /, device=None, dtype=None, non_blocking=False)\n--\n\n"
      "Returns the tensor on another device and with another dtype; the tensor itself if nothing changes. A dtype may\n"
-     "be the first argument. Gradients flow back. With non_blocking the caller does not wait for copies between\n"
+     "be the first argument; a tensor there stands for its device and dtype. Gradients flow back. With non_blocking the caller does not wait for copies between\n"
      "host and device; wait for the stream before you read such a copy in host memory."},
     {"to_", keywords(to_in_place), kKeywords,
      "to_($self, /, device=None, dtype=None)\n--\n\n"

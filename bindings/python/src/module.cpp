@@ -71,8 +71,8 @@ void guard_instances()
 TensorParts tensor_parts()
 {
     TensorParts parts;
-    for (const auto add : {add_methods, add_attributes, add_habits, add_numbers, add_dlpack,
-                           add_operators, add_index, add_buffer, add_op_methods})
+    for (const auto add : {add_methods, add_attributes, add_habits, add_words, add_numbers,
+                           add_dlpack, add_operators, add_index, add_buffer, add_op_methods})
         add(parts);
     return parts;
 }

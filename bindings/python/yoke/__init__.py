@@ -37,9 +37,12 @@ if TYPE_CHECKING:  # found by _later
     from yoke._state import load, load_info, save
     from yoke._stream import stream
     from yoke._timer import Measurement, Timer
+    from yoke._types import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
+                             LongTensor, as_tensor, from_numpy, is_tensor, numel)
+    double, float, half, int, long = _yoke.float64, _yoke.float32, _yoke.float16, _yoke.int32, _yoke.int64
     from yoke.optim import clip_grad_norm_
 else:  # a type checker would take it to have every name
-    from yoke._later import load as __getattr__, names as __dir__
+    from yoke._later import load as __getattr__, names as __dir__, public as _public
 
     del TYPE_CHECKING
-    __all__ = [name for name in __dir__() if name[0] != "_"]  # `from yoke import *` reads them all
+    __all__ = _public()  # `from yoke import *` reads them all

@@ -28,6 +28,8 @@ _IN = {
     "_state": ("load", "load_info", "save"),
     "_stream": ("stream",),
     "_timer": ("Measurement", "Timer"),
+    "_types": ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
+               "LongTensor", "as_tensor", "from_numpy", "is_tensor", "numel"),
     "comm": (),
     "data": (),
     "nn": (),
@@ -36,6 +38,9 @@ _IN = {
 MODULES = {name: f"yoke.{module}" for module, names in _IN.items() for name in names}
 MODULES.update({name: f"yoke.{name}" for name in _IN if name[0] != "_"})
 
+# PyTorch's names of dtypes.
+DTYPES = {"double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64"}
+
 # A fork waits until another thread has finished a read; else the child would find it half done for ever.
 _reading = RLock()
 os.register_at_fork(before=_reading.acquire, after_in_parent=_reading.release, after_in_child=_reading.release)
@@ -43,6 +48,8 @@ os.register_at_fork(before=_reading.acquire, after_in_parent=_reading.release, a
 
 def load(name: str) -> object:
     """Returns the package's attribute of this name, from its first use on; AttributeError if there is no such name."""
+    if name in DTYPES:
+        return getattr(sys.modules["yoke"], DTYPES[name])
     if name not in MODULES:
         raise AttributeError(f"module 'yoke' has no attribute '{name}'")
     with _reading:
@@ -54,4 +61,9 @@ def load(name: str) -> object:
 
 def names() -> list[str]:
     """Returns the package's names for dir()."""
-    return sorted({*vars(sys.modules["yoke"]), *MODULES})
+    return sorted({*vars(sys.modules["yoke"]), *MODULES, *DTYPES})
+
+
+def public() -> list[str]:
+    """Returns the names for `from yoke import *`, without the dtypes that have names of Python's types."""
+    return [name for name in names() if name[0] != "_" and name not in DTYPES]

@@ -39,6 +39,8 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
 
         yoke.save("run.safetensors", {"net": net, "optimizer": optimizer, "epoch": 3})
 
+    Path and state may stand in PyTorch's order too: if only `state` is a path, it is the path. Of two strings the first is the path.
+
     A state consists of None, bools, ints, floats, strings, tensors, lists, tuples, dicts with strings or ints as keys, and
     objects, represented by their state_dict(). load() returns an equal state: 3 stays an int, a tuple a tuple, and a tensor at
     two places a single object. A dict of tensors gives the same file as other writers. For any other state the plain values are
@@ -63,13 +65,14 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     guarantee.
     """
     if isinstance(state, (str, os.PathLike)) and not isinstance(path, (str, bytes, os.PathLike)):
-        raise _yoke.TypeError(f"save(): argument 'path' is a {type(path).__name__} and 'state' is a path; exchange the arguments: save(path, state)")
+        path, state = state, path
     return kept_to_exit(_yoke._save(path, state, metadata, blocking, max_shard))
 
 
 @named
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,
-         dtype: dtype_ | None = None, names: str | Callable[[str], Any] | None = None) -> Any:
+         dtype: dtype_ | None = None, names: str | Callable[[str], Any] | None = None, *,
+         map_location: Device | str | int | None = None, weights_only: bool = True) -> Any:
     """Loads the state in a safetensors file or a set of files, from any writer.
 
     `path` is a file; the index of a set, *.index.json, which loads as a single file of all its tensors; a file replaced by a set;
@@ -78,13 +81,20 @@ def load(path: str | os.PathLike[str], device: Device | str | int | None = None,
     On the CPU, if no other `device` is given, tensors are pages of the file: read at the first access, private to this process
     after a write; meanwhile the file may be saved anew. With mmap=False, or on another device, tensors are copies. `dtype` casts
     floating tensors. `names`, a prefix or a function of a name, selects tensors; they come as a dict by their names in the file.
+    `map_location` is PyTorch's name of `device`; `weights_only` changes nothing, because no code of a file ever runs.
 
     Raises CheckpointError for a file that breaks a rule of the format, and for a tensor with a dtype unknown to Yoke. Raises it
     too for a set with a missing file or with an index that leads out of its folder, and for a folder with no state or several.
     Its native_code is errno.EINVAL if the path has no state at all, or no single state, and 0 if the state is damaged. A file of PyTorch, NumPy,
     HDF5 or another known format is named as such, with its conversion. IOError has the path and the system's error.
     """
-    return _yoke._load(path, device, mmap, dtype, names)
+    if not isinstance(weights_only, bool):
+        raise _yoke.TypeError(f"load(): argument 'weights_only' is a {type(weights_only).__name__}; it takes a bool")
+    if map_location is not None and device is not None:
+        raise _yoke.TypeError("load(): arguments 'device' and 'map_location' are the same argument; give one of the two")
+    if callable(map_location) or isinstance(map_location, dict):
+        raise _yoke.TypeError(f"load(): argument 'map_location' is a {type(map_location).__name__}; give the one device that all tensors go to")
+    return _yoke._load(path, device if map_location is None else map_location, mmap, dtype, names)
 
 
 @named

@@ -761,6 +761,7 @@ typedef struct yoke_api {
                                        yoke_dtype reduce_dtype, yoke_work **work);
     yoke_status (*use_deterministic_algorithms)(int32_t enabled);
     int32_t (*are_deterministic_algorithms_enabled)(void);
+    yoke_status (*tensor_set_data)(yoke_tensor *tensor, yoke_tensor *data);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

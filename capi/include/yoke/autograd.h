@@ -44,6 +44,13 @@ YOKE_API int32_t yoke_tensor_is_leaf(yoke_tensor *tensor);
 /* Returns a tensor of the same memory without history on the tape. [any-thread] */
 YOKE_API yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out);
 
+/* Has a leaf refer to the memory of `data`, which has the same shape. All holders of the tensor, such as an optimizer,
+ * see the new values; views of the tensor keep the former memory. Dtype and device may change; the gradient is
+ * converted with them, and a backward through earlier records is then refused as STATE.
+ * Errors: STATE for a result of an op; VALUE for another shape; TYPE for a dtype without gradients if the tensor
+ * requires a gradient. [any-thread] */
+YOKE_API yoke_status yoke_tensor_set_data(yoke_tensor *tensor, yoke_tensor *data);
+
 /* Tensor that the tape keeps in memory for the gradient of an op. */
 typedef struct yoke_saved {
     uint32_t struct_size;

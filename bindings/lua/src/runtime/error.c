@@ -20,7 +20,7 @@ static int is_own_script(const char *source)
         "yoke/options.lua", "yoke/random.lua",     "yoke/scaler.lua",
         "yoke/select.lua",  "yoke/state.lua",      "yoke/schedule.lua",
         "yoke/timer.lua",   "yoke/tree.lua",       "yoke/parallel.lua",
-        "yoke/sampler.lua", "yoke/carried.lua"};
+        "yoke/sampler.lua", "yoke/carried.lua",    "yoke/types.lua"};
     for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
         if (strstr(source, own[i])) return 1;
     return 0;

@@ -85,6 +85,7 @@ Arguments::~Arguments()
 {
     for (int i = 0; i < held_count_; i++) yoke_tensor_release(held_[i]);
     for (yoke_tensor *tensor : held_more_) yoke_tensor_release(tensor);
+    Py_XDECREF(gathered_);
 }
 
 void Arguments::hold(yoke_tensor *tensor)
@@ -104,6 +105,7 @@ bool Arguments::read(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
     if (!place(self, args, count)) return false;
     for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
         if (!place_keyword(PyTuple_GET_ITEM(keywords, i), args[count + i])) return false;
+    if (spec_.low >= 0) fill_low();
     for (int i = 0; i < spec_.arg_count; i++)
         if (!convert(i)) return false;
     return true;
@@ -112,6 +114,7 @@ bool Arguments::read(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
 bool Arguments::place(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     const Py_ssize_t own = self != nullptr;
+    if (spec_.gathers >= 0 && !gather(args, &count, own)) return false;
     if (spec_.spread >= own) find_spread(args, count, own);
     const Py_ssize_t taken = spread_count_ - 1;
     if (count + own - taken > spec_.places) return raise_count(spec_, count + own);
@@ -122,7 +125,39 @@ bool Arguments::place(PyObject *self, PyObject *const *args, Py_ssize_t count)
                                               : std::max<Py_ssize_t>(to - taken, spec_.spread)] =
             args[i];
     }
+    if (gathered_) objects_[spec_.gathers] = gathered_;
     return true;
+}
+
+// Finds tensors in place of a list, as in einsum("ij,jk", x, y). Leaves the arguments before in `count`.
+bool Arguments::gather(PyObject *const *args, Py_ssize_t *count, Py_ssize_t own)
+{
+    const Py_ssize_t first = spec_.gathers - own;
+    if (*count <= first || !is_tensor(args[first])) return true;
+    gathered_ = PyTuple_New(*count - first);
+    if (!gathered_) return false;
+    for (Py_ssize_t i = first; i < *count; i++)
+        PyTuple_SET_ITEM(gathered_, i - first, new_reference(args[i]));
+    *count = first;
+    return true;
+}
+
+// Reads randint(high, shape) and randint_like(x, high), whose lower bound is 0.
+void Arguments::fill_low()
+{
+    PyObject **low = &objects_[spec_.low], **high = low + 1;
+    const bool has_shape = spec_.low + 2 < spec_.arg_count && spec_.args[spec_.low + 2].required;
+    if (has_shape && *high && !is_lone_int(*high) && !low[2]) {
+        low[2] = *high;
+        *high = nullptr;
+    }
+    if (!*high) {
+        *high = *low;
+        *low = nullptr;
+    }
+    if (*low || !*high) return;
+    *low = PyLong_FromLong(0);
+    Py_XDECREF(*low);  // Python itself holds small numbers for good
 }
 
 // Finds ints in place of a list, as in randn(2, 3).

@@ -31,6 +31,8 @@ public:
 
 private:
     bool place(PyObject *self, PyObject *const *args, Py_ssize_t count);
+    bool gather(PyObject *const *args, Py_ssize_t *count, Py_ssize_t own);
+    void fill_low();
     void find_spread(PyObject *const *args, Py_ssize_t count, Py_ssize_t own);
     bool place_keyword(PyObject *name, PyObject *value);
     bool place_other(PyObject *name, const SeenName &seen, PyObject *value);
@@ -46,6 +48,7 @@ private:
     PyObject *keywords_ = nullptr;        // the call's keywords; borrowed
     PyObject *const *spread_ = nullptr;   // the spread ints
     Py_ssize_t spread_count_ = 1;         // number of spread ints
+    PyObject *gathered_ = nullptr;        // tuple of the tensors one by one
     yoke_arg values_[kMaxOpArgs] = {};
     std::vector<yoke_tensor *> lists_[kMaxOpLists];
     std::vector<int64_t> ints_[kMaxOpLists];

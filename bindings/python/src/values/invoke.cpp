@@ -16,6 +16,8 @@
 namespace yoke_python {
 namespace {
 
+PyTypeObject *pair_type;  // results such as sort's
+
 // Ends a call after the C function, whatever the path: raises its error, passes on log lines, returns the result or
 // null.
 PyObject *finish_one(const OpSpec &spec, yoke_status status, yoke_tensor *out)
@@ -94,6 +96,16 @@ PyObject *tuple_of(yoke_tensor **outs, int64_t count)
     return tuple;
 }
 
+// Returns the named tuple of values and indices; takes the reference to the plain tuple.
+PyObject *pair_of(PyObject *tuple)
+{
+    PyObject *pair = PyStructSequence_New(pair_type);
+    for (Py_ssize_t i = 0; pair && i < 2; i++)
+        PyStructSequence_SetItem(pair, i, new_reference(PyTuple_GET_ITEM(tuple, i)));
+    Py_DECREF(tuple);
+    return pair;
+}
+
 PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
 {
     const OpSpec &spec = arguments.spec();
@@ -105,7 +117,8 @@ PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
         yoke_tensor_release(outs[0]);
         return new_reference(first);
     }
-    return tuple_of(outs, spec.result_count);
+    PyObject *tuple = tuple_of(outs, spec.result_count);
+    return tuple && spec.gives_pair ? pair_of(tuple) : tuple;
 }
 
 // Calls an op with a list of results, and returns a tuple, or null with an error set. If there are more results than
@@ -167,6 +180,42 @@ PyObject *convert_and_invoke(OpSpec &spec, PyObject *self, PyObject *const *args
     }
 }
 
+// Returns the places of the elements that are not 0, a tuple of an index for each axis, as NumPy's nonzero().
+PyObject *places_of(PyObject *condition)
+{
+    yoke_tensor *tensor = tensor_argument(condition, {"nonzero", "x"});
+    PyObject *axis = tensor ? PyLong_FromLong(1) : nullptr;
+    // A single number counts as an axis of one element.
+    PyObject *x = !axis || yoke_tensor_ndim(tensor)
+                      ? (Py_XINCREF(condition), condition)
+                      : invoke(kOp_reshape, condition, &axis, 1, nullptr);
+    PyObject *table = axis && x ? invoke(kOp_nonzero, x, nullptr, 0, nullptr) : nullptr;
+    Py_XDECREF(x);
+    PyObject *places = axis ? invoke(kOp_unbind, table, &axis, 1, nullptr) : nullptr;
+    Py_XDECREF(axis);
+    Py_XDECREF(table);
+    return places;
+}
+
+// Reads where(condition) and nonzero(x, as_tuple=...). Returns false for other calls of the two ops; else puts the
+// result, or null with an error set, into *out.
+bool reads_places(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                  PyObject *keywords, PyObject **out)
+{
+    const Py_ssize_t names = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    PyObject *first = self ? self : count ? args[0] : nullptr;
+    if (count + (self != nullptr) != 1 || !is_tensor(first)) return false;
+    const bool is_where = std::strcmp(spec.name, "where") == 0;
+    if (is_where ? names > 0
+                 : names != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0),
+                                                                  "as_tuple") != 0)
+        return false;
+    int32_t as_tuple = 1;
+    if (!is_where && !to_bool(args[count], {spec.name, "as_tuple"}, &as_tuple)) return true;
+    *out = as_tuple ? places_of(first) : convert_and_invoke(spec, first, nullptr, 0, nullptr);
+    return true;
+}
+
 }  // namespace
 
 PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -183,6 +232,10 @@ PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t c
         else if (all == 1 && spec.takes_one)
             result = invoke_small<1>(spec, x, nullptr);
         if (result || PyErr_Occurred()) return result;
+    }
+    if (spec.gives_places) {
+        PyObject *places = nullptr;
+        if (reads_places(spec, self, args, count, keywords, &places)) return places;
     }
     return convert_and_invoke(spec, self, args, count, keywords);
 }
@@ -233,8 +286,24 @@ const PyMethodDef op_method_table[] = {
 
 }  // namespace
 
+// Makes the class of results that are values and indices, and adds the class to the module.
+static bool add_pair_type(PyObject *module)
+{
+    static PyStructSequence_Field fields[] = {
+        {"values", "The values."}, {"indices", "Their places in the tensor."}, {}};
+    static PyStructSequence_Desc description = {
+        "yoke.ValuesAndIndices", "Values along an axis and their places, a named tuple.", fields,
+        2};
+    pair_type = PyStructSequence_NewType(&description);
+    if (!pair_type) return false;
+    Py_INCREF(pair_type);
+    return PyModule_AddObject(module, "ValuesAndIndices",
+                              reinterpret_cast<PyObject *>(pair_type)) == 0;
+}
+
 bool add_op_functions(PyObject *module)
 {
+    if (!add_pair_type(module)) return false;
     PyObject *package = PyUnicode_InternFromString("yoke");
     bool ok = package != nullptr;
     for (int i = 0; ok && i < kOpCount; i++) {

@@ -110,6 +110,32 @@ bool reads_back(const char *name)
     return strcmp(name, "nonzero") == 0 || strcmp(name, "masked_select") == 0;
 }
 
+// Returns whether the op's results are values and their indices.
+bool gives_pair(const OpSpec &spec)
+{
+    if (spec.result_count != 2) return false;
+    for (const char *name :
+         {"sort", "topk", "max", "min", "median", "mode", "kthvalue", "cummax", "cummin"})
+        if (strcmp(spec.name, name) == 0) return true;
+    return false;
+}
+
+// Returns the list of tensors that ends the arguments by place, and may stand one by one, as in einsum("ij,jk", x, y).
+int gathers(const OpSpec &spec)
+{
+    const int last = spec.places - 1;
+    return last > 0 && spec.args[last].kind == ArgKind::kTensors ? last : -1;
+}
+
+// Returns the place of the lower bound that a call may leave out, as in randint(high, shape); -1 for other ops.
+int low_of(const OpSpec &spec)
+{
+    if (strcmp(spec.name, "randint") != 0 && strcmp(spec.name, "randint_like") != 0) return -1;
+    for (int i = 0; i < spec.arg_count; i++)
+        if (strcmp(spec.args[i].text, "low") == 0) return i;
+    return -1;
+}
+
 bool read_op(const char *name, OpSpec *spec)
 {
     if (yoke_op_find(name, &spec->id)) {
@@ -141,6 +167,10 @@ bool read_op(const char *name, OpSpec *spec)
     spec->takes_pair = takes_tensors(*spec, 2) && !reads_back(name);
     spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&
                          spec->args[1].kind == ArgKind::kOperand;
+    spec->gives_places = strcmp(name, "where") == 0 || strcmp(name, "nonzero") == 0;
+    spec->gives_pair = gives_pair(*spec);
+    spec->gathers = gathers(*spec);
+    spec->low = low_of(*spec);
     spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]) && !spec->args[0].none;
     return true;
 }

@@ -47,6 +47,10 @@ struct OpSpec {
     bool takes_scalar;  // the second of a pair may be a number, or the first
     bool takes_one;     // a single tensor is a whole call
     bool method;        // the first argument is a tensor
+    bool gives_places;  // where and nonzero, which also give a tuple of indices
+    bool gives_pair;    // values and their indices: a named tuple
+    int gathers;        // list of tensors that may stand one by one, as einsum's; -1: none
+    int low;  // argument with the default 0 if its neighbour is missing, as randint's; -1: none
     ArgSpec args[kMaxOpArgs];
     int seen_count;
     SeenName seen[kMaxSeenNames];

@@ -50,15 +50,28 @@ int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
+// Implements Tensor(sizes), Tensor(data), PyTorch's constructor of float32 tensors, by yoke._types.
+PyObject *create_by_type(PyObject *args, PyObject *keywords)
+{
+    PyObject *module = PyImport_ImportModule("yoke._types");
+    PyObject *make = module ? PyObject_GetAttrString(module, "make_float") : nullptr;
+    PyObject *made = make ? PyObject_Call(make, args, keywords) : nullptr;
+    Py_XDECREF(make);
+    Py_XDECREF(module);
+    return made;
+}
+
 // Implements Tensor(x): returns a new handle to x. A subclass such as nn.Parameter takes a tensor over in this way.
 PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *source = nullptr;
     if ((keywords && PyDict_GET_SIZE(keywords)) || PyTuple_GET_SIZE(args) != 1 ||
         !is_tensor(source = PyTuple_GET_ITEM(args, 0)))
-        return raise_error(
-            YOKE_E_TYPE, "Tensor",
-            "takes one tensor and returns another handle of the tensor; write yoke.tensor(data) for a tensor of numbers");
+        return type == tensor_type
+                   ? create_by_type(args, keywords)
+                   : raise_error(
+                         YOKE_E_TYPE, type->tp_name,
+                         "takes one tensor and returns another handle of the tensor; write yoke.tensor(data) for a tensor of numbers");
     yoke_tensor *handle = tensor_argument(source, {"Tensor", "x"});
     if (!handle) return nullptr;
     yoke_tensor_retain(handle);

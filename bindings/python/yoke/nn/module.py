@@ -24,11 +24,6 @@ class Parameter(Tensor):
         """Makes a parameter of `data`, a tensor; its dtype must be floating if requires_grad is True."""
         return super().__new__(cls, need_tensor("Parameter", "data", data).detach()).requires_grad_(requires_grad)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "data":  # scripts for PyTorch assign to `data`; a plain attribute would change no weight
-            raise AttributeError("a Parameter has no attribute 'data' to assign; write `with yoke.no_grad(): parameter.copy_(tensor)` to change its values")
-        super().__setattr__(name, value)
-
 
 class LoadResult(NamedTuple):
     """Names skipped by load_state_dict(strict=False): names without values, and values without names."""
