@@ -98,6 +98,7 @@ Tensor CastCache::find_or_cast(const yoke_tensor &x, yoke_dtype dtype)
         return cast;
     }
     if (known.is_ahead) {
+        if (Graph *graph = Graph::of_thread()) graph->note_read(x.storage.get());
         known.cast = alias(*known.cast);
         if (grad_enabled()) record(x, known.cast);
         keep(x, known.cast, version);

@@ -84,7 +84,8 @@ void Graph::note_left(Storage *storage) noexcept
     ReadyGraphs &ready = ready_graphs();
     const std::lock_guard lock(ready.mutex);
     for (Graph *graph : ready.all)
-        if (graph->held_.contains(storage)) graph->is_left_.store(true, std::memory_order_relaxed);
+        if (graph->held_.contains(storage) && !graph->ahead_.contains(storage))
+            graph->is_left_.store(true, std::memory_order_relaxed);
 }
 
 // Releases everything captured, so the graph is empty. The state is set last: a thread that gives a capture up holds
@@ -99,6 +100,7 @@ void Graph::forget() noexcept
     for (Storage *storage : held_) storage->release();
     held_.clear();
     written_.clear();
+    ahead_.clear();
     if (pool_.present()) pool_->let_go();
     pool_ = {};
     state_.store(State::kEmpty, std::memory_order_release);
@@ -203,12 +205,17 @@ void Graph::release_handle() noexcept
     release();
 }
 
-void Graph::hold(Storage *storage, bool written)
+void Graph::hold(Storage *storage, bool written, bool is_ahead)
 {
     if (!storage) return;
     if (storage->is_graph_owned() && pool_->owns(*storage->block()))
         return;  // its memory stays, and may serve again within the capture; another graph's may go
-    if (held_.insert(storage).second) storage->retain();
+    const bool is_new = held_.insert(storage).second;
+    if (is_new) storage->retain();
+    if (!is_ahead)
+        ahead_.erase(storage);
+    else if (is_new)
+        ahead_.insert(storage);
     if (written) written_.insert(storage);
 }
 
@@ -221,7 +228,8 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
             "%s: a graph of %s is being captured, but this call works on another device, so replays would not repeat it; make the call before or after",
             op.name, device_.name.c_str());
     for (size_t i = 0; i < storages.size(); ++i)
-        hold(storages[i], launch.operands[i].flags & YOKE_OPERAND_WRITE);
+        hold(storages[i], launch.operands[i].flags & YOKE_OPERAND_WRITE,
+             launch.op == YOKE_OP__CAST_ALL);
     if (is_native()) {
         launch.stream = stream_->native();
         launch.random_base =

@@ -47,6 +47,9 @@ public:
     bool take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
               std::span<Storage *const> storages, bool is_placed);
 
+    // Notes that the captured work needs the storage, for which a call gave only a cast ahead (cast_cache.h).
+    void note_read(Storage *storage) { hold(storage, false, false); }
+
     // Returns the graph's number, from 1 on, and never another graph's.
     uint64_t number() const noexcept { return number_; }
 
@@ -72,7 +75,7 @@ private:
     yoke_status end_native(void **graph) noexcept;
     Ref<Graph> leave_thread() noexcept;
     void forget() noexcept;
-    void hold(Storage *storage, bool written);
+    void hold(Storage *storage, bool written, bool is_ahead);
     void note_replay();
     void see_to_snapshots();
 
@@ -85,6 +88,7 @@ private:
     Ref<GraphPool> pool_;
     std::vector<std::unique_ptr<RecordedLaunch>> launches_;
     std::unordered_set<Storage *> held_, written_;  // a reference to each that is held
+    std::unordered_set<Storage *> ahead_;  // held only for casts ahead: a leaf may leave these
     Tensor random_base_;  // int64, on the device; null: the backend reads it from the record
     RandomState random_before_{};
     uint64_t random_drawn_ = 0;

@@ -150,6 +150,21 @@ def test_a_capture_casts_together_and_each_replay_casts_again():
                 w.mul_(2)
 
 
+def test_only_a_move_of_a_weight_that_a_graph_uses_ends_its_replays():
+    weights, graph = make(), yoke.Graph()
+    region(weights)
+    with graph.capture(), yoke.autocast("bfloat16"):
+        seen = [yoke.linear(yoke.ones((1, SIDE)), w).float().mean() for w in weights[::2]]
+    weights[1].to_(dtype="float16")
+    del weights[3]
+    gc.collect()
+    graph.replay()
+    assert [x.item() / SIDE for x in seen] == [1, 3, 5]
+    weights[2].to_(dtype="float16")
+    with pytest.raises(yoke.StateError, match="has moved since the capture"):
+        graph.replay()
+
+
 def test_a_checkpoint_recomputes_what_was_cast_ahead():
     plain, again = make(), make()
     for _ in range(3):
