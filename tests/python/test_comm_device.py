@@ -186,7 +186,7 @@ def test_memory_is_not_used_again_before_its_call_has_ended():
 @on_device
 def test_tensors_of_two_devices_are_refused():
     group, = yoke.comm.init_all(["cpu"])
-    with pytest.raises(yoke.ValueError, match="all_gather: 't' is on cpu and 'out' on cuda:0"):
+    with pytest.raises(yoke.ValueError, match="all_gather: argument 't' is on cpu, but 'out' is on cuda:0"):
         group.all_gather(yoke.ones(2, device=DEVICE), yoke.ones(2, device="cpu"))
 
 

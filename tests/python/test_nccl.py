@@ -209,7 +209,7 @@ def test_a_tensor_of_another_card_is_refused_and_the_groups_go_on():
             groups[0].all_reduce(yoke.ones(4, device=card(2)))
     together(groups, lambda group: group.all_reduce(t[group.rank]))
     assert [each.tolist() for each in t] == [[2.] * 4] * 2
-    with pytest.raises(yoke.ValueError, match="is on cuda:1 and 'out' on cuda:0"):
+    with pytest.raises(yoke.ValueError, match="is on cuda:1, but 'out' is on cuda:0"):
         with yoke.comm.coalesce():
             groups[0].all_gather(yoke.ones(8, device=card(0)), t[1])
 
