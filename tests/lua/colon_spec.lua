@@ -54,6 +54,18 @@ describe("a call without ':'", function()
         refused("record", function() event.record() end)
     end)
 
+    it("is named for what is closed or removed", function()
+        local event <close> = yoke.Event()
+        refused("close", function() event.close() end)
+        local scope <close> = yoke.no_grad()
+        refused("close", function() scope.close() end)
+        local handle <close> = yoke.on_out_of_memory(function() end)
+        local err = refused("remove", function() handle.remove() end)
+        assert.equal("remove: called without ':', so argument 'self' is missing; write handle:remove(...)", err.message)
+        local preemption <close> = yoke.on_preempt(function() end)
+        for _, name in ipairs { "hold", "release", "remove" } do refused(name, function() preemption[name](3) end) end
+    end)
+
     it("is not confused with a wrong argument", function()
         local x <close> = yoke.zeros(2)
         fails("value", "0 arguments", x.to, x)

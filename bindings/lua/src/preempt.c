@@ -60,7 +60,7 @@ static void end_registration(lua_State *L, int index, Preemption *self)
 /* Implements handle:remove() and __close: ends the registration, or, while its function runs, after the function. */
 static int remove_registration(lua_State *L)
 {
-    Preemption *self = luaL_checkudata(L, 1, kClass);
+    Preemption *self = yl_need_object(L, yl_binding(L), kClass, "remove", "a handle");
     if (self->is_running)
         self->is_removed = 1; /* an end now would pass on the signal before the answer */
     else
@@ -71,7 +71,7 @@ static int remove_registration(lua_State *L)
 /* Implements handle:hold(): delays a signal. Its function does not run, and its former effect waits. */
 static int hold(lua_State *L)
 {
-    Preemption *self = luaL_checkudata(L, 1, kClass);
+    Preemption *self = yl_need_object(L, yl_binding(L), kClass, "hold", "a handle");
     self->is_held = 1;
     return 0;
 }
@@ -79,7 +79,7 @@ static int hold(lua_State *L)
 /* Implements handle:release(): the next poll runs waiting functions. */
 static int release(lua_State *L)
 {
-    Preemption *self = luaL_checkudata(L, 1, kClass);
+    Preemption *self = yl_need_object(L, yl_binding(L), kClass, "release", "a handle");
     self->is_held = 0;
     return 0;
 }

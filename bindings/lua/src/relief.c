@@ -96,7 +96,7 @@ static int32_t ask_function(void *user, yoke_device *device, int64_t bytes)
 /* Implements handle:remove(), __close and __gc: removes the function, once. */
 static int remove_registration(lua_State *L)
 {
-    Registration *self = luaL_checkudata(L, 1, kClass);
+    Registration *self = yl_need_object(L, yl_binding(L), kClass, "remove", "a handle");
     const int64_t id = self->id;
     self->id = 0;
     if (!id) return 0;

@@ -36,6 +36,14 @@ int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted)
                     target.name, is, wanted);
 }
 
+void *yl_need_object(lua_State *L, Binding *b, const char *class_name, const char *call,
+                     const char *wanted)
+{
+    void *object = luaL_testudata(L, 1, class_name);
+    if (!object) yl_wrong_type(L, (Target){b, call, "self"}, 1, wanted);
+    return object;
+}
+
 const char *yl_show(lua_State *L, int index)
 {
     size_t length = 0;

@@ -19,6 +19,11 @@ typedef struct Target {
  * the call is missing its ':'. */
 int yl_wrong_type(lua_State *L, Target target, int index, const char *wanted);
 
+/* Returns the userdata of a class at 1, the object of a method. Raises for any other value, as for a missing ':'.
+ * `wanted` is the object with its article, "a scope". */
+void *yl_need_object(lua_State *L, Binding *b, const char *class_name, const char *call,
+                     const char *wanted);
+
 /* Raises unless the call has `least` to `most` arguments. */
 void yl_arg_count(lua_State *L, Binding *b, const char *call, int least, int most);
 

@@ -43,22 +43,24 @@ void *yl_need_self(lua_State *L, const YlClass *class, const char *call)
     return yl_need_handle(L, self, 1, class);
 }
 
-/* Implements __gc, __close and :close(): empties the handle before the release, which may come back here. Upvalue:
- * the class. */
+/* Implements __gc, __close and :close(): empties the handle before the release, which may come back here. Upvalues:
+ * the class, the Binding. */
 static int close_handle(lua_State *L)
 {
     const YlClass *class = lua_touserdata(L, lua_upvalueindex(1));
-    void *place = luaL_checkudata(L, 1, class->name);
+    Binding *b = lua_touserdata(L, lua_upvalueindex(2));
+    void *place = yl_need_object(L, b, class->name, "close", class->wanted);
     void *object = object_at(place);
     memset(place, 0, sizeof object);
     if (object) class->release(object);
     return 0;
 }
 
-static void set_close(lua_State *L, const YlClass *class, const char *key)
+static void set_close(lua_State *L, Binding *b, const YlClass *class, const char *key)
 {
     lua_pushlightuserdata(L, (void *)class);
-    lua_pushcclosure(L, close_handle, 1);
+    lua_pushlightuserdata(L, b);
+    lua_pushcclosure(L, close_handle, 2);
     lua_setfield(L, -2, key);
 }
 
@@ -67,11 +69,11 @@ void yl_open_class(lua_State *L, Binding *b, const YlClass *class, const luaL_Re
 {
     static const luaL_Reg none[] = {{NULL, NULL}};
     luaL_newmetatable(L, class->name);
-    if (class->release) set_close(L, class, "__gc");
-    if (class->closed) set_close(L, class, "__close");
+    if (class->release) set_close(L, b, class, "__gc");
+    if (class->closed) set_close(L, b, class, "__close");
     lua_newtable(L);
     yl_set_functions(L, b, methods ? methods : none);
-    if (class->closed) set_close(L, class, "close");
+    if (class->closed) set_close(L, b, class, "close");
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "__index");
     lua_pushlightuserdata(L, b);

@@ -240,7 +240,7 @@ static int close_scope(lua_State *L)
 /* Implements :close(). Raises for a second close of a checkpoint scope. */
 static int close_scope_once(lua_State *L)
 {
-    const ScopeBox *box = luaL_checkudata(L, 1, kScopeName);
+    const ScopeBox *box = yl_need_object(L, yl_binding(L), kScopeName, "close", "a scope");
     if (!box->scope && box->closes_once)
         return yl_raise(L, yl_binding(L), YOKE_E_STATE, "checkpoint_scope",
                         "this scope is already closed; close a scope once");
