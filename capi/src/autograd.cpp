@@ -111,8 +111,10 @@ yoke_status yoke_tensor_saved(yoke_tensor *tensor, int64_t index, yoke_saved *ou
                        if (next++ == index) found = describe_saved(op, argument, saved);
                    });
         if (!found.op)
-            fail(YOKE_E_INDEX, "%s: index is %lld, but the record keeps %lld tensors of this op",
-                 short_name(call), static_cast<long long>(index), static_cast<long long>(next));
+            fail(
+                YOKE_E_INDEX,
+                "%s: argument 'index' is %lld, but the record keeps %lld tensors of this op; give a lower number",
+                short_name(call), static_cast<long long>(index), static_cast<long long>(next));
         write_struct(out, found, call, "out");
     });
 }

@@ -34,10 +34,9 @@ std::string first_accelerator()
     std::string reasons;
     for (const std::string &kind : platforms().kinds)
         if (kind != kHostKind) reasons += "; " + kind + ": " + Availability::of(kind).text();
-    fail(
-        YOKE_E_UNAVAILABLE,
-        "index %d is not a device, because there is no accelerator; for the processor give \"cpu\"%s",
-        index, reasons.c_str());
+    fail(YOKE_E_UNAVAILABLE,
+         "index %d is not a device, because there is no accelerator; for the CPU give \"cpu\"%s",
+         index, reasons.c_str());
 }
 
 yoke_device *retained(Device &device)

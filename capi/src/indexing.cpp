@@ -66,8 +66,10 @@ Counts count_items(const yoke_tensor &x, Items items, const char *call)
                  i);
     }
     if (counts.named > x.ndim)
-        fail(YOKE_E_INDEX, "%s: %d indices for the tensor %s, which has %d axes", call,
-             counts.named, describe(x).c_str(), int{x.ndim});
+        fail(
+            YOKE_E_INDEX,
+            "%s: %d indices are given, but the tensor %s has %d axes; give at most one index for each axis",
+            call, counts.named, describe(x).c_str(), int{x.ndim});
     return counts;
 }
 
@@ -264,8 +266,9 @@ void Selection::broadcast_indices()
             const int64_t a = i <= before.size() ? before[before.size() - i] : 1;
             const int64_t b = i <= own.size() ? own[own.size() - i] : 1;
             if (a != b && a != 1 && b != 1)
-                fail(YOKE_E_INDEX, "%s: indices of shapes %s and %s do not broadcast together",
-                     call_, yoke::to_string(before).c_str(), yoke::to_string(own).c_str());
+                fail(YOKE_E_INDEX,
+                     "%s: the indices have shapes %s and %s; they must broadcast together", call_,
+                     yoke::to_string(before).c_str(), yoke::to_string(own).c_str());
             shape[axes - i] = a == 1 ? b : a;
         }
     }

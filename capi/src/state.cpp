@@ -63,7 +63,7 @@ const T &need_value(yoke_state *state, const char *path, const char *call)
     const State &found = need_state(state, call).at(need_path(path, call), short_name(call));
     const T *value = found.get_if<T>();
     if (!value)
-        fail(YOKE_E_TYPE, "%s: at '%s' there is %s, not %s", short_name(call), path,
+        fail(YOKE_E_TYPE, "%s: the value at '%s' is %s; it must be %s", short_name(call), path,
              kind_text(found.kind()), kind_text(State::make(T{})->kind()));
     return *value;
 }

@@ -101,8 +101,10 @@ yoke_status yoke_tensor_record_stream(yoke_tensor *tensor, yoke_stream *stream)
         const yoke_tensor &x = need(tensor, call, "tensor");
         const Lane &lane = need(stream, call, "stream").lane;
         if (lane.device != x.device)
-            fail(YOKE_E_VALUE, "%s: the stream is of %s, but the tensor %s", short_name(call),
-                 lane.device->name.c_str(), describe(x).c_str());
+            fail(
+                YOKE_E_VALUE,
+                "%s: the stream is on %s, but the tensor is %s; use a stream of the tensor's device",
+                short_name(call), lane.device->name.c_str(), describe(x).c_str());
         if (!lane.device->host) x.storage->note_use(lane.id);
     });
 }

@@ -234,9 +234,9 @@ def test_what_is_named_out_of_range_is_an_index_error_that_says_where():
         assert x.sum().item() == 0
     with pytest.raises(yoke.IndexError, match=r"mask of shape \[4\] .* shape \[3, 4\] .*axis 0 has 3 elements, and the mask 4"):
         x[yoke.tensor([True, False, True, True])]
-    with pytest.raises(yoke.IndexError, match=r"indices of shapes \[2\] and \[3\] do not broadcast"):
+    with pytest.raises(yoke.IndexError, match=r"indices have shapes \[2\] and \[3\]; they must broadcast"):
         x[[0, 1], [0, 1, 2]]
-    with pytest.raises(yoke.IndexError, match="3 indices for the tensor"):
+    with pytest.raises(yoke.IndexError, match="3 indices are given, but the tensor"):
         x[[0], [1], [2]]
     with pytest.raises(yoke.IndexError, match="the index 5 is out of range for an axis of length 3"):
         yoke.zeros((3, 0))[[5]]
