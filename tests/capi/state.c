@@ -66,7 +66,8 @@ static void values_are_set_and_got_by_path(void)
     yoke_state *tuple = NULL;
     OK(yoke_state_get(back, "tuple", &tuple));
     CHECK(yoke_state_is_tuple(tuple) == 1 && yoke_state_is_tuple(back) == 0);
-    FAILS(yoke_state_get_int(back, "a/zero", &whole), YOKE_E_TYPE, "'a/zero' is a float; it must be");
+    FAILS(yoke_state_get_int(back, "a/zero", &whole), YOKE_E_TYPE,
+          "'a/zero' is a float; it must be");
     FAILS(yoke_state_get_int(back, "a/b/mots", &whole), YOKE_E_VALUE, "did you mean 'most'");
     FAILS(yoke_state_set_int(back, "tuple/2", 1), YOKE_E_VALUE, "list of 1");
     FAILS(yoke_state_set_int(back, "text/x", 1), YOKE_E_TYPE, "a string");
