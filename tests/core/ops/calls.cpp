@@ -107,7 +107,7 @@ TEST(OpCalls, ANullOrAbsentTensorIsNamed)
 {
     Tensor results[kMaxResults];
     yoke_arg args[] = {arg_none(), arg_int(1)};
-    expect_error(YOKE_E_VALUE, {"add", "'x'", "absent"}, [&] { run(YOKE_OP_ADD, args, results); });
+    expect_error(YOKE_E_VALUE, {"add", "'x'", "missing"}, [&] { run(YOKE_OP_ADD, args, results); });
     const Tensor x = vector_of({1});
     yoke_tensor *list[] = {x.get(), nullptr};
     yoke_arg joined[] = {arg_tensors(TensorList(list, 2)), arg_int(0)};
