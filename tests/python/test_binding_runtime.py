@@ -60,7 +60,7 @@ def test_a_child_that_was_forked_while_a_thread_reads_a_part_can_use_it():
 def test_each_name_that_is_read_later_is_there_and_known_to_type_checkers():
     tree = ast.parse(pathlib.Path(yoke.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    told = {name.name: line.module for line in block.body for name in line.names}
+    told = {name.name: line.module for line in block.body if isinstance(line, ast.ImportFrom) for name in line.names}
     modules = {name: module for name, module in _later.MODULES.items() if module != f"yoke.{name}"}
     assert told == {**modules, **{name: "yoke" for name in set(_later.MODULES) - set(modules)}}
     assert not set(told) & set(vars(_yoke)), "the binding's own would hide it"

@@ -19,7 +19,7 @@ def public_calls():
         value = getattr(yoke, name)
         if isinstance(value, KINDS):
             found[name] = value
-        elif isinstance(value, type) and value.__module__ in ("yoke", "yoke._yoke") and not issubclass(value, BaseException):
+        elif isinstance(value, type) and value.__module__ in ("yoke", "yoke._yoke") and not issubclass(value, (BaseException, tuple)):
             found[name] = value
             for method in dir(value):
                 call = getattr(value, method)
@@ -30,6 +30,7 @@ def public_calls():
 
 CALLS = public_calls()
 SELVES = {"Device": lambda: yoke.device("cpu"), "Stream": yoke.Stream, "Event": yoke.Event, "Tensor": lambda: yoke.ones(2)}
+OPS = {"new_zeros": "zeros", "new_ones": "ones", "new_empty": "empty", "new_full": "full", "new_tensor": "tensor", "repeat": "tile"}  # words for these ops
 CLASSES = {"Device", "Work", "Tensor", "dtype"}  # their errors say what to call instead
 
 
@@ -41,7 +42,8 @@ def refusal(path, *args, **keywords):
         CALLS[path](*own, *args, **keywords)
     text = str(told.value)
     assert isinstance(told.value, TypeError) and told.value.__context__ is None
-    assert text.startswith(f"{path.rpartition('.')[2]}(): ") and "arg0" not in text and "incompatible" not in text, text
+    called = path.rpartition(".")[2]
+    assert text.startswith(f"{OPS.get(called, called)}(): ") and "arg0" not in text and "incompatible" not in text, text
     return text
 
 
@@ -100,7 +102,8 @@ def test_a_method_without_its_object_is_refused(path):
     (lambda: yoke.ones(2).numpy(force=True), "numpy(): there is no argument 'force'; the call takes none: numpy()"),
     (lambda: yoke.Device(), "Device(): a script cannot create a Device; write yoke.device(spec), such as yoke.device('cpu')"),
     (lambda: yoke.Device("cpu"), "Device(): a script cannot create a Device; write yoke.device(spec), such as yoke.device('cpu')"),
-    (lambda: yoke.Tensor(3), "Tensor(): takes one tensor and returns another handle of the tensor; write yoke.tensor(data)"),
+    (lambda: yoke.FloatTensor(2, dtyp=1), "FloatTensor(): there is no argument 'dtyp'; the arguments are: FloatTensor(*sizes_or_data, device=None)"),
+    (lambda: yoke.ones(2).view_as(), "view_as(): argument 'other' is missing: view_as(other)"),
     (lambda: yoke.dtype(), "dtype(): takes one name such as \"float32\""),
     (lambda: yoke.Work(), "Work(): a script cannot create a Work; yoke.save(path, state, blocking=False) and a collective with async_op=True return a Work"),
 ])

@@ -89,7 +89,9 @@ class _Type(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, device: Device | str | int | None = None) -> Tensor:
+    def __call__(cls, *args: Any, device: Device | str | int | None = None, **unknown: Any) -> Tensor:
+        for name in unknown:
+            raise _yoke.TypeError(f"{cls.__name__}(): {_yoke._unknown_keyword(name, ('device',), True)}: {cls.__name__}(*sizes_or_data, device=None)")
         return _made(cls.__name__, cls.dtype, args, device)
 
     def __repr__(cls) -> str:
