@@ -46,6 +46,13 @@ inline T load_global(const T *p)
     return *p;
 }
 
+// Returns the high half of a product.
+inline uint64_t high_product(uint64_t a, uint64_t b)
+{
+    __extension__ using Wide = unsigned __int128;
+    return (uint64_t)((Wide)a * b >> 64);
+}
+
 inline int popcount(unsigned x)
 {
     return __builtin_popcount(x);
@@ -56,6 +63,7 @@ inline int popcount(unsigned x)
 #define __ldg(p) ::yoke::emu::load_global(p)
 #define __popc(x) ::yoke::emu::popcount(x)
 #define __umulhi(a, b) ((unsigned)(((unsigned long long)(a) * (b)) >> 32))
+#define __umul64hi(a, b) ::yoke::emu::high_product(a, b)
 
 // Blocks run one after another in a host thread, so plain code is atomic. Launches of other host threads may run
 // meanwhile only if they use other memory.

@@ -81,8 +81,7 @@ __device__ inline void write_place(const NonzeroJob &job, int64_t number, int64_
 {
     const Walk<1> &x = job.x;
     for (int axis = 0; axis < job.ndim; axis++) {
-        const int64_t rest =
-            x.narrow ? (int64_t)x.divisor[axis].divide((uint32_t)number) : number / x.shape[axis];
+        const int64_t rest = x.divisor[axis].divide(number, x.narrow);
         job.out[row * job.step[0] + (job.ndim - 1 - axis) * job.step[1]] =
             number - rest * x.shape[axis];
         number = rest;

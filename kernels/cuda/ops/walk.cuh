@@ -2,7 +2,7 @@
 //
 // If the innermost axis is long, a block goes through rows of this axis and divides once a row. Otherwise it divides
 // for every element, by multiplication with a reciprocal that the host computed (T. Granlund, P. Montgomery, "Division
-// by invariant integers using multiplication", 1994).
+// by invariant integers using multiplication", 1994). A 64-bit division would take many times the code.
 #pragma once
 
 #include "kernels/common/loop.h"
@@ -31,21 +31,39 @@ struct Divisor {
     __device__ uint32_t divide(uint32_t n) const { return (__umulhi(n, factor) + n) >> shift; }
 };
 
+// Division of n >= 0 by a fixed d >= 1. If all n and d are below 2^31, `narrow` is set, and the factor has 32 bits.
+struct WideDivisor {
+    uint64_t factor = 0;
+    uint32_t shift = 0;
+
+    WideDivisor() = default;
+    WideDivisor(int64_t d, bool narrow)
+    {
+        __extension__ using Wide = unsigned __int128;
+        const uint64_t by = (uint64_t)d;
+        while (((uint64_t)1 << shift) < by) shift++;
+        const uint64_t over = ((uint64_t)1 << shift) - by;
+        factor = narrow ? (over << 32) / by + 1 : (uint64_t)(((Wide)over << 64) / by) + 1;
+    }
+    __device__ int64_t divide(int64_t n, bool narrow) const
+    {
+        if (narrow) return (__umulhi((uint32_t)n, (uint32_t)factor) + (uint32_t)n) >> shift;
+        return (int64_t)((__umul64hi((uint64_t)n, factor) + (uint64_t)n) >> shift);
+    }
+};
+
 // Division by a fixed length of numbers below `end`.
 struct Split {
     int64_t length;
     bool narrow;
-    Divisor divisor;
+    WideDivisor divisor;
 
     Split(int64_t by, int64_t end)
-        : length(by), narrow(end < ((int64_t)1 << 31) && by > 0 && by < ((int64_t)1 << 31))
+        : length(by), narrow(end < ((int64_t)1 << 31) && by < ((int64_t)1 << 31))
     {
-        if (narrow) divisor = Divisor(by);
+        if (by > 0) divisor = WideDivisor(by, narrow);
     }
-    __device__ int64_t quotient(int64_t n) const
-    {
-        return narrow ? (int64_t)divisor.divide((uint32_t)n) : n / length;
-    }
+    __device__ int64_t quotient(int64_t n) const { return divisor.divide(n, narrow); }
 };
 
 template <int N>
@@ -60,7 +78,7 @@ struct Walk {
     bool narrow;  // every number of an element is below 2^31
     int64_t numel;
     int64_t shape[YOKE_MAX_NDIM];
-    Divisor divisor[YOKE_MAX_NDIM];
+    WideDivisor divisor[YOKE_MAX_NDIM];
     int64_t stride[YOKE_MAX_NDIM][N];  // bytes
     char *data[N];
 
@@ -70,7 +88,7 @@ struct Walk {
         for (int i = 0; i < N; i++) data[i] = loop.data[i];
         for (int axis = 0; axis < ndim; axis++) {
             shape[axis] = loop.shape[axis];
-            if (narrow && numel) divisor[axis] = Divisor(loop.shape[axis]);
+            if (numel) divisor[axis] = WideDivisor(loop.shape[axis], narrow);
             for (int i = 0; i < N; i++) stride[axis][i] = loop.stride[axis][i];
         }
     }
@@ -85,8 +103,7 @@ struct Walk {
         for (int axis = first; axis < ndim && number; axis++) {
             int64_t rest = 0, index = number;
             if (axis < ndim - 1) {  // the last axis leaves no rest
-                rest =
-                    narrow ? (int64_t)divisor[axis].divide((uint32_t)number) : number / shape[axis];
+                rest = divisor[axis].divide(number, narrow);
                 index -= rest * shape[axis];
             }
             number = rest;
