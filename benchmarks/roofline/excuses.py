@@ -16,8 +16,6 @@ WORDS = "a word or two: the launch bounds leave one register too few, and a bloc
 HALF = ("two blocks of a multiprocessor leave 64 registers, half of them for the row's values; up to 9.0 that is enough, and whether one "
         "block without a frame is faster no card has told")
 LIBRARY = "CUB's own"
-STRAYS = ("words that tiles with forbidden pairs need, in which infinity and NaN are looked for; the predicted share of sm_90 is within a hundredth "
-          "of what it was without them")
 DOUBLE_STRAYS = "words of the loop in which a weight of 0 takes nothing of infinity and NaN, in float64"
 
 # {kernel, as in frames.py: ({architecture: the most bytes, by nvcc 13.0}, why)}
@@ -29,14 +27,10 @@ FRAMES = {
     "normalize_rows<Singles, 32, true, 4, float>": ({75: 8}, "the same, of 128 registers"),
     "resident_rows<Softmax<Singles>, Singles, 32, true>": ({100: 72, 120: 72}, HALF),
     "resident_rows<Softmax<Halves>, Halves, 32, true>": ({100: 64, 120: 72}, HALF),
-    **{f"attend_by_mma<{dtype}, {kind}>": ({90: most}, STRAYS) for dtype in ("f16", "bf16")
-       for kind, most in (("64, false", 48), ("64, true", 48), ("128, false", 32), ("128, true", 24))},
-    **{f"differentiate_by_mma<{dtype}, {kind}>": ({90: most}, STRAYS) for dtype in ("f16", "bf16")
-       for kind, most in (("64, true, false", 32), ("64, true, true", 16), ("128, true, false", 8), ("128, true, true", 8))},
     "differentiate_rows<Doubles, false>": ({90: 96}, DOUBLE_STRAYS),
     "settle_each_row": ({90: 8}, "a word of the loop over rows; the kernel runs once behind cuDNN, and reads a mask alone"),
     "attend<Floats>": ({100: 16}, "words of the loop over keys, where there are no tensor cores for its floats or they are not asked for"),
-    "column_rows<SoftmaxGradient<Halves>, Halves>": ({90: 8, 100: 8}, WORDS),
+    "column_rows<SoftmaxGradient<Halves>, Halves>": ({100: 8}, WORDS),
     "draw_elements<double, StandardNormal<double> >": ({100: 8}, WORDS),
     "draw_elements<double, Uniform<double> >": ({100: 8}, WORDS),
     "draw_elements<double, UniformInteger>": ({100: 8}, WORDS),
@@ -45,7 +39,7 @@ FRAMES = {
     "drop<float>": ({100: 8}, WORDS),
     "map_elements<Floats, Anything, 1, Same>": ({120: 8}, WORDS),
     "map_elements<Floats, Floats, 2, Pow>": ({100: 8, 120: 8}, WORDS),
-    "gradient_long_rows<Doubles, double>": ({90: 8}, WORDS),
+    "sum_gradient_columns<Doubles, double>": ({90: 8}, WORDS),
     "sweep_tiles<double>": (dict.fromkeys((75, 80, 86, 89, 90), 8), WORDS),
     "DeviceRadixSortOnesweepKernel<policy_hub<unsigned long, unsigned int, unsigned int>::Policy1000, (SortOrder)0, unsigned long, "
     "unsigned int, unsigned int, int, int, identity_decomposer_t>": ({100: 8, 120: 8}, LIBRARY),

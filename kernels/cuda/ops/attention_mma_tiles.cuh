@@ -159,34 +159,52 @@ __device__ inline unsigned strays_of(const Chunk &chunk)
     return found & 0x80008000u;
 }
 
-// Makes NaN of each sum of which a factor other than 0 meets a stray.
-template <class T, int kWidth, int kParts, int kRows, class Other>
-__device__ inline void mark_met(const MmaSums<kParts, kRows> &factors, const Other &other,
-                                MmaSums<kParts, kWidth> &sums)
+// Adds the products of factors and strays, each as 0 or 1, for the sums of 16 columns, from number j * 8 on.
+template <class T, int kWidth, int kRows, class Other>
+__device__ inline void add_meetings(const float (&factors)[kRows / 8][4], const Other &other, int j,
+                                    float (&met)[2][4])
 {
     constexpr int kChunks = kWidth / 8;
     const int lane = place_in_warp();
     YOKE_UNROLL
-    for (int i = 0; i < kWidth / 8 * kParts;
-         i++) {  // few registers at a time: the product needs them
-        const int j = i / kParts, part = i % kParts, row = unknown(lane % 16);
-        float met[4] = {};
+    for (int step = 0; step < kRows / 16; step++) {
+        unsigned pairs[4], meets[4];
+        load_matrices<true>(other, chunk_at<kChunks>(lane % 16 + step * 16, j + lane / 16), pairs);
         YOKE_UNROLL
-        for (int step = 0; step < kRows / 16; step++) {
-            unsigned pairs[4], meets[4];
-            load_matrices<true>(
-                other, chunk_at<kChunks>(row, j / 2 * 2 + lane / 16) + step * 16 * kChunks, pairs);
-            YOKE_UNROLL
-            for (int k = 0; k < 4; k++) {
-                const float(&at)[4] = factors[part][step * 2 + k / 2];
-                meets[k] = narrowed_pair<T>(at[k % 2 * 2] != 0.0f, at[k % 2 * 2 + 1] != 0.0f);
-            }
-            multiply_add<T>(meets, marks_of<T>(pairs[j % 2 * 2]), marks_of<T>(pairs[j % 2 * 2 + 1]),
-                            met);
+        for (int k = 0; k < 4; k++) {
+            const float(&at)[4] = factors[step * 2 + k / 2];
+            meets[k] = narrowed_pair<T>(at[k % 2 * 2] != 0.0f, at[k % 2 * 2 + 1] != 0.0f);
+            pairs[k] = marks_of<T>(pairs[k]);
         }
         YOKE_UNROLL
-        for (int k = 0; k < 4; k++)
-            if (met[k] != 0.0f) sums[part][j][k] = __builtin_nanf("");
+        for (int half = 0; half < 2; half++)
+            multiply_add<T>(meets, pairs[half * 2], pairs[half * 2 + 1], met[half]);
+    }
+}
+
+// Makes NaN of each sum of which a factor other than 0 meets a stray. Strays are rare, so the code is a loop, which
+// collects a bit for each sum.
+template <class T, int kWidth, int kParts, int kRows, class Other>
+__device__ inline void mark_met(const MmaSums<kParts, kRows> &factors, const Other &other,
+                                MmaSums<kParts, kWidth> &sums)
+{
+    YOKE_UNROLL
+    for (int part = 0; part < kParts; part++) {
+        uint64_t found = 0;
+        YOKE_NO_UNROLL
+        for (int j = 0; j < kWidth / 8; j += 2) {
+            float met[2][4] = {};
+            add_meetings<T, kWidth, kRows>(factors[part], other, j, met);
+            YOKE_UNROLL
+            for (int k = 0; k < 8; k++)
+                found |= (uint64_t)(met[k / 4][k % 4] != 0.0f) << (j * 4 + k);
+        }
+        YOKE_UNROLL
+        for (int j = 0; j < kWidth / 8; j++) {
+            YOKE_UNROLL
+            for (int k = 0; k < 4; k++)
+                if (found >> (j * 4 + k) & 1) sums[part][j][k] = __builtin_nanf("");
+        }
     }
 }
 
