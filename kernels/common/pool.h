@@ -114,12 +114,11 @@ YOKE_HD int64_t tap_at(const Axis &a, int64_t o, int64_t i)
     return tap * a.dilation == from ? tap : -1;
 }
 
-// Returns the number of positions of window o along an axis, by which the sum is divided. Positions in the padding
+// Returns the number of positions of a window along an axis, by which the sum is divided. Positions in the padding
 // count if p.counts_padding is set and the window slides.
 template <class Axis>
-YOKE_HD int64_t counted(const PoolOf<Axis> &p, const Axis &a, int64_t o)
+YOKE_HD int64_t counted(const PoolOf<Axis> &p, const Axis &a, const Taps &taps)
 {
-    const Taps taps = taps_of(a, o);
     if (a.kernel == 0 || !p.counts_padding) return taps.end - taps.begin;
     return min(taps.first + a.kernel, a.in + a.padding) - taps.first;
 }
@@ -127,7 +126,8 @@ YOKE_HD int64_t counted(const PoolOf<Axis> &p, const Axis &a, int64_t o)
 template <class C, class Axis>
 YOKE_HD C divisor_of(const PoolOf<Axis> &p, int64_t y, int64_t x)
 {
-    return p.divisor ? (C)p.divisor : (C)counted(p, p.y, y) * (C)counted(p, p.x, x);
+    return p.divisor ? (C)p.divisor
+                     : (C)counted(p, p.y, taps_of(p.y, y)) * (C)counted(p, p.x, taps_of(p.x, x));
 }
 
 // The ways to add up the values of a window: in the computing type; in double, where they are many; or in double and

@@ -6,25 +6,39 @@ YOKE_CUDA_BEGIN
 using kernels::Adding;
 using kernels::PoolSum;
 
+// Window of a pixel of the result: its taps, and the number by which its sum is divided.
+template <class C>
+struct Window {
+    Taps down, across;
+    int64_t image;
+    C divisor;
+
+    __device__ Window(const PoolJob &p, const PoolIndex &at)
+        : down(taps_of(p.y, at.y)),
+          across(taps_of(p.x, at.x)),
+          image(p.of_in.image(at)),
+          divisor(p.divisor ? (C)p.divisor : (C)counted(p, p.y, down) * (C)counted(p, p.x, across))
+    {
+    }
+};
+
 // Computes the means of one window.
 template <class T, Adding kHow, int V, class C = compute_type<T>>
-__device__ inline void window_means(const PoolJob &p, const PoolIndex &at, C (&means)[V])
+__device__ inline void window_means(const PoolJob &p, const Window<C> &window, C (&means)[V])
 {
     using Sum = PoolSum<C, kHow>;
     constexpr auto kScale = (Sum)kernels::kPoolScale<kHow>;
-    const Taps down = taps_of(p.y, at.y), across = taps_of(p.x, at.x);
-    const int64_t image = p.of_in.image(at);
+    const Taps &down = window.down, &across = window.across;
     Sum sums[V] = {};
     for (int64_t y = down.first + down.begin; y < down.first + down.end; y++)
         for (int64_t x = across.first + across.begin; x < across.first + across.end; x++) {
             C values[V];
-            take_values<T>(p.in, image + y * p.of_in.y + x * p.of_in.x, values);
+            take_values<T>(p.in, window.image + y * p.of_in.y + x * p.of_in.x, values);
             YOKE_UNROLL
             for (int v = 0; v < V; v++) sums[v] += (Sum)values[v] * kScale;
         }
-    const C divisor = divisor_of<C>(p, at.y, at.x);
     YOKE_UNROLL
-    for (int v = 0; v < V; v++) means[v] = (C)(sums[v] / divisor / kScale);
+    for (int v = 0; v < V; v++) means[v] = (C)(sums[v] / window.divisor / kScale);
 }
 
 template <class T, int V>
@@ -36,12 +50,13 @@ __global__ void mean_windows(PoolJob p)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < p.count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex at = p.at(i);
-        C means[V], again[V];
+        const Window<C> window(p, at);
+        C means[V] = {}, again[V] = {};
         bool lost = widens;
-        if (!widens) window_means<T, Adding::kPlain>(p, at, means);
+        if (!widens) window_means<T, Adding::kPlain>(p, window, means);
         YOKE_UNROLL
         for (int v = 0; v < V; v++) lost |= !widens && !(means[v] - means[v] == (C)0);
-        if (lost) window_means<T, kAgain>(p, at, again);
+        if (lost) window_means<T, kAgain>(p, window, again);
         YOKE_UNROLL
         for (int v = 0; v < V; v++)
             if (widens || !(means[v] - means[v] == (C)0)) means[v] = again[v];
