@@ -78,18 +78,26 @@ struct SumNorm {
         scale = select((scale > 0) & (scale < (double)kInfinity), scale, 1.0);
         double sum = 0;
         YOKE_UNROLL
-        for (int64_t i = 0; i < n; ++i) sum += order.term((double)at(i) / scale);
+        for (int64_t i = 0; i < n; ++i) sum += scaled_term((double)at(i), scale);
         return {scale, sum};
     }
 
 private:
+    // Returns the term of x / scale. A backend's order may have a function for it.
+    YOKE_HD double scaled_term(double x, double scale) const
+    {
+        if constexpr (requires { order.scaled_term(x, scale); })
+            return order.scaled_term(x, scale);
+        else
+            return order.term(x / scale);
+    }
     YOKE_HD State combine_scaled(State a, State b) const
     {
         if (!((a.sum < (double)kInfinity) & (b.sum < (double)kInfinity))) return {1, a.sum + b.sum};
         const bool is_a = b.sum == 0 || (a.sum != 0 && order.leads(a.scale, b.scale));
         const State more = is_a ? a : b, less = is_a ? b : a;
         if (less.sum == 0) return more;
-        return {more.scale, more.sum + less.sum * order.term(less.scale / more.scale)};
+        return {more.scale, more.sum + less.sum * scaled_term(less.scale, more.scale)};
     }
     template <class At>
     YOKE_HD double leading(int64_t n, const At &at) const

@@ -111,11 +111,6 @@ __device__ __attribute__((noinline)) ScaledSum join_apart(double p, ScaledSum a,
     return kernels::TotalNorm{p}.combine(a, b);
 }
 
-__device__ __attribute__((noinline)) double power(double size, double p)
-{
-    return kernels::raised(size, p);
-}
-
 struct Join {
     double p;
     __device__ ScaledSum operator()(const ScaledSum &a, const ScaledSum &b) const
@@ -124,6 +119,15 @@ struct Join {
         return join_apart(p, a, b);
     }
 };
+
+// Adds a magnitude, for unusual orders and for doubles. Not inlined either.
+__device__ __attribute__((noinline)) ScaledSum sum_with(ScaledSum sum, double size, Join join)
+{
+    const double p = join.p, raised = p == 1   ? size
+                                      : p == 2 ? size * size
+                                               : kernels::raised(size, p);
+    return join(sum, p == 1 ? ScaledSum{1, size} : kernels::TotalNorm{p}.term(size, raised));
+}
 
 // Joins the sums of all threads of a block. The first thread gets the result.
 __device__ inline ScaledSum join_block(const ScaledSum &sum, const Join &join)
@@ -152,8 +156,7 @@ struct PowerNorm : OpOn<C, 1, 1, 0, kGradBytes> {
             sum = {1, sum.sum + size * size};
             return;
         }
-        const double raised = p == 1 ? size : p == 2 ? size * size : power(size, p);
-        sum = join(sum, p == 1 ? ScaledSum{1, size} : kernels::TotalNorm{p}.term(size, raised));
+        sum = sum_with(sum, size, join);
     }
     __device__ void finish(const ScaledSum &sum) const
     {

@@ -74,6 +74,19 @@ struct ProbabilityCheck {
     }
 };
 
+// Computes a loss, or a slope, of doubles. Not inlined, so the code exists once: few losses are computed in double.
+template <class Loss>
+__device__ __attribute__((noinline)) inline double value_apart(Loss loss, double x, double target)
+{
+    return loss.value(x, target);
+}
+template <class Loss>
+__device__ __attribute__((noinline)) inline double slope_apart(Loss loss, bool of_target, double x,
+                                                               double target)
+{
+    return of_target ? loss.of_target(x, target) : loss.of_x(x, target);
+}
+
 template <class C>
 struct LossValue {
     Kind kind;
@@ -84,7 +97,12 @@ struct LossValue {
     __device__ void with(const Body &body) const
     {
         with_kind(kind, beta, [&](const auto &loss) {
-            body([&](C x, C target) { return loss.value(x, target); });
+            body([&](C x, C target) {
+                if constexpr (sizeof(C) == 8)
+                    return value_apart(loss, x, target);
+                else
+                    return loss.value(x, target);
+            });
         });
     }
 };
@@ -102,8 +120,12 @@ struct LossSlope {
         with_kind(kind, beta, [&](const auto &loss) {
             body([&](C grad, C x, C target) {
                 constexpr int kFactor = kernels::kSlopeFactor<std::decay_t<decltype(loss)>>;
-                return grad * scale *
-                       (of_target ? loss.of_target(x, target) : loss.of_x(x, target)) * (C)kFactor;
+                C slope;
+                if constexpr (sizeof(C) == 8)
+                    slope = slope_apart(loss, of_target, x, target);
+                else
+                    slope = of_target ? loss.of_target(x, target) : loss.of_x(x, target);
+                return grad * scale * slope * (C)kFactor;
             });
         });
     }

@@ -50,9 +50,36 @@ struct FloatTotal : OfValues<C, kernels::FloatSum<C>> {
     }
 };
 
+using kernels::ScaledProduct;
+
+// Multiplies products that keep their exponents apart. Not inlined, so the code exists once.
+__device__ __attribute__((noinline)) inline ScaledProduct times_apart(ScaledProduct a,
+                                                                      ScaledProduct b)
+{
+    return a.times(b);
+}
+
+// Multiplies such a product by a number.
+__device__ __attribute__((noinline)) inline ScaledProduct times_number(ScaledProduct a, double x)
+{
+    return a.times(ScaledProduct::of(x));
+}
+
 template <class In, class C = typename In::Value>
 struct FloatProduct : OfValues<C, kernels::FloatProd<C>> {
-    __device__ void put(char *out, kernels::ScaledProduct state) const
+    __device__ ScaledProduct combine(ScaledProduct a, ScaledProduct b) const
+    {
+        return times_apart(a, b);
+    }
+    template <class At>
+    __device__ ScaledProduct careful(int64_t n, const At &at) const
+    {
+        ScaledProduct product = this->init();
+        YOKE_UNROLL
+        for (int64_t i = 0; i < n; ++i) product = times_number(product, (double)at(i));
+        return product;
+    }
+    __device__ void put(char *out, ScaledProduct state) const
     {
         put_one<In>(this->dtype, out, this->project(state, 0));
     }

@@ -240,20 +240,33 @@ YOKE_KERNEL(_norm_backward)
     return share_among_ties(launch, true);
 }
 
+using kernels::Factors;
+
+// Adds an element to factors. Not inlined, so the code exists once.
+__device__ __attribute__((noinline)) inline Factors with_factor(Factors all, double x)
+{
+    return all.with(x);
+}
+
+__device__ __attribute__((noinline)) inline Factors joined_factors(Factors a, Factors b)
+{
+    return a.joined(b);
+}
+
 template <class C>
 struct AllFactors {
     using Element = C;
-    using State = kernels::Factors;
+    using State = Factors;
     __device__ Element element(C x) const { return x; }
     __device__ State init() const { return State::none(); }
-    __device__ State reduce(State s, Element x, int64_t) const { return s.with((double)x); }
-    __device__ State combine(State a, State b) const { return a.joined(b); }
+    __device__ State reduce(State s, Element x, int64_t) const { return with_factor(s, (double)x); }
+    __device__ State combine(State a, State b) const { return joined_factors(a, b); }
     __device__ void put(char *out, State s) const { *(State *)out = s; }
 };
 
 template <class C>
 struct SpreadProduct {
-    __device__ double operator()(C g, C x, kernels::Factors all) const
+    __device__ double operator()(C g, C x, Factors all) const
     {
         return all.others((double)g, (double)x);
     }
@@ -267,11 +280,10 @@ YOKE_KERNEL(_prod_backward)
     return for_float_format(launch, "x", x.dtype, [&]<class In>() {
         using C = typename In::Value;
         PerResult products(launch);
-        if (yoke_status status = products.reserve<kernels::Factors>(grad)) return status;
+        if (yoke_status status = products.reserve<Factors>(grad)) return status;
         const ReduceAxes axes = axes_beside(grad, x, products.operand);
         if (yoke_status status = reduce<In>(launch, axes, AllFactors<C>())) return status;
-        return spread<In, C, kernels::Factors>(launch, out, SpreadProduct<C>(), grad, x,
-                                               products.operand);
+        return spread<In, C, Factors>(launch, out, SpreadProduct<C>(), grad, x, products.operand);
     });
 }
 

@@ -21,7 +21,8 @@ constexpr int kColumnsOfThread = std::is_same_v<In, Doubles> ? 2 : 4;
 // Columns of a thread: neighbours if packed, else `width` apart, so the columns of a warp are neighbours.
 template <class In, class Op>
 struct ColumnReader {
-    static constexpr int V = kColumnsOfThread<In>, kUnroll = kLooksTwice<Op> ? 8 : 4;
+    static constexpr int V = kColumnsOfThread<In>,
+                         kUnroll = kLooksTwice<Op> ? 8 : kLoadsAtOnce<In, Op>;
     using Element = typename Op::Element;
     const ColumnJob &job;
     const char *x;   // at column 0

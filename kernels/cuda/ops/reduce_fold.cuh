@@ -65,6 +65,10 @@ constexpr bool kLooksTwice = requires(const Op &op)
     op.first_init();
 };
 
+// Loads of a thread before it uses the first. Two loads of doubles, 16 bytes each, keep enough bytes in flight.
+template <class In, class Op>
+constexpr int kLoadsAtOnce = std::is_same_v<typename In::Value, double> && !kLooksTwice<Op> ? 2 : 4;
+
 // Returns the state of a two-pass op over K elements, in both passes.
 template <int K, class Op, class C>
 __device__ inline typename Op::State look_twice(const Op &op, const C (&x)[K])

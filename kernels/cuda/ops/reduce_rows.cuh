@@ -33,7 +33,7 @@ template <class In, class Op>
 struct RowReader {
     using Element = typename Op::Element;
     static constexpr int N = kAtOnce<typename In::Value>;
-    static constexpr int kUnroll = sizeof(Stored<In, N>) > 32 ? 2 : 4;
+    static constexpr int kUnroll = sizeof(Stored<In, N>) > 32 ? 2 : kLoadsAtOnce<In, Op>;
     const Op &op;
     const RowJob &job;
     const char *x;

@@ -6,8 +6,10 @@
 
 YOKE_CUDA_BEGIN
 
-// Raises a magnitude for unusual orders. Not inlined, so the code exists once.
-__device__ __attribute__((noinline)) inline double raise_apart(double size, double p)
+// The functions for unusual orders and unusual values are not inlined, so their code exists once.
+
+template <class C>
+__device__ __attribute__((noinline)) inline C raise_apart(C size, C p)
 {
     return kernels::raised(size, p);
 }
@@ -24,20 +26,38 @@ struct FiniteOrder {
         if (p == 2) return kernels::OrderTwo().term(x);
         if (p == 1) return kernels::OrderOne().term(x);
         if (p == 0) return kernels::OrderZero().term(x);
-        if constexpr (sizeof(C) == 8)
-            return raise_apart(kernels::magnitude(x), p);
-        else
-            return kernels::OrderAny{p}.term(x);
+        return raise_apart(kernels::magnitude(x), (C)p);
     }
+    __device__ double scaled_term(double x, double scale) const { return scaled(p, x, scale); }
     __device__ double root(double s) const
     {
         if (p == 2) return kernels::OrderTwo().root(s);
         return p == 0 || p == 1 ? s : raise_apart(s, 1 / p);
     }
+
+private:
+    __device__ __attribute__((noinline)) static double scaled(double p, double x, double scale)
+    {
+        return FiniteOrder{p}.term(x / scale);
+    }
 };
+
+// Joins sums of different scales.
+template <class C>
+__device__ __attribute__((noinline)) inline kernels::ScaledSum join_apart(double p,
+                                                                          kernels::ScaledSum a,
+                                                                          kernels::ScaledSum b)
+{
+    return kernels::SumNorm<C, FiniteOrder>{{p}}.combine(a, b);
+}
 
 template <class In, class C = typename In::Value>
 struct Norm : OfValues<C, kernels::SumNorm<C, FiniteOrder>> {
+    __device__ kernels::ScaledSum combine(const kernels::ScaledSum &a,
+                                          const kernels::ScaledSum &b) const
+    {
+        return a.scale == b.scale ? this->combine_plain(a, b) : join_apart<C>(this->order.p, a, b);
+    }
     __device__ void put(char *out, kernels::ScaledSum state) const
     {
         put_one<In>(this->dtype, out, this->project(state, 0));
