@@ -10,7 +10,7 @@ using kernels::PerPlane;
 // Sets operand 0 to f(inputs, the numbers of the plane). The inputs are the operands between the first and the last.
 // The last operand is the first of several arrays of numbers, `planes` apart.
 template <class T, class F, int N>
-__global__ void map_planes(Walk<N> walk, bool packed, int64_t planes, F f)
+__global__ void map_planes(Walk<N> walk, yoke_dtype dtype, bool packed, int64_t planes, F f)
 {
     using C = compute_type<T>;
     constexpr int V = kPackLength<T>, kIn = N - 2;
@@ -23,21 +23,22 @@ __global__ void map_planes(Walk<N> walk, bool packed, int64_t planes, F f)
         if (!packed) {
             C x[kIn];
             for (int k = 0; k < kIn; k++)
-                x[k] = load<T>(*reinterpret_cast<const T *>(place.data[k + 1]));
-            *reinterpret_cast<T *>(place.data[0]) = store<T>(f(x, numbers, planes));
+                x[k] = widen_as<T>(dtype, *reinterpret_cast<const T *>(place.data[k + 1]));
+            *reinterpret_cast<T *>(place.data[0]) = stored_as<T>(dtype, f(x, numbers, planes));
             continue;
         }
         C in[kIn][V], out[V];
         YOKE_UNROLL
         for (int k = 0; k < kIn; k++)
-            unpack<T, V>(load_pack<V>(reinterpret_cast<const T *>(place.data[k + 1])), in[k]);
+            unpack_as<T, V>(dtype, load_pack<V>(reinterpret_cast<const T *>(place.data[k + 1])),
+                            in[k]);
         YOKE_UNROLL
         for (int j = 0; j < V; j++) {
             C x[kIn];
             for (int k = 0; k < kIn; k++) x[k] = in[k][j];
             out[j] = f(x, numbers + j * next, planes);
         }
-        store_pack<V>(reinterpret_cast<T *>(place.data[0]), pack_of<T, V>(out));
+        store_pack<V>(reinterpret_cast<T *>(place.data[0]), packed_as<T, V>(dtype, out));
     }
 }
 
@@ -59,7 +60,7 @@ __device__ inline void map_rows(const Columns<T, N, kDense> &columns, const F &f
     for (int u = 0; u < K; u++) {
         C in[kIn][V], out[V];
         YOKE_UNROLL
-        for (int k = 0; k < kIn; k++) unpack<T, V>(packs[u][k], in[k]);
+        for (int k = 0; k < kIn; k++) unpack_as<T, V>(columns.planes.dtype, packs[u][k], in[k]);
         YOKE_UNROLL
         for (int v = 0; v < V; v++) {
             C x[kIn];
@@ -96,11 +97,13 @@ inline yoke_status start_map(const yoke_launch *launch, const yoke_operand *cons
     const int threads = block_size(kThreads);
     if (operands[0]->numel == 0) return YOKE_OK;
     const Planes<N> planes = planes_of<N>(operands, per_sample);
-    if (planes.by_columns)
-        return start(
-            launch,
-            planes.is_dense() ? map_columns<T, F, N, (sizeof(T) < 8)> : map_columns<T, F, N, false>,
-            {planes.column_blocks(), threads}, planes, numbers, f);
+    if (planes.by_columns) {
+        const Grid grid{planes.column_blocks(), threads};
+        if constexpr (sizeof(T) < 8)
+            if (planes.is_dense())
+                return start(launch, map_columns<T, F, N, true>, grid, planes, numbers, f);
+        return start(launch, map_columns<General<T>, F, N, false>, grid, planes, numbers, f);
+    }
     const PerPlane by_plane(*operands[1], per_sample, numbers, kernels::dtype_of<compute_type<T>>);
     const yoke_operand *all[N + 1];
     for (int i = 0; i < N; i++) all[i] = operands[i];
@@ -113,9 +116,9 @@ inline yoke_status start_map(const yoke_launch *launch, const yoke_operand *cons
         for (int axis = 1; axis < loop.ndim; axis++)
             packed = packed && loop.stride[axis][i] % 16 == 0;
     }
-    return start(launch, map_planes<T, F, N + 1>,
+    return start(launch, map_planes<General<T>, F, N + 1>,
                  {blocks_for(launch, loop.numel, threads * (packed ? V : 1)), threads},
-                 Walk<N + 1>(loop), packed, planes.count, f);
+                 Walk<N + 1>(loop), operands[0]->dtype, packed, planes.count, f);
 }
 
 YOKE_CUDA_END

@@ -43,6 +43,7 @@ struct PlaneItem {
         return reinterpret_cast<const T *>(start.data[k] +
                                            (place.data[k] - planes.reduced.data[k]));
     }
+    __device__ C value(int k, int64_t i) const { return widen_as<T>(planes.dtype, *element(k, i)); }
     // Takes the `count` values from number i on of the first K operands.
     template <int K>
     __device__ void take(int64_t i, int count, C (&x)[K][V]) const
@@ -50,27 +51,27 @@ struct PlaneItem {
         YOKE_UNROLL
         for (int k = 0; k < K; k++) {
             if (planes.packed) {
-                unpack<T, V>(load_pack<V>(element(k, i)), x[k]);
+                unpack_as<T, V>(planes.dtype, load_pack<V>(element(k, i)), x[k]);
             } else {
                 YOKE_UNROLL
-                for (int j = 0; j < V; j++)
-                    x[k][j] = j < count ? load<T>(*element(k, i + j)) : (C)0;
+                for (int j = 0; j < V; j++) x[k][j] = j < count ? value(k, i + j) : (C)0;
             }
         }
     }
     __device__ void put(int k, int64_t i, int count, const C (&x)[V]) const
     {
-        if (planes.packed) return store_pack<V>(const_cast<T *>(element(k, i)), pack_of<T, V>(x));
+        if (planes.packed)
+            return store_pack<V>(const_cast<T *>(element(k, i)), packed_as<T, V>(planes.dtype, x));
         YOKE_UNROLL
         for (int j = 0; j < V; j++)
-            if (j < count) *const_cast<T *>(element(k, i + j)) = store<T>(x[j]);
+            if (j < count) *const_cast<T *>(element(k, i + j)) = stored_as<T>(planes.dtype, x[j]);
     }
     template <class Op>
     __device__ typename Op::Local local(const Op &op, int64_t plane) const
     {
         C first[Op::kInputs];
         YOKE_UNROLL
-        for (int k = 0; k < Op::kInputs; k++) first[k] = load<T>(*element(k, begin));
+        for (int k = 0; k < Op::kInputs; k++) first[k] = value(k, begin);
         return op.local(plane, first);
     }
     template <class Op>
@@ -97,9 +98,8 @@ struct PlaneItem {
     __device__ typename Op::State careful(const Op &op) const
     {
         const int64_t first = begin + in_group;
-        const auto state =
-            op.careful(first < end ? divide_up(end - first, group) : 0,
-                       [&](int64_t i) { return load<T>(*element(0, first + i * group)); });
+        const auto state = op.careful(first < end ? divide_up(end - first, group) : 0,
+                                      [&](int64_t i) { return value(0, first + i * group); });
         return reduce_group(state, group, Op::init(), Op::combine);
     }
 };
@@ -148,7 +148,7 @@ __device__ inline void add_rows(const Columns<T, N, kDense> &columns, const Op &
     for (int u = 0; u < K; u++) {
         C x[kIn][V], written[V];
         YOKE_UNROLL
-        for (int k = 0; k < kIn; k++) unpack<T, V>(packs[u][k], x[k]);
+        for (int k = 0; k < kIn; k++) unpack_as<T, V>(columns.planes.dtype, packs[u][k], x[k]);
         YOKE_UNROLL
         for (int v = 0; v < V; v++) {
             C one[kIn];
@@ -166,7 +166,8 @@ __device__ inline typename Op::Local local_of(const Columns<T, N, kDense> &colum
 {
     compute_type<T> x[Op::kInputs];
     YOKE_UNROLL
-    for (int k = 0; k < Op::kInputs; k++) x[k] = widen<T>(*columns.element(first, k, v));
+    for (int k = 0; k < Op::kInputs; k++)
+        x[k] = widen_as<T>(columns.planes.dtype, *columns.element(first, k, v));
     return op.local(columns.plane + v, x);
 }
 
@@ -195,7 +196,7 @@ __device__ inline void mend_columns(const Columns<T, N, kDense> &columns, const 
         if (is_doubtful && columns.row < columns.end)
             state = op.careful(divide_up(columns.end - columns.row, columns.down), [&](int64_t i) {
                 const Place<N> place = columns.place(columns.row + i * columns.down);
-                return widen<T>(*columns.element(place, 0, v));
+                return widen_as<T>(columns.planes.dtype, *columns.element(place, 0, v));
             });
         for (int distance = width; distance < kWarp; distance *= 2)
             state = Op::combine(state, shuffle_xor(state, distance));
@@ -282,15 +283,15 @@ inline yoke_status start_sums(const yoke_launch *launch, const Planes<N> &planes
     const int threads = block_size(kThreads);
     if (planes.by_columns) {
         const int64_t bytes = V * (threads + kPackLanes) * (int64_t)sizeof(typename Op::Sums);
-        constexpr bool kMayBeDense = sizeof(T) < 8;
-        return start(
-            launch,
-            planes.is_dense() ? sum_columns<Op, T, N, kMayBeDense> : sum_columns<Op, T, N, false>,
-            {planes.column_blocks(), threads, bytes}, planes, op, partial);
+        const Grid grid{planes.column_blocks(), threads, bytes};
+        if constexpr (sizeof(T) < 8)
+            if (planes.is_dense())
+                return start(launch, sum_columns<Op, T, N, true>, grid, planes, op, partial);
+        return start(launch, sum_columns<Op, General<T>, N, false>, grid, planes, op, partial);
     }
     const int group = planes.length <= 1024 ? kWarp : threads;
     const int64_t blocks = divide_up(planes.partials(), threads / group);
-    return start(launch, sum_items<Op, T, N>, {min(blocks, 0x7fffffff), threads}, planes,
+    return start(launch, sum_items<Op, General<T>, N>, {min(blocks, 0x7fffffff), threads}, planes,
                  Split(planes.count, planes.partials()), op, partial, group);
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/common/per_plane.h"
+#include "kernels/cuda/ops/any_half.cuh"
 #include "kernels/cuda/ops/reduce_fold.cuh"
 
 YOKE_CUDA_BEGIN
@@ -23,14 +24,16 @@ struct Planes {
     Walk<N> kept, reduced;
     int64_t count, length, item, items;
     bool by_columns, packed;
+    yoke_dtype dtype;
     // By columns: blocks along the channels, and the binary logarithm of the threads along the channels.
     int64_t tiles = 1;
     int width_bits = 0;
     Divisor of_tiles, of_items;
 
-    Planes(const Loop<N> &planes, const Loop<N> &values, int64_t size)
-        : kept(planes), reduced(values), count(planes.numel), length(values.numel)
+    Planes(const Loop<N> &planes, const Loop<N> &values, yoke_dtype of)
+        : kept(planes), reduced(values), count(planes.numel), length(values.numel), dtype(of)
     {
+        const int64_t size = dtype_size(of);
         by_columns = are_columns();
         packed = are_packed(by_columns ? planes : values, size);
         for (int i = 0; i < N; i++) packed = packed && lies_evenly(planes, values, i);
@@ -90,7 +93,7 @@ inline Planes<N> planes_of(const yoke_operand *const (&operands)[N], bool per_sa
 {
     Loop<N> kept, reduced;
     kernels::plan_planes<N>(kept, reduced, operands, per_sample);
-    return Planes<N>(kept, reduced, dtype_size(operands[0]->dtype));
+    return Planes<N>(kept, reduced, operands[0]->dtype);
 }
 
 // A thread's channels and rows, of planes by columns. If kDense, planes.is_dense() is known to be true.
@@ -157,7 +160,7 @@ struct Columns {
     {
         if constexpr (!kDense)
             if (!planes.packed) return scatter(place, k, values);
-        store_pack<V>(reinterpret_cast<T *>(place.data[k]), pack_of<T, V>(values));
+        store_pack<V>(reinterpret_cast<T *>(place.data[k]), packed_as<T, V>(planes.dtype, values));
     }
     // Calls f.operator()<K>(row) for runs of K rows of the thread, `down` apart: K is kAtOnce, and 1 for the rest.
     template <int kAtOnce, class F>
@@ -183,7 +186,7 @@ private:
     {
         YOKE_UNROLL
         for (int v = 0; v < V; v++)
-            if (v < channels) *element(place, k, v) = store<T>(values[v]);
+            if (v < channels) *element(place, k, v) = stored_as<T>(planes.dtype, values[v]);
     }
 };
 
