@@ -67,3 +67,31 @@ def of_call(rows, call, names):
     for _, _, row, own in sorted(meant, key=lambda each: each[:2], reverse=True):
         found.setdefault(own, []).append((row.name, row.is_flag))
     return found
+
+
+# ---- Names that Yoke does not have -----------------------------------------------------------------------------------
+
+FOREIGN = re.compile(r"([\w ]+): (\S.*)")
+
+
+def parse_foreign(text, path):
+    """Returns [(place, name, text)] in the table's order; a name counts once in its place."""
+    rows, place = [], None
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if header := re.fullmatch(r"\[([\w.]+)\]", line):
+            place = header[1]
+            continue
+        match = FOREIGN.fullmatch(line)
+        if not match or place is None or '"' in line and "\\" in line:
+            raise TableError(f"{path}:{number}: not written as 'name ...: text' behind a [place]")
+        known = {name for where, name, _ in rows if where == place}
+        rows += [(place, name, match[2]) for name in dict.fromkeys(match[1].split()) if name not in known]
+    return rows
+
+
+def foreign_inc(rows):
+    quote = lambda s: s.replace('"', '\\"')
+    return "".join(f'YOKE_FOREIGN_NAME("{place}", "{name}", "{quote(text)}")\n' for place, name, text in rows)

@@ -98,7 +98,7 @@ def tree(tmp_path):
     """Makes the files that the generator reads, without its output."""
     (tmp_path / "core" / "ops").mkdir(parents=True)
     shutil.copy(ROOT / "core" / "ops" / "ops.def", tmp_path / "core" / "ops")
-    for table in ("core/base/dtypes.def", "core/machine/pcie.def", "core/ops/other_names.def"):
+    for table in ("core/base/dtypes.def", "core/machine/pcie.def", "core/ops/other_names.def", "core/ops/foreign_names.def"):
         (tmp_path / table).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / table, tmp_path / table)
     shutil.copytree(ROOT / "capi" / "include", tmp_path / "capi" / "include")

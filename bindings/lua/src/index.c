@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/other_names.h"
 #include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
@@ -203,8 +204,10 @@ static int index_by_items(lua_State *L)
 
 static int no_such_field(lua_State *L, Binding *b, const char *call)
 {
-    return yl_raise(L, b, YOKE_E_VALUE, call, "a tensor has no field or method '%s'",
-                    yl_show(L, 2));
+    const char *name = yl_show(L, 2);
+    const char *advice = yl_foreign_name("tensor", name);
+    return yl_raise(L, b, YOKE_E_VALUE, call, "a tensor has no field or method '%s'%s%s", name,
+                    advice ? "; " : "", advice ? advice : "");
 }
 
 /* Implements x.name, x:name() and x[i], x[tensor], x[{…}]. Upvalues: the Binding, the table of methods. */

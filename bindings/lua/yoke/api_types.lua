@@ -7,6 +7,9 @@
 ---@field half yoke.dtype
 ---@field int yoke.dtype
 ---@field long yoke.dtype
+---@field amp {autocast: function, GradScaler: function} PyTorch's words for mixed precision
+---@field cuda table PyTorch's words for CUDA devices
+---@field utils {checkpoint: {checkpoint: function, checkpoint_sequential: function}}
 local yoke = {}
 
 ---@class yoke.Tensor

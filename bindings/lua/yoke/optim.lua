@@ -245,4 +245,4 @@ options.check_self(EMA, "ema")
 
 optim.schedule = require "yoke.schedule"
 
-return optim
+return require "yoke.missing".module("optim", optim, { lr_scheduler = "yoke.lr_scheduler" })

@@ -16,6 +16,8 @@
 
 #include "yoke/runtime.h"
 
+#include "yoke/runtime.h"
+
 #include <pybind11/stl.h>
 
 #include <string>
@@ -104,7 +106,8 @@ PYBIND11_MODULE(_yoke, module)
     py::options options;
     options.disable_function_signatures();  // the stubs have the types
     require(init_errors(module.ptr()) && init_dtypes(module.ptr()) && init_ops() &&
-            init_tensor(module.ptr(), tensor_parts()) && add_op_functions(module.ptr()));
+            init_tensor(module.ptr(), tensor_parts()) && add_op_functions(module.ptr()) &&
+            add_foreign_names(tensor_type));
     add_functions(module);
     guard_instances();
     bind_devices(module);
@@ -146,5 +149,13 @@ PYBIND11_MODULE(_yoke, module)
         return meant ? py::object(py::str(meant)) : py::none();
     });
     name_refusals(module);
+    module.def("_foreign_name", [](const std::string &place, const std::string &name) {
+        return foreign_name(place.c_str(), name.c_str());
+    });
+    module.def("_nearest_name", [](const std::string &name, const std::vector<std::string> &known) {
+        std::vector<const char *> names;
+        for (const std::string &each : known) names.push_back(each.c_str());
+        return yoke_meant_word(name.c_str(), names.data(), static_cast<int64_t>(names.size()));
+    });
     require(init_log() && init_relief());
 }

@@ -1,5 +1,6 @@
 // words.cpp: PyTorch's words for what a tensor does under another name: x.data, x.t(), x.new_zeros(2), x.type_as(y).
 #include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/other_names.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/device.h"
@@ -223,7 +224,22 @@ PyObject *new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
     return names ? tensor_function(nullptr, all.values(), count, names) : nullptr;
 }
 
+// Returns the names of attributes that are there: a name of PyTorch that only raises is none.
+PyObject *names(PyObject *self, PyObject *)
+{
+    PyObject *all =
+        PyObject_CallMethod(reinterpret_cast<PyObject *>(&PyBaseObject_Type), "__dir__", "O", self);
+    for (Py_ssize_t i = all && PyList_Check(all) ? PyList_GET_SIZE(all) : 0; i-- > 0;) {
+        const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(all, i));
+        if (name && foreign_name("tensor", name) && !PyObject_HasAttrString(self, name))
+            PySequence_DelItem(all, i);
+    }
+    return all;
+}
+
 const PyMethodDef word_methods[] = {
+    {"__dir__", names, METH_NOARGS,
+     "__dir__($self, /)\n--\n\nReturns the names of the attributes."},
     {"t", keywords(without_arguments<"t", transposed>), kKeywords,
      "t($self, /)\n--\n\nReturns a matrix with its axes exchanged, as a view; a tensor of fewer axes itself."},
     {"byte", keywords(without_arguments<"byte", as_dtype<YOKE_U8>>), kKeywords,

@@ -18,7 +18,7 @@ from yoke._yoke import __version__  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # found by _later
-    from yoke import comm, data, nn, optim
+    from yoke import amp, comm, cuda, data, nn, optim, utils
     from yoke._amp import autocast
     from yoke._backends import backends
     from yoke._checkpoint import BudgetReport, MemoryBudget, checkpoint, checkpoint_scope, checkpoint_sequential

@@ -30,10 +30,13 @@ _IN = {
     "_timer": ("Measurement", "Timer"),
     "_types": ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
                "LongTensor", "as_tensor", "from_numpy", "is_tensor", "numel"),
+    "amp": (),
     "comm": (),
+    "cuda": (),
     "data": (),
     "nn": (),
     "optim": ("clip_grad_norm_",),
+    "utils": (),
 }
 MODULES = {name: f"yoke.{module}" for module, names in _IN.items() for name in names}
 MODULES.update({name: f"yoke.{name}" for name in _IN if name[0] != "_"})
@@ -51,12 +54,20 @@ def load(name: str) -> object:
     if name in DTYPES:
         return getattr(sys.modules["yoke"], DTYPES[name])
     if name not in MODULES:
-        raise AttributeError(f"module 'yoke' has no attribute '{name}'")
+        from yoke._unknown import unknown_name
+
+        raise unknown_name(sys.modules["yoke"], name)
     with _reading:
-        module = __import__(MODULES[name], fromlist=["yoke"])
+        __import__(MODULES[name])
+    module = sys.modules[MODULES[name]]
     value = module if module.__name__ == f"yoke.{name}" else getattr(module, name)
     setattr(sys.modules["yoke"], name, value)
     return value
+
+
+def has(name: str) -> bool:
+    """Returns whether the package has a public name, without a load."""
+    return name in vars(sys.modules["yoke"]) or name in MODULES
 
 
 def names() -> list[str]:

@@ -16,6 +16,17 @@ static const Row rows[] = {
 #undef YOKE_OTHER_NAME
 };
 
+/* Name of PyTorch that a place does not have. */
+typedef struct Foreign {
+    const char *place, *name, *text;
+} Foreign;
+
+static const Foreign foreign[] = {
+#define YOKE_FOREIGN_NAME(place, name, text) {place, name, text},
+#include "bindings/lua/src/runtime/foreign_names.inc"
+#undef YOKE_FOREIGN_NAME
+};
+
 static int holds_for(const Row *row, const char *call)
 {
     const size_t length = strlen(call);
@@ -111,8 +122,23 @@ static int other_name(lua_State *L)
     return 2;
 }
 
+const char *yl_foreign_name(const char *place, const char *name)
+{
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; ++i)
+        if (!strcmp(foreign[i].place, place) && !strcmp(foreign[i].name, name))
+            return foreign[i].text;
+    return NULL;
+}
+
+static int foreign_name(lua_State *L)
+{
+    lua_pushstring(L, yl_foreign_name(luaL_checkstring(L, 1), luaL_checkstring(L, 2)));
+    return 1;
+}
+
 void yl_open_other_names(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"other_name", other_name}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"other_name", other_name}, {"foreign_name", foreign_name}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
 }

@@ -27,7 +27,11 @@ int yl_raise_both_names(lua_State *L, Binding *b, yoke_status code, const char *
 void yl_push_named(lua_State *L, Binding *b, int index, const char *call, const char *const *names,
                    int count, const char *signature);
 
-/* Adds core.other_name(call, key, names), for the parts in plain Lua. */
+/* Returns what to write for a name of PyTorch that `place`, a module or "tensor", does not have; NULL for other names.
+ * */
+const char *yl_foreign_name(const char *place, const char *name);
+
+/* Adds core.foreign_name(place, name) and core.other_name(call, key, names), for the parts in plain Lua. */
 void yl_open_other_names(lua_State *L, Binding *b);
 
 #endif /* YOKE_LUA_RUNTIME_OTHER_NAMES_H */

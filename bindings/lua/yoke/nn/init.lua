@@ -19,4 +19,5 @@ for _, part in ipairs { "layers", "norm", "conv", "activation", "containers", "a
     for name, class in pairs(require("yoke.nn." .. part)) do nn[name] = class end
 end
 
-return nn
+return require "yoke.missing".module("nn", nn,
+    { functional = "yoke.nn.functional", parallel = "yoke.nn.parallel", utils = "yoke.nn.utils" })

@@ -19,6 +19,40 @@ const Row kRows[] = {
 #undef YOKE_OTHER_NAME
 };
 
+// Name of PyTorch that a place does not have.
+struct Foreign {
+    const char *place, *name, *text;
+};
+
+const Foreign kForeign[] = {
+#define YOKE_FOREIGN_NAME(place, name, text) {place, name, text},
+#include "bindings/python/src/runtime/foreign_names.inc"
+#undef YOKE_FOREIGN_NAME
+};
+
+// Descriptor of a name that tensors do not have. An instance's own attribute comes before it.
+struct Missing {
+    PyObject ob_base;
+    const Foreign *row;
+};
+
+PyObject *get_missing(PyObject *self, PyObject *, PyObject *)
+{
+    const Foreign *row = reinterpret_cast<Missing *>(self)->row;
+    return PyErr_Format(PyExc_AttributeError, "'yoke.Tensor' object has no attribute '%s'; %s",
+                        row->name, row->text);
+}
+
+PyTypeObject *make_missing_type()
+{
+    PyType_Slot slots[] = {
+        {Py_tp_descr_get, reinterpret_cast<void *>(get_missing)},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {"yoke._yoke._Missing", sizeof(Missing), 0, Py_TPFLAGS_DEFAULT, slots};
+    return reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+}
+
 bool holds_for(const Row &row, const char *call)
 {
     if (!*row.calls) return true;
@@ -38,6 +72,31 @@ OtherName find_other_name(const char *call, const char *name, const char *const 
             if (std::strcmp(names[i], row.own) == 0) return {i, row.is_flag};
     }
     return {-1, false};
+}
+
+const char *foreign_name(const char *place, const char *name)
+{
+    for (const Foreign &row : kForeign)
+        if (std::strcmp(row.place, place) == 0 && std::strcmp(row.name, name) == 0) return row.text;
+    return nullptr;
+}
+
+bool add_foreign_names(PyTypeObject *type)
+{
+    PyTypeObject *missing = make_missing_type();
+    bool ok = missing != nullptr;
+    for (const Foreign &row : kForeign) {
+        if (!ok || std::strcmp(row.place, "tensor") != 0) continue;
+        PyObject *name = PyUnicode_InternFromString(row.name);
+        PyObject *made = name ? missing->tp_alloc(missing, 0) : nullptr;
+        if (made) reinterpret_cast<Missing *>(made)->row = &row;
+        ok = made && PyDict_SetDefault(type->tp_dict, name, made);
+        Py_XDECREF(made);
+        Py_XDECREF(name);
+    }
+    PyType_Modified(type);
+    Py_XDECREF(missing);
+    return ok;
 }
 
 PyObject *flag_number(const char *call, const char *name, PyObject *value)

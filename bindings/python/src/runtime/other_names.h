@@ -20,4 +20,11 @@ PyObject *flag_number(const char *call, const char *name, PyObject *value);
 // Raises TypeError for an argument that a call has under two names. Returns false.
 bool raise_both_names(const char *call, const char *first, const char *second);
 
+// Returns what to write for a name of PyTorch that `place`, a module or "tensor", does not have; null for other names.
+const char *foreign_name(const char *place, const char *name);
+
+// Adds names of PyTorch that tensors do not have to the type Tensor: a look-up raises AttributeError with the remedy.
+// Returns false with a Python error set on failure.
+bool add_foreign_names(PyTypeObject *type);
+
 }  // namespace yoke_python

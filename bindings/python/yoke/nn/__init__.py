@@ -21,3 +21,18 @@ __all__ = ["AdaptiveAvgPool2d", "AvgPool2d", "BCEWithLogitsLoss", "BatchNorm1d",
            "KLDivLoss", "L1Loss", "LayerNorm", "Linear", "LoadResult", "LogSoftmax", "MSELoss", "MaxPool2d",
            "Module", "ModuleList", "MultiheadAttention", "NLLLoss", "Parameter", "RMSNorm", "ReLU", "Sequential",
            "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Tanh", "TransformerBlock", "init"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from yoke.nn import functional, parallel, utils
+
+
+def __getattr__(name: str) -> object:
+    if name in ("functional", "parallel", "utils"):  # read at the first use
+        __import__(f"yoke.nn.{name}")
+        return globals()[name]
+    import sys
+
+    from yoke._unknown import unknown_name
+
+    raise unknown_name(sys.modules[__name__], name)

@@ -12,6 +12,10 @@ from yoke.optim import schedule
 from yoke.optim.ema import EMA
 from yoke.optim.optimizer import SGD, Adam, AdamW, Optimizer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from yoke.optim import lr_scheduler
+
 __all__ = ["SGD", "Adam", "AdamW", "EMA", "Optimizer", "clip_grad_norm_", "schedule"]
 
 
@@ -25,3 +29,14 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     one = isinstance(parameters, Tensor)
     params = [parameters] if one else listed("clip_grad_norm_", "parameters", parameters, "tensors")
     return _yoke._clip_grad_norm(params, max_norm, norm_type)
+
+
+def __getattr__(name: str) -> object:
+    if name == "lr_scheduler":  # read at the first use
+        __import__("yoke.optim.lr_scheduler")
+        return globals()[name]
+    import sys
+
+    from yoke._unknown import unknown_name
+
+    raise unknown_name(sys.modules[__name__], name)

@@ -21,13 +21,18 @@ class Schedule(Named):
     _OPTIONS: ClassVar[dict[str, int | None]]
 
     def __init__(self, optimizer: Any, **options: Any) -> None:
-        call = f"schedule.{type(self).__name__}"
+        call = f"schedule.{self._kind()}"
         self._set(self._checked(call, options))
         self.optimizer = need_optimizer(call, optimizer)
         optimizer._check_groups()
         self.base_lrs: list[float] = [group["lr"] for group in optimizer.param_groups]
         self.last_step = 0
         self._apply()
+
+    @classmethod
+    def _kind(cls) -> str:
+        """Returns the name of this module's class, also for PyTorch's form of the class (lr_scheduler.py)."""
+        return next(each.__name__ for each in cls.__mro__ if each.__module__ == __name__)
 
     def _checked(self, call: str, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options in their stored form; raises an error with the name of an invalid option."""
@@ -64,12 +69,12 @@ class Schedule(Named):
     def state_dict(self) -> dict[str, Any]:
         """Returns the kind, its options, the initial rates and the last step, for load_state_dict()."""
         own = {name: getattr(self, name) for name in (*self._OPTIONS, "last_step")}
-        return {"kind": type(self).__name__, **own, "base_lrs": list(self.base_lrs)}
+        return {"kind": self._kind(), **own, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from the place of state_dict(). If the state does not fit, raises ValueError or TypeError and changes nothing."""
         _yoke._check_schedule(state_dict, len(self.base_lrs))
-        kind, own = state_dict["kind"], type(self).__name__
+        kind, own = state_dict["kind"], self._kind()
         if kind != own:
             raise _yoke.ValueError(f"load_state_dict: the state belongs to the schedule {kind}, but this schedule is {own}; load the state into a schedule of its kind")
         self._set({name: state_dict[name] for name in (*self._OPTIONS, "last_step")})

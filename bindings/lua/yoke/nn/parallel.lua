@@ -1,0 +1,2 @@
+--- PyTorch's place of DistributedDataParallel.
+return require "yoke.missing".module("nn.parallel", { DistributedDataParallel = require "yoke.parallel" })

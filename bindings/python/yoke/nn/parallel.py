@@ -1,0 +1,5 @@
+"""PyTorch's place of DistributedDataParallel."""
+
+from yoke._parallel import DistributedDataParallel
+
+__all__ = ["DistributedDataParallel"]
