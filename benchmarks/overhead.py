@@ -27,6 +27,17 @@ def compare_scopes(report, yoke):
         report.target(f"{language}: ns that an op in a scope costs more", ratio(more, "more", "ns"), SCOPE_NS, at_most=True)
 
 
+NAME_NS = 10  # the most that an argument under PyTorch's name may cost more than under Yoke's
+
+
+def compare_names(report, yoke):
+    for language in ("Python", "Lua"):
+        times = rounds({case: (yoke[language], case) for case in ("sum by axis", "sum by dim")}, report.options.rounds or 21, 0.02)
+        report.calls(f"{language}: a sum by name", times)
+        more = {"more": [1e9 * (b - a) for a, b in zip(times["sum by axis"], times["sum by dim"])], "ns": [1.0] * len(times["sum by axis"])}
+        report.target(f"{language}: ns that dim= costs more than axis=", ratio(more, "more", "ns"), NAME_NS, at_most=True)
+
+
 # Maximum microseconds of an all_reduce of a card's tensor beyond the same calls of the module's table.
 ALL_REDUCE_US = {"C": 3, "Python": 4}
 
@@ -66,6 +77,7 @@ def main():
             for language, wanted in targets.items():
                 report.target(f"{case}: {language} / {role}", ratio(times, language, role), wanted, at_most=True)
     compare_scopes(report, yoke)
+    compare_names(report, yoke)
     compare_collectives(report)
     report.finish()
 

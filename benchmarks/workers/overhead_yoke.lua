@@ -9,6 +9,8 @@ local cases = {
     ["add"] = function(count) for _ = 1, count do local _ = yoke.add(a, b) end end,
     ["operator"] = function(count) for _ = 1, count do local _ = a + b end end,
     ["add with grad"] = function(count) for _ = 1, count do local _ = yoke.add(g, b) end end,
+    ["sum by axis"] = function(count) for _ = 1, count do local _ = a:sum { axis = 0 } end end,
+    ["sum by dim"] = function(count) for _ = 1, count do local _ = a:sum { dim = 0 } end end,
     ["forward and backward"] = function(count)
         for _ = 1, count do
             g:zero_grad()

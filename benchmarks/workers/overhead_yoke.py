@@ -14,6 +14,8 @@ CASES = {
     "add": "yoke.add(a, b)",
     "operator": "a + b",
     "add with grad": "yoke.add(g, b)",
+    "sum by axis": "a.sum(axis=0)",
+    "sum by dim": "a.sum(dim=0)",
     "forward and backward": "g.grad = None; (g + b).sum().backward()",
 }
 CHAIN = 64  # products in a row; each keeps the product before for backward

@@ -88,6 +88,18 @@ def test_sizes_and_facts():
         X.stride(2)
 
 
+def test_a_device_of_a_kind_and_an_index():
+    if yoke.is_available("cuda"):
+        assert yoke.device("cuda", 0) == yoke.device(type="cuda", index=0) == yoke.device("cuda:0")
+    else:
+        with pytest.raises(yoke.DeviceUnavailableError, match="cuda"):
+            yoke.device("cuda", 0)
+    assert yoke.device(type="cpu") == yoke.device("cpu")
+    for spec, index in (("cuda:0", 1), ("cuda", -1)):
+        with pytest.raises(yoke.ValueError, match=f"arguments 'spec' and 'index' are \"{spec}\" and {index}; give a kind"):
+            yoke.device(spec, index)
+
+
 def test_dtypes_have_pytorchs_names():
     assert (yoke.float, yoke.double, yoke.half, yoke.long, yoke.int) == (yoke.float32, yoke.float64, yoke.float16, yoke.int64, yoke.int32)
     names = {}

@@ -62,6 +62,7 @@ NO_NAMES = re.compile(r"(core|kernels|capi)/")
 NO_COMPARISONS = re.compile(r"(core|kernels|capi|bindings)/")
 NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia|core/doctor/|kernels/cuda/"
                           r"|core/tensor/dlpack\.cpp"  # DLPack's names for types of devices
+                          r"|bindings/lua/src/tensor_fields\.c"  # is_cuda
                           r"|bindings/python/src/(habits|words|dlpack|attributes)\.cpp")  # .cuda(), __dlpack__, __cuda_array_interface__
 # The `yoke` command formats texts for people, and prints a text shared by several entries only once.
 NO_TEXTS = re.compile(r"(core|kernels|capi|bindings/(lua|python))/(?!base/error\.cpp|ops/names\.cpp)")

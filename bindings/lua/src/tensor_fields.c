@@ -1,4 +1,6 @@
 /* Fields of a tensor, x.shape, and its small methods: views, placement, identity. */
+#include <string.h>
+
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
@@ -71,6 +73,12 @@ static void push_is_leaf(lua_State *L, Binding *b, yoke_tensor *tensor)
     lua_pushboolean(L, yoke_tensor_is_leaf(tensor) == 1);
 }
 
+static void push_is_cuda(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushboolean(L, !strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cuda"));
+}
+
 /* Pushes the gradient as a new userdata each time, nil if there is no gradient. */
 static void push_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
@@ -120,6 +128,7 @@ static const YlField kFields[] = {
     {"is_leaf", push_is_leaf}, {"requires_grad", push_requires_grad},
     {"grad", push_grad},       {"T", push_reversed},
     {"mT", push_transposed},   {"data", push_data},
+    {"is_cuda", push_is_cuda},
 };
 
 /* ---- Identity ---------------------------------------------------------------------------------------- */

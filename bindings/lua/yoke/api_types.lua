@@ -13,6 +13,7 @@
 local yoke = {}
 
 ---@class yoke.Tensor
+---@field is_cuda boolean whether the tensor is on a CUDA device
 ---@field data yoke.Tensor the tensor without its record; a leaf takes over the memory of an assigned tensor
 local Tensor = {}
 

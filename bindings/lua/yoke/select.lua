@@ -104,7 +104,17 @@ local function select(n, constraints)
     return choose(spec)
 end
 
+-- Returns the device of a kind and an index: device("cuda", 1).
+local function device_at(kind, index)
+    if kind:find(":", 1, true) or index < 0 then
+        core.raise("value", "device", ("arguments 'spec' and 'index' are \"%s\" and %d; give a kind and an index from 0, or a spec alone"):format(kind, index))
+    end
+    return core.device(kind .. ":" .. index)
+end
+
 local function device(...)
+    local kind, index = ...
+    if type(kind) == "string" and math.type(index) == "integer" and _G.select("#", ...) == 2 then return device_at(kind, index) end
     local spec = ...
     local seconds = type(spec) == "string" and spec:find("^auto:") and wait_of(spec) or 0
     if seconds > 0 then return waiting(seconds, spec, core.device) end

@@ -12,6 +12,7 @@
 #include "yoke/select.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace yoke_python {
@@ -266,14 +267,34 @@ static PyObject *waiting_device(PyObject *spec)
     return device;
 }
 
+// Returns the device of a kind and an index: device("cuda", 1).
+static PyObject *device_at(PyObject *kind, PyObject *index)
+{
+    const char *text = nullptr;
+    int64_t number = 0;
+    yoke_device *device = nullptr;
+    if (!to_text(kind, {"device", "spec"}, &text) || !to_int64(index, {"device", "index"}, &number))
+        return nullptr;
+    if (std::strchr(text, ':') || number < 0 || number > INT32_MAX)
+        return raise_error(
+            YOKE_E_VALUE, "device",
+            "arguments 'spec' and 'index' are \"%s\" and %lld; give a kind and an index from 0, or a spec alone",
+            text, static_cast<long long>(number));
+    PyObject *spec = PyUnicode_FromFormat("%s:%lld", text, static_cast<long long>(number));
+    const bool ok = spec && to_device(spec, {"device", "spec"}, &device);
+    Py_XDECREF(spec);
+    return ok ? device_object(device) : nullptr;
+}
+
 PyObject *device_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    static const char *const kNames[] = {"spec"};
-    PyObject *spec = nullptr;
+    static const char *const kNames[] = {"spec", "index"};
+    PyObject *values[2] = {nullptr, Py_None};
     yoke_device *device = nullptr;
-    if (!read_parameters("device", kNames, 1, 0, args, count, keywords, &spec)) return nullptr;
-    if (does_wait(spec)) return waiting_device(spec);
-    if (!to_device_or_current(spec, {"device", "spec"}, &device)) return nullptr;
+    if (!read_parameters("device", kNames, 2, 0, args, count, keywords, values)) return nullptr;
+    if (values[1] != Py_None) return device_at(values[0], values[1]);
+    if (does_wait(values[0])) return waiting_device(values[0]);
+    if (!to_device_or_current(values[0], {"device", "spec"}, &device)) return nullptr;
     return device_object(device);
 }
 

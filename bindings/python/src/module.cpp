@@ -33,9 +33,9 @@ PyMethodDef functions[] = {
      "other buffer, or a tensor. Ints give int64, floats float32, bools bool; a buffer keeps its dtype.\n"
      "ValueError, with the place, for ragged lists and for numbers that the dtype cannot hold."},
     {"device", keywords(device_function), kKeywords,
-     "device(spec)\n--\n\n"
+     "device(spec, index=None)\n--\n\n"
      "Returns the device of a spec (\"cpu\", \"cuda:1\", \"uuid:GPU-89\", \"pci:0000:65:00.0\", \"auto:min_free=8GiB,exclude=egpu\", see\n"
-     "docs/devices.md) or an index of the current kind.\n"
+     "docs/devices.md), of a kind and an index (\"cuda\", 1), or of an index of the current kind.\n"
      "ValueError for an invalid spec; DeviceUnavailableError says why the device cannot be used."},
     {"from_dlpack", keywords(with_argument<"from_dlpack", "x", from_dlpack>), kKeywords,
      "from_dlpack(x)\n--\n\n"
