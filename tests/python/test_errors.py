@@ -185,7 +185,7 @@ def test_wrong_python_types_name_call_and_argument():
         (lambda: yoke.tensor("text"), ("tensor()", "data", "text")),
         (lambda: yoke.tensor([1, None]), ("tensor()", "data[1]", "None")),
         (lambda: yoke.tensor({1: 2}), ("tensor()", "data")),
-        (lambda: yoke.Tensor(3), ("Tensor()", "yoke.tensor")),
+        (lambda: yoke.Tensor("3"), ("Tensor()", "size", "str")),
         (lambda: yoke.set_num_threads("2"), ("set_num_threads()", "'n'", "str")),
         (lambda: yoke.from_dlpack(3), ("from_dlpack()", "int")),
     ]:
