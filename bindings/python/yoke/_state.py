@@ -33,7 +33,7 @@ def kept_to_exit(work: Work) -> Work:
 
 
 @named
-def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None,
+def save(path: str | os.PathLike[str] | Any, state: Any, metadata: dict[str, str] | None = None,
          blocking: bool = True, max_shard: int | str | None = None) -> Work:
     """Writes a state to a safetensors file.
 

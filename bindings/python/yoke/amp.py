@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import yoke
-from yoke import _yoke
+from yoke import _amp, _scaler, _yoke
 
 __all__ = ["GradScaler", "autocast", "is_autocast_available"]
 
@@ -27,7 +26,7 @@ def is_autocast_available(device_type: str) -> bool:
     return _yoke.is_available(device_type)
 
 
-class autocast(yoke.autocast):
+class autocast(_amp.autocast):
     """yoke.autocast with PyTorch's arguments. The region holds for every device; without a device of this kind it is off."""
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
@@ -38,7 +37,7 @@ class autocast(yoke.autocast):
         super().__init__(dtype, enabled=usable, cache_enabled=cache_enabled is not False)
 
 
-class GradScaler(yoke.GradScaler):
+class GradScaler(_scaler.GradScaler):
     """yoke.GradScaler with PyTorch's arguments; without a device of this kind it is off."""
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 from typing import Any, Optional, Union
 
-import yoke
-from yoke import _yoke
+from yoke import _random, _yoke
 from yoke._named import named
-from yoke._yoke import Device, Event, OutOfMemoryError, Stream
+from yoke._yoke import Device, Event, OutOfMemoryError, Stream, Tensor
 
 DeviceLike = Optional[Union[Device, str, int]]
 
@@ -186,15 +185,16 @@ def manual_seed_all(seed: int) -> None:
 
 
 @named
-def get_rng_state(device: DeviceLike = None) -> yoke.Tensor:
+def get_rng_state(device: DeviceLike = None) -> Tensor:
     """Returns yoke.get_rng_state(), which holds for every device."""
-    return yoke.get_rng_state()
+    state: Tensor = _random.get_rng_state()  # type: ignore[no-untyped-call]
+    return state
 
 
 @named
-def set_rng_state(new_state: yoke.Tensor, device: DeviceLike = None) -> None:
+def set_rng_state(new_state: Tensor, device: DeviceLike = None) -> None:
     """Calls yoke.set_rng_state(new_state), which holds for every device."""
-    yoke.set_rng_state(new_state)
+    _random.set_rng_state(new_state)  # type: ignore[no-untyped-call]
 
 
 @named
@@ -214,7 +214,9 @@ def __getattr__(name: str) -> Any:
         __import__("yoke.cuda.amp")  # read at the first use
         return globals()[name]
     if name == "stream":
-        return yoke.stream
+        from yoke._stream import stream
+
+        return stream
     if name.endswith("Tensor"):
         return _type_on_cuda(name)
     from yoke._unknown import unknown_name

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import yoke
 from yoke import _yoke
 from yoke._check import listed, number
+from yoke._grad import no_grad
 from yoke._named import named
 from yoke._yoke import Tensor
 from yoke.optim import clip_grad_norm_
@@ -20,7 +21,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     bound = number("clip_grad_value_", "clip_value", clip_value)
     if not bound >= 0:
         raise _yoke.ValueError(f"clip_grad_value_(): argument 'clip_value' is {bound}; it must be 0 or more")
-    with yoke.no_grad():
+    with no_grad():
         for each in _tensors("clip_grad_value_", parameters):
             if each.grad is not None:
                 each.grad.clamp_(-bound, bound)

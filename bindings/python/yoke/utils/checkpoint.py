@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-import yoke
-from yoke import _yoke
+from yoke import _checkpoint, _yoke
 from yoke._named import named
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
@@ -17,14 +16,14 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     use_reentrant and preserve_rng_state change nothing: the function runs once, and recomputed ops draw the same random numbers.
     """
     _need_flags("checkpoint", use_reentrant, preserve_rng_state)
-    return yoke.checkpoint(function, *args, **kwargs)
+    return _checkpoint.checkpoint(function, *args, **kwargs)
 
 
 @named
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, *, preserve_rng_state: bool = True) -> Any:
     """Returns input after all functions in order; each of the `segments` parts but the last is computed again in the backward pass."""
     _need_flags("checkpoint_sequential", use_reentrant, preserve_rng_state)
-    return yoke.checkpoint_sequential(functions, segments, input)
+    return _checkpoint.checkpoint_sequential(functions, segments, input)
 
 
 def _need_flags(call: str, use_reentrant: Any, preserve_rng_state: Any) -> None:
