@@ -294,3 +294,11 @@ def test_another_name_that_breaks_the_rules_is_refused(tree, case):
     (tree / "core" / "ops" / "other_names.def").write_text("# A comment.\n" + line + "\n")
     done = generate(tree)
     assert done.returncode == 1 and "core/ops/other_names.def:2: " in done.stderr and reason in done.stderr
+
+
+@pytest.mark.parametrize("lines", ["[yoke]\nclip write clamp", "clip: write clamp(x)", "[yoke]\nclip:"])
+def test_a_foreign_name_that_breaks_the_rules_is_refused(tree, lines):
+    (tree / "core" / "ops" / "foreign_names.def").write_text(lines + "\n")
+    done = generate(tree)
+    last_line = 1 + lines.count("\n")
+    assert done.returncode == 1 and f"core/ops/foreign_names.def:{last_line}: not written as 'name ...: text' behind a [place]" in done.stderr
