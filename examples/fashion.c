@@ -71,7 +71,7 @@ static yoke_tensor *parameter(const int64_t *shape, int64_t ndim, double bound)
     const yoke_scalar width = {YOKE_ARG_FLOAT, 0, {.f = 2 * bound}};
     const yoke_scalar middle = {YOKE_ARG_FLOAT, 0, {.f = bound}};
     yoke_tensor *x, *next;
-    check(yoke->rand(shape, ndim, YOKE_F32, NULL, &x));
+    check(yoke->rand(shape, ndim, YOKE_F32, NULL, NULL, &x));
     check(yoke->mul_scalar(x, &width, &next));
     replace(&x, next);
     check(yoke->sub_scalar(x, &middle, &next));
@@ -116,7 +116,7 @@ yoke_tensor *loss_of(const Net *net, const char *amp, yoke_tensor *x, yoke_tenso
                                 1, &region));
     yoke_autocast *outer = yoke->autocast_swap(region);
     yoke_tensor *logits = forward(net, x);
-    check(yoke->cross_entropy(logits, target, "mean", -100, 0.0, &loss));
+    check(yoke->cross_entropy(logits, target, NULL, "mean", -100, 0.0, &loss));
     yoke->autocast_swap(outer);
     yoke->autocast_release(region);
     yoke->tensor_release(logits);

@@ -66,7 +66,7 @@ static yoke_tensor *draw_rows(const Training *t, int64_t step)
     const int64_t first = step % t->batches * BATCH;
     if (first == 0) {
         yoke_tensor *order;
-        check(yoke->randperm(t->part->count, YOKE_NONE, NULL, &order));
+        check(yoke->randperm(t->part->count, YOKE_NONE, NULL, NULL, &order));
         set_rows(t->order, 0, t->part->count, order);
         yoke->tensor_release(order);
     }

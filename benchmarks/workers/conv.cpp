@@ -29,7 +29,7 @@ public:
     {
         x_ = pixels(c.in), grad_ = pixels(c.out);
         const int64_t shape[] = {c.out, c.in / c.groups, c.kernel, c.kernel};
-        check(yoke_randn(shape, 4, c.type(), cpu(), &weight_));
+        check(yoke_randn(shape, 4, c.type(), cpu(), nullptr, &weight_));
         if (c.is("forward")) return;
         check(yoke_tensor_set_requires_grad(c.is("data") ? x_ : weight_, 1));
         out_ = forward();
@@ -51,7 +51,7 @@ private:
     {
         const int64_t shape[] = {kImages, case_.side, case_.side, channels}, order[] = {0, 3, 1, 2};
         yoke_tensor *lying, *out;
-        check(yoke_randn(shape, 4, case_.type(), cpu(), &lying));
+        check(yoke_randn(shape, 4, case_.type(), cpu(), nullptr, &lying));
         check(yoke_permute(lying, order, 4, &out));
         yoke_tensor_release(lying);
         return out;

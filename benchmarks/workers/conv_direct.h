@@ -81,7 +81,7 @@ private:
     {
         const int64_t count = (int64_t)one.get_desc().get_size() / (dtype == YOKE_F32 ? 4 : 2);
         yoke_tensor *values;
-        check(yoke_randn(&count, 1, dtype, cpu(), &values));
+        check(yoke_randn(&count, 1, dtype, cpu(), nullptr, &values));
         memcpy(one.get_data_handle(), yoke_tensor_data(values), one.get_desc().get_size());
         yoke_tensor_release(values);
     }

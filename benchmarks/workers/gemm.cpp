@@ -31,8 +31,8 @@ public:
     {
         const int64_t shape[] = {n, n};
         check(yoke_device_open("cpu", &cpu_));
-        check(yoke_randn(shape, 2, dtype, cpu_, &x_));
-        check(yoke_randn(shape, 2, dtype, cpu_, &y_));
+        check(yoke_randn(shape, 2, dtype, cpu_, nullptr, &x_));
+        check(yoke_randn(shape, 2, dtype, cpu_, nullptr, &y_));
         check(yoke_empty(shape, 2, dtype, cpu_, &out_));
         using dnnl::memory;
         const memory::data_type type =

@@ -81,9 +81,9 @@ int main(void)
     yoke_device *cpu;
     check(yoke->device_open("cpu", &cpu));
     check(yoke->set_num_threads(1));
-    check(yoke->rand(&shape, 1, YOKE_F32, cpu, &a));
-    check(yoke->rand(&shape, 1, YOKE_F32, cpu, &b));
-    check(yoke->rand(&shape, 1, YOKE_F32, cpu, &g));
+    check(yoke->rand(&shape, 1, YOKE_F32, cpu, NULL, &a));
+    check(yoke->rand(&shape, 1, YOKE_F32, cpu, NULL, &b));
+    check(yoke->rand(&shape, 1, YOKE_F32, cpu, NULL, &g));
     check(yoke->tensor_set_requires_grad(g, 1));
 
     char line[128];

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 # Pattern of a default, and its name in errors.
 NONE = ("none", "none")
 INT = (r"-?\d+", "a whole number")
+DECIMAL = (r"-?\d+\.\d+", "a number with a point")
 NUMBER = (r"-?\d+(\.\d+)?(e-?\d+)?", "a number")
 
 
@@ -79,7 +80,7 @@ ALL = (
     ArgType("operand", "operand", "TENSOR INT FLOAT BOOL", "a tensor or a number", "a tensor or a number",
             python="Tensor | _Scalar", lua="yoke.Tensor|number",
             param="yoke_tensor *{}", convert="to_tensor({})", value="const yoke_arg &", getter="value",
-            caller="const Operand &", pack="{}.arg()"),
+            caller="const Operand &", pack="{}.arg()", default=DECIMAL),
     ArgType("mut", "tensor", "TENSOR", "a tensor", "a tensor", takes_number=False, written=True, python="Tensor",
             lua="yoke.Tensor", param="yoke_tensor *{}", convert="to_tensor({})", value="yoke_tensor &", getter="mut",
             caller="yoke_tensor &", pack="arg_tensor({})"),
@@ -129,6 +130,10 @@ ALL = (
             absent="nullptr", python="Device | str | int | None", lua="yoke.Device|string|integer|nil",
             param="yoke_device *{}", convert="to_device({})", value="Device *", getter="device_or_null", caller="Device *",
             pack="arg_device({})"),
+    ArgType("generator?", "generator", "GENERATOR NONE", "a generator or nothing", "a yoke.Generator or nil", default=NONE,
+            absent="nullptr", takes_number=False, python="Generator | None", lua="yoke.Generator|nil",
+            param="yoke_generator *{}", convert="to_generator({})", value="yoke_generator *", getter="generator_or_null",
+            caller="yoke_generator *", pack="arg_generator({})"),
 )
 TYPES = {one.name: one for one in ALL}
 

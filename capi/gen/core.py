@@ -115,14 +115,21 @@ def saves_mask(op, arg):
     return sum(1 << bit for bit in set(bits))
 
 
+def specs(op):
+    """Returns the name of the constant with the op's arguments."""
+    return f"k{op.struct.removesuffix('Args')}Specs"
+
+
 def table_entry(op):
     quoted = op.doc.replace("\\", "\\\\").replace('"', '\\"')
     signature = op.signature.replace('"', '\\"')
     results = ", ".join(f"ResultKind::k{r.capitalize()}" for r in op.results)
     saves = ", ".join(f"0x{saves_mask(op, a):x}" for a in op.args)
     vjp = f"[](yoke_arg *a, Backward &b) {{ vjp_{op.cpp}({op.struct}(a), b); }}" if op.has_vjp else "nullptr"
-    compose = f"[](yoke_arg *a) {{ return compose_{op.cpp}({op.struct}(a)); }}"
-    one, many = (compose if op.composed and op.gives_list == many else "nullptr" for many in (False, True))
+    made = f"compose_{op.cpp}({op.struct}(a))"
+    single = f"r[0] = {made};" if len(op.returned) == 1 else f"give_all({made}, r);" if op.returned else f"{made};"
+    one = f"[](yoke_arg *a, Tensor *{'r' if op.returned else ''}) {{ {single} }}" if op.composed and not op.gives_list else "nullptr"
+    many = f"[](yoke_arg *a) {{ return {made}; }}" if op.composed and op.gives_list else "nullptr"
     count = f"[](yoke_arg *a) {{ return count_{op.cpp}({op.struct}(a)); }}" if op.gives_list else "nullptr"
     results = "" if op.gives_list else results
     autocast = "".join(part.capitalize() for part in op.autocast.split("_"))
@@ -131,7 +138,7 @@ def table_entry(op):
         .signature = "{signature}",
         .doc = "{quoted}",
         .family = "{op.family}",
-        .args = {'k' + op.struct if op.args else 'nullptr'},
+        .args = {specs(op) if op.args else 'nullptr'},
         .arg_count = {len(op.args)},
         .results = {{{results}}},
         .result_count = {0 if op.gives_list else len(op.results)},
@@ -163,12 +170,19 @@ void run_in_place(int32_t op, yoke_arg *args)
     Tensor results[kMaxResults];
     run(op, args, results);
 }
+
+// Moves the results of a composed op to the caller.
+template <size_t N>
+void give_all(std::array<Tensor, N> made, Tensor *results)
+{
+    for (Tensor &one : made) *results++ = std::move(one);
+}
 """]
     for op in ops:
         if op.args:
-            specs = [f'    {{"{a.name}", ArgType::{TYPES[a.type].enumerator}, {role_enumerator(a.role)}, {str(a.default is not None).lower()}, {str(a.by_name).lower()}, {default_value(a)}}},'
+            rows = [f'    {{"{a.name}", ArgType::{TYPES[a.type].enumerator}, {role_enumerator(a.role)}, {str(a.default is not None).lower()}, {str(a.by_name).lower()}, {default_value(a)}}},'
                      for a in op.args]
-            out += [f"const ArgSpec k{op.struct}[] = {{"] + specs + ["};"]
+            out += [f"const ArgSpec {specs(op)}[] = {{"] + rows + ["};"]
     out += ["", "} // namespace", "", "const OpDef kOps[YOKE_OP_COUNT] = {"] + [table_entry(op) for op in ops]
     out += ["};", "", "namespace ops {", ""]
     for op in ops:

@@ -26,6 +26,7 @@ FORMS = {
     "randint": [("high: int, size: int | Sequence[int], *, dtype: DType | str | None = None, device: Device | str | int | None = None, requires_grad: bool = False",
                  "Tensor")],
     "einsum": [("equation: str, *tensors: Tensor", "Tensor")],
+    "meshgrid": [('*tensors: Tensor, indexing: str = "ij"', "tuple[Tensor, ...]")],
 }
 
 
@@ -103,7 +104,7 @@ def python_result(op, own):
     if op.mut >= 0:
         return own
     if op.gives_list:
-        return f"tuple[{own}, ...]"
+        return f"{own} | tuple[{own}, ...]" if op.may_give_one else f"tuple[{own}, ...]"
     if op.name in PAIRS and n == 2:
         return "ValuesAndIndices"
     return "Tensor" if n == 1 else f"tuple[{', '.join(['Tensor'] * n)}]" if n else "None"
@@ -123,7 +124,8 @@ def bind(macro, ops, with_doc):
 
 def stubs(ops, rows):
     out = ["from collections.abc import Sequence", "from typing import Self, overload", "",
-           "from yoke._yoke import Device, Tensor, ValuesAndIndices", "from yoke._yoke import dtype as DType", "",
+           "from yoke._random import Generator", "from yoke._yoke import Device, Tensor, ValuesAndIndices",
+           "from yoke._yoke import dtype as DType", "",
            "_Scalar = bool | int | float", ""]
     for op in ops:
         out += python_function(op, op.args, "Tensor", rows)
@@ -146,7 +148,7 @@ def lua_options(op, args, rows):
 
 def lua_function(op, owner, args, rows, dot):
     result = "yoke.Tensor" if op.returned or op.mut >= 0 else "nil"
-    result = "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
+    result = "yoke.Tensor|yoke.Tensor[]" if op.may_give_one else "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
     required = [f"{a.name}: {TYPES[a.type].lua}" for a in args if a.default is None]
     options = lua_options(op, args, rows)
     out = [f"---{op.doc}"]
@@ -201,7 +203,17 @@ def reference(ops, rows, prototype):
            "Python and Lua: `x.var(0, keepdim=True)`, in Lua `x:var(0, {keepdim = true})`. PyTorch has other arguments at these",
            "positions. C has no names, and takes all arguments in order. The entries come from `core/ops/ops.def`.", "",
            "Python and Lua also take PyTorch's names of arguments: `x.sum(dim=0)`. Give an argument by a single name. `unbiased` is True",
-           "for a correction of 1, and False for 0.", "", *other_name_table(rows), ""]
+           "for a correction of 1, and False for 0.", "", *other_name_table(rows), "",
+           "Random ops take a `generator`: they draw from its stream and move it on.",
+           "",
+           "| Not here | Why |",
+           "|---|---|",
+           "| complex numbers, FFT | no dtype holds a complex number |",
+           "| sparse tensors | kernels walk strides; `embedding`, `gather` and `scatter_add` serve most uses |",
+           "| linear algebra: `solve`, `svd`, `eigh`, `inv` | it needs LAPACK on the host and cuSOLVER on cards |",
+           "| quantised tensors | they serve inference; for training there are float8 and `scaled_mm` |",
+           "| `grid_sample` | its gradient adds at places that data name, in no fixed order |",
+           "| bicubic and trilinear `interpolate` | `nearest`, `bilinear` and `area` serve pictures; no op has volumes |", ""]
     family = None
     for op in ops:
         if op.family != family:

@@ -16,6 +16,10 @@ COSTS = ("bytes", "gemm", "view", "composed", "inplace")
 # Role of an argument: its allowed types.
 ROLES = {"index": ("tensor", "tensors"), "random_offset": ("int",)}
 
+# Results of an op that gives scripts a list, but a list of one as the tensor alone. The bindings know it by the
+# signature.
+ONE_OR_MORE = "tensor or tensors"
+
 OP = re.compile(r"(\w+)\((.*)\) -> (.+?) \| ([^|]+) \| (\w+) \| (\w+) \| (\S.*)")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 ARG = re.compile(r"(\w+): ([a-z]+\??)(?: as (\w+))?(?: = (.+))?")
@@ -72,6 +76,11 @@ class Op:
     @property
     def gives_list(self):
         return self.results == ["tensors"]
+
+    @property
+    def may_give_one(self):
+        """Returns whether scripts get a list of a single result as the tensor alone."""
+        return self.signature.endswith(f"-> {ONE_OR_MORE}")
 
     @property
     def has_vjp(self):
@@ -175,12 +184,12 @@ def parse_results(text, args):
         return [], -1
     if text in muts:
         return [], muts[text]
-    if text == "tensors":
+    if text in ("tensors", ONE_OR_MORE):
         return ["tensors"], -1
     kinds = text.split(", ")
     for kind in kinds:
         if kind not in ("tensor", "plain", "saved"):
-            raise TableError(f"result '{kind}' is unknown; known: tensor, plain, saved, tensors, () or a mut argument")
+            raise TableError(f"result '{kind}' is unknown; known: tensor, plain, saved, tensors, tensor or tensors, () or a mut argument")
     if len(kinds) > 4:
         raise TableError(f"{len(kinds)} results; kMaxResults of core/ops/op_def.h is 4")
     if kinds != sorted(kinds, key=lambda k: k == "saved") or kinds[0] == "saved":

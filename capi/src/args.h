@@ -63,6 +63,10 @@ inline yoke_arg to_device(yoke_device *device)
 {
     return {device ? YOKE_ARG_DEVICE : YOKE_ARG_NONE, 0, {.device = device}};
 }
+inline yoke_arg to_generator(yoke_generator *generator)
+{
+    return {generator ? YOKE_ARG_GENERATOR : YOKE_ARG_NONE, 0, {.generator = generator}};
+}
 inline yoke_arg to_scalar(const yoke_scalar *x)
 {
     if (!x) return make_arg(kBadNull);

@@ -6,11 +6,23 @@
 #include "core/ops/assign.h"
 #include "core/ops/op_node.h"
 #include "core/ops/ops.h"
+#include "core/ops/views.h"
 
 #include <algorithm>
 
 using namespace yoke;
 using namespace yoke::capi;
+
+namespace {
+
+// Returns the tensor with its present history, which a write into its base may have changed.
+yoke_tensor &renewed(yoke_tensor &x, const char *call)
+{
+    renew_view(short_name(call), x);
+    return x;
+}
+
+}  // namespace
 
 int32_t yoke_set_grad_enabled(int32_t enabled)
 {
@@ -26,20 +38,24 @@ int32_t yoke_is_grad_enabled(void)
 int32_t yoke_tensor_requires_grad(yoke_tensor *tensor)
 {
     constexpr const char *call = "yoke_tensor_requires_grad";
-    return guard_value(call, -1,
-                       [&] { return need(tensor, call, "tensor").requires_grad() ? 1 : 0; });
+    return guard_value(call, -1, [&] {
+        return renewed(need(tensor, call, "tensor"), call).requires_grad() ? 1 : 0;
+    });
 }
 
 yoke_status yoke_tensor_set_requires_grad(yoke_tensor *tensor, int32_t required)
 {
     constexpr const char *call = "yoke_tensor_set_requires_grad";
-    return guard(call, [&] { set_requires_grad(need(tensor, call, "tensor"), required != 0); });
+    return guard(call, [&] {
+        set_requires_grad(renewed(need(tensor, call, "tensor"), call), required != 0);
+    });
 }
 
 int32_t yoke_tensor_is_leaf(yoke_tensor *tensor)
 {
     constexpr const char *call = "yoke_tensor_is_leaf";
-    return guard_value(call, -1, [&] { return is_leaf(need(tensor, call, "tensor")) ? 1 : 0; });
+    return guard_value(
+        call, -1, [&] { return is_leaf(renewed(need(tensor, call, "tensor"), call)) ? 1 : 0; });
 }
 
 yoke_status yoke_tensor_detach(yoke_tensor *tensor, yoke_tensor **out)
@@ -123,7 +139,7 @@ yoke_status yoke_backward(yoke_tensor *tensor, yoke_tensor *gradient, int32_t re
 {
     constexpr const char *call = "yoke_backward";
     return guard(call, [&] {
-        yoke_tensor *const roots[] = {&need(tensor, call, "tensor")};
+        yoke_tensor *const roots[] = {&renewed(need(tensor, call, "tensor"), call)};
         yoke_tensor *const weights[] = {object_of(gradient, call, "gradient")};
         backward(roots, weights, retain_graph != 0);
     });
@@ -151,6 +167,8 @@ yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count, yoke_tensor *c
             fail(YOKE_E_VALUE, "%s: argument 'outputs' is empty; give at least one tensor",
                  short_name(call));
         const auto wanted = need_tensors(inputs, input_count, call, "inputs");
+        for (yoke_tensor *one : TensorList(roots)) renewed(*one, call);
+        for (yoke_tensor *one : TensorList(wanted)) renewed(*one, call);
         const Tensors weights(gradients, gradients ? count : 0, call, "gradients", true);
         std::vector<Tensor> found = yoke::gradients(roots, weights, wanted, retain_graph != 0);
         for (size_t i = 0; i < places.size(); ++i) places[i] = hand_out(std::move(found[i]));

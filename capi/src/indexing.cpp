@@ -1,6 +1,5 @@
 #include "capi/src/indexing.h"
 
-#include "core/autograd/node.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -117,8 +116,8 @@ Tensor cut(const Tensor &x, int axis, const yoke_index &item)
 // Selection of a key: a view, and in the view the places given by integer tensors along some axes.
 class Selection {
 public:
-    // Selects x[items]. With `ints_as_tensors`, an int beside a tensor becomes a tensor too, and needs no view.
-    Selection(const yoke_tensor &x, Items items, bool ints_as_tensors, const char *call);
+    // Selects x[items].
+    Selection(const yoke_tensor &x, Items items, const char *call);
 
     // The indexed axes are neighbours from `axis` on, and `indices` have one shape.
     Tensor base;
@@ -136,7 +135,6 @@ private:
     void broadcast_indices();
 
     const char *call_;
-    bool ints_as_tensors_;
     int whole_;                 // axes that an ellipsis stands for
     int at_ = 0;                // the next axis of base
     std::vector<Tensor> held_;  // the index tensors
@@ -146,11 +144,10 @@ private:
     bool apart_ = false;        // … and then one more: the indexed axes go to the front
 };
 
-Selection::Selection(const yoke_tensor &x, Items items, bool ints_as_tensors, const char *call)
+Selection::Selection(const yoke_tensor &x, Items items, const char *call)
     : base(Tensor::share(const_cast<yoke_tensor *>(&x))), call_(call)
 {
     const Counts counts = count_items(x, items, call);
-    ints_as_tensors_ = ints_as_tensors && counts.advanced;
     whole_ = x.ndim - counts.named;
     for (const yoke_index &item : items) add(item);
     if (held_.empty()) return;
@@ -163,12 +160,7 @@ void Selection::add(const yoke_index &item)
     meet(is_advanced(item) || item.kind == YOKE_INDEX_INT);
     switch (item.kind) {
         case YOKE_INDEX_INT:
-            if (!ints_as_tensors_) {
-                base = take(*base, at_, item.start, call_);
-                break;
-            }
-            add_index(ops::full({}, checked_position(*base, at_, item.start, call_), YOKE_I64,
-                                base->device));
+            base = take(*base, at_, item.start, call_);
             break;
         case YOKE_INDEX_SLICE:
             base = cut(base, at_++, item);
@@ -311,17 +303,19 @@ bool fill_by_mask(yoke_tensor &x, Items items, const Counts &counts, const yoke_
     return true;
 }
 
-// Returns whether x[…] = values would be recorded: then x itself is to be written, since a view cannot be.
-bool is_recorded(const yoke_tensor &x, const yoke_tensor *values)
+// Returns whether both are views of the same elements of a base, in the same order.
+bool is_view_of_same(const yoke_tensor &a, const yoke_tensor &b)
 {
-    return grad_enabled() && (x.requires_grad() || (values && values->requires_grad()));
+    return a.data == b.data && a.dtype == b.dtype && a.base.present() &&
+           a.base.get() == b.base.get() && same(a.shape(), b.shape()) &&
+           same(a.strides(), b.strides());
 }
 
 }  // namespace
 
 Tensor index(const yoke_tensor &x, Items items, const char *call)
 {
-    const Selection key(x, items, false, call);
+    const Selection key(x, items, call);
     if (!key.indices.empty()) return ops::index(key.base, key.indices, key.axis);
     // The result is always a view, so the caller never gets x itself.
     return key.base.get() == &x ? ops::view(x, x.shape()) : key.base;
@@ -329,13 +323,15 @@ Tensor index(const yoke_tensor &x, Items items, const char *call)
 
 void index_put(yoke_tensor &x, Items items, const yoke_tensor &values, const char *call)
 {
-    const Selection key(x, items, is_recorded(x, &values), call);
+    const Selection key(x, items, call);
     if (key.indices.empty()) {
-        ops::copy_(key.base, fitted(values, key.base->ndim));
+        // x[…] += y has changed the memory already when it assigns the view.
+        if (!is_view_of_same(*key.base, values))
+            ops::copy_(key.base, fitted(values, key.base->ndim));
         return;
     }
     const int ndim = key.base->ndim - static_cast<int>(key.indices.size()) + key.indices[0]->ndim;
-    ops::index_put_(key.base, key.indices, fitted(values, ndim), key.axis, false);
+    ops::index_put_(key.base, key.indices, fitted(values, ndim), false, key.axis, true);
 }
 
 void index_fill(yoke_tensor &x, Items items, const yoke_arg &value, const char *call)
@@ -343,7 +339,7 @@ void index_fill(yoke_tensor &x, Items items, const yoke_arg &value, const char *
     const Counts counts = count_items(x, items, call);
     if (fill_by_mask(x, items, counts, value)) return;
     if (counts.advanced == 0) {
-        const Selection key(x, items, false, call);
+        const Selection key(x, items, call);
         ops::fill_(key.base, value);
         return;
     }

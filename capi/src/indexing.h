@@ -1,5 +1,5 @@
 // indexing.h: NumPy's indexing, x[1, ::2, None, ..., mask, integers]: ints, slices and new axes are a chain of view
-// ops; masks and integer tensors become one _index or _index_put of the core.
+// ops; masks and integer tensors become one _index or index_put of the core.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -86,8 +86,9 @@ void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value
     if (list && value.count < 0)
         fail(YOKE_E_VALUE, "%s: the count of argument '%s' is %d; it cannot be negative", def.name,
              spec.name, value.count);
-    const bool pointer =
-        list ? value.count > 0 : value.kind == YOKE_ARG_TENSOR || value.kind == YOKE_ARG_DEVICE;
+    const bool pointer = list ? value.count > 0
+                              : value.kind == YOKE_ARG_TENSOR || value.kind == YOKE_ARG_DEVICE ||
+                                    value.kind == YOKE_ARG_GENERATOR;
     if (pointer && !value.v.tensor)
         fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; it must be given", def.name, spec.name);
     if (value.kind == YOKE_ARG_TENSORS)

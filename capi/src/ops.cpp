@@ -253,6 +253,303 @@ yoke_status yoke_minimum_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tenso
     return call("yoke_minimum_scalar", YOKE_OP_MINIMUM, args, out);
 }
 
+yoke_status yoke_log1p(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_log1p", YOKE_OP_LOG1P, args, out);
+}
+
+yoke_status yoke_expm1(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_expm1", YOKE_OP_EXPM1, args, out);
+}
+
+yoke_status yoke_log2(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_log2", YOKE_OP_LOG2, args, out);
+}
+
+yoke_status yoke_log10(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_log10", YOKE_OP_LOG10, args, out);
+}
+
+yoke_status yoke_exp2(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_exp2", YOKE_OP_EXP2, args, out);
+}
+
+yoke_status yoke_square(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_square", YOKE_OP_SQUARE, args, out);
+}
+
+yoke_status yoke_tan(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_tan", YOKE_OP_TAN, args, out);
+}
+
+yoke_status yoke_atan(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_atan", YOKE_OP_ATAN, args, out);
+}
+
+yoke_status yoke_asin(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_asin", YOKE_OP_ASIN, args, out);
+}
+
+yoke_status yoke_acos(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_acos", YOKE_OP_ACOS, args, out);
+}
+
+yoke_status yoke_sinh(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sinh", YOKE_OP_SINH, args, out);
+}
+
+yoke_status yoke_cosh(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_cosh", YOKE_OP_COSH, args, out);
+}
+
+yoke_status yoke_trunc(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_trunc", YOKE_OP_TRUNC, args, out);
+}
+
+yoke_status yoke_frac(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_frac", YOKE_OP_FRAC, args, out);
+}
+
+yoke_status yoke_erfinv(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_erfinv", YOKE_OP_ERFINV, args, out);
+}
+
+yoke_status yoke_isinf(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_isinf", YOKE_OP_ISINF, args, out);
+}
+
+yoke_status yoke_nan_to_num(yoke_tensor *x, const yoke_scalar *nan,
+                                     const yoke_scalar *posinf, const yoke_scalar *neginf,
+                                     yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_scalar(nan), to_optional_scalar(posinf), to_optional_scalar(neginf)};
+    return call("yoke_nan_to_num", YOKE_OP_NAN_TO_NUM, args, out);
+}
+
+yoke_status yoke_atan2(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_atan2", YOKE_OP_ATAN2, args, out);
+}
+
+yoke_status yoke_atan2_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_atan2_scalar", YOKE_OP_ATAN2, args, out);
+}
+
+yoke_status yoke_fmod(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_fmod", YOKE_OP_FMOD, args, out);
+}
+
+yoke_status yoke_fmod_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_fmod_scalar", YOKE_OP_FMOD, args, out);
+}
+
+yoke_status yoke_remainder(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_remainder", YOKE_OP_REMAINDER, args, out);
+}
+
+yoke_status yoke_remainder_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_remainder_scalar", YOKE_OP_REMAINDER, args, out);
+}
+
+yoke_status yoke_floor_divide(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_floor_divide", YOKE_OP_FLOOR_DIVIDE, args, out);
+}
+
+yoke_status yoke_floor_divide_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                              yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_floor_divide_scalar", YOKE_OP_FLOOR_DIVIDE, args, out);
+}
+
+yoke_status yoke_logaddexp(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_logaddexp", YOKE_OP_LOGADDEXP, args, out);
+}
+
+yoke_status yoke_logaddexp_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_logaddexp_scalar", YOKE_OP_LOGADDEXP, args, out);
+}
+
+yoke_status yoke_isclose(yoke_tensor *x, yoke_tensor *y, double rtol, double atol,
+                                  int32_t equal_nan, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_float(rtol), to_float(atol), to_bool(equal_nan)};
+    return call("yoke_isclose", YOKE_OP_ISCLOSE, args, out);
+}
+
+yoke_status yoke_isclose_scalar(yoke_tensor *x, const yoke_scalar *y, double rtol,
+                                         double atol, int32_t equal_nan, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y), to_float(rtol), to_float(atol), to_bool(equal_nan)};
+    return call("yoke_isclose_scalar", YOKE_OP_ISCLOSE, args, out);
+}
+
+yoke_status yoke_allclose(yoke_tensor *x, yoke_tensor *y, double rtol, double atol,
+                                   int32_t equal_nan, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_float(rtol), to_float(atol), to_bool(equal_nan)};
+    return call("yoke_allclose", YOKE_OP_ALLCLOSE, args, out);
+}
+
+yoke_status yoke_allclose_scalar(yoke_tensor *x, const yoke_scalar *y, double rtol,
+                                          double atol, int32_t equal_nan, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y), to_float(rtol), to_float(atol), to_bool(equal_nan)};
+    return call("yoke_allclose_scalar", YOKE_OP_ALLCLOSE, args, out);
+}
+
+yoke_status yoke_equal(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_equal", YOKE_OP_EQUAL, args, out);
+}
+
+yoke_status yoke_lerp(yoke_tensor *x, yoke_tensor *y, yoke_tensor *weight,
+                               yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_tensor(weight)};
+    return call("yoke_lerp", YOKE_OP_LERP, args, out);
+}
+
+yoke_status yoke_lerp_scalar(yoke_tensor *x, yoke_tensor *y, const yoke_scalar *weight,
+                                      yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_scalar(weight)};
+    return call("yoke_lerp_scalar", YOKE_OP_LERP, args, out);
+}
+
+yoke_status yoke_addcmul(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                  const yoke_scalar *value, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(tensor1), to_tensor(tensor2), value ? to_scalar(value) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_addcmul", YOKE_OP_ADDCMUL, args, out);
+}
+
+yoke_status yoke_addcdiv(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                  const yoke_scalar *value, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(tensor1), to_tensor(tensor2), value ? to_scalar(value) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_addcdiv", YOKE_OP_ADDCDIV, args, out);
+}
+
+yoke_status yoke_bitwise_and(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_and", YOKE_OP_BITWISE_AND, args, out);
+}
+
+yoke_status yoke_bitwise_and_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_and_scalar", YOKE_OP_BITWISE_AND, args, out);
+}
+
+yoke_status yoke_bitwise_or(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_or", YOKE_OP_BITWISE_OR, args, out);
+}
+
+yoke_status yoke_bitwise_or_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_or_scalar", YOKE_OP_BITWISE_OR, args, out);
+}
+
+yoke_status yoke_bitwise_xor(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_xor", YOKE_OP_BITWISE_XOR, args, out);
+}
+
+yoke_status yoke_bitwise_xor_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_xor_scalar", YOKE_OP_BITWISE_XOR, args, out);
+}
+
+yoke_status yoke_bitwise_not(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_bitwise_not", YOKE_OP_BITWISE_NOT, args, out);
+}
+
+yoke_status yoke_bitwise_left_shift(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_left_shift", YOKE_OP_BITWISE_LEFT_SHIFT, args, out);
+}
+
+yoke_status yoke_bitwise_left_shift_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                                    yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_left_shift_scalar", YOKE_OP_BITWISE_LEFT_SHIFT, args, out);
+}
+
+yoke_status yoke_bitwise_right_shift(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_right_shift", YOKE_OP_BITWISE_RIGHT_SHIFT, args, out);
+}
+
+yoke_status yoke_bitwise_right_shift_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                                     yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_right_shift_scalar", YOKE_OP_BITWISE_RIGHT_SHIFT, args, out);
+}
+
 yoke_status yoke_eq(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
 {
     yoke_arg args[] = {to_tensor(x), to_tensor(y)};
@@ -587,10 +884,294 @@ yoke_status yoke_clamp_(yoke_tensor *x, const yoke_scalar *min, const yoke_scala
     return call("yoke_clamp_", YOKE_OP_CLAMP_, args);
 }
 
-yoke_status yoke_masked_fill_(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value)
+yoke_status yoke_log1p_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_log1p_", YOKE_OP_LOG1P_, args);
+}
+
+yoke_status yoke_expm1_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_expm1_", YOKE_OP_EXPM1_, args);
+}
+
+yoke_status yoke_log2_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_log2_", YOKE_OP_LOG2_, args);
+}
+
+yoke_status yoke_log10_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_log10_", YOKE_OP_LOG10_, args);
+}
+
+yoke_status yoke_exp2_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_exp2_", YOKE_OP_EXP2_, args);
+}
+
+yoke_status yoke_square_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_square_", YOKE_OP_SQUARE_, args);
+}
+
+yoke_status yoke_tan_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_tan_", YOKE_OP_TAN_, args);
+}
+
+yoke_status yoke_atan_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_atan_", YOKE_OP_ATAN_, args);
+}
+
+yoke_status yoke_asin_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_asin_", YOKE_OP_ASIN_, args);
+}
+
+yoke_status yoke_acos_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_acos_", YOKE_OP_ACOS_, args);
+}
+
+yoke_status yoke_sinh_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_sinh_", YOKE_OP_SINH_, args);
+}
+
+yoke_status yoke_cosh_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_cosh_", YOKE_OP_COSH_, args);
+}
+
+yoke_status yoke_trunc_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_trunc_", YOKE_OP_TRUNC_, args);
+}
+
+yoke_status yoke_frac_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_frac_", YOKE_OP_FRAC_, args);
+}
+
+yoke_status yoke_erfinv_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_erfinv_", YOKE_OP_ERFINV_, args);
+}
+
+yoke_status yoke_nan_to_num_(yoke_tensor *x, const yoke_scalar *nan,
+                                      const yoke_scalar *posinf, const yoke_scalar *neginf)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_scalar(nan), to_optional_scalar(posinf), to_optional_scalar(neginf)};
+    return call("yoke_nan_to_num_", YOKE_OP_NAN_TO_NUM_, args);
+}
+
+yoke_status yoke_atan2_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_atan2_", YOKE_OP_ATAN2_, args);
+}
+
+yoke_status yoke_atan2_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_atan2_scalar_", YOKE_OP_ATAN2_, args);
+}
+
+yoke_status yoke_fmod_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_fmod_", YOKE_OP_FMOD_, args);
+}
+
+yoke_status yoke_fmod_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_fmod_scalar_", YOKE_OP_FMOD_, args);
+}
+
+yoke_status yoke_remainder_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_remainder_", YOKE_OP_REMAINDER_, args);
+}
+
+yoke_status yoke_remainder_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_remainder_scalar_", YOKE_OP_REMAINDER_, args);
+}
+
+yoke_status yoke_floor_divide_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_floor_divide_", YOKE_OP_FLOOR_DIVIDE_, args);
+}
+
+yoke_status yoke_floor_divide_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_floor_divide_scalar_", YOKE_OP_FLOOR_DIVIDE_, args);
+}
+
+yoke_status yoke_lerp_(yoke_tensor *x, yoke_tensor *y, yoke_tensor *weight)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_tensor(weight)};
+    return call("yoke_lerp_", YOKE_OP_LERP_, args);
+}
+
+yoke_status yoke_lerp_scalar_(yoke_tensor *x, yoke_tensor *y, const yoke_scalar *weight)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_scalar(weight)};
+    return call("yoke_lerp_scalar_", YOKE_OP_LERP_, args);
+}
+
+yoke_status yoke_addcmul_(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                   const yoke_scalar *value)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(tensor1), to_tensor(tensor2), value ? to_scalar(value) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_addcmul_", YOKE_OP_ADDCMUL_, args);
+}
+
+yoke_status yoke_addcdiv_(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                   const yoke_scalar *value)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(tensor1), to_tensor(tensor2), value ? to_scalar(value) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_addcdiv_", YOKE_OP_ADDCDIV_, args);
+}
+
+yoke_status yoke_bitwise_and_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_and_", YOKE_OP_BITWISE_AND_, args);
+}
+
+yoke_status yoke_bitwise_and_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_and_scalar_", YOKE_OP_BITWISE_AND_, args);
+}
+
+yoke_status yoke_bitwise_or_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_or_", YOKE_OP_BITWISE_OR_, args);
+}
+
+yoke_status yoke_bitwise_or_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_or_scalar_", YOKE_OP_BITWISE_OR_, args);
+}
+
+yoke_status yoke_bitwise_xor_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_xor_", YOKE_OP_BITWISE_XOR_, args);
+}
+
+yoke_status yoke_bitwise_xor_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_xor_scalar_", YOKE_OP_BITWISE_XOR_, args);
+}
+
+yoke_status yoke_bitwise_not_(yoke_tensor *x)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_bitwise_not_", YOKE_OP_BITWISE_NOT_, args);
+}
+
+yoke_status yoke_bitwise_left_shift_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_left_shift_", YOKE_OP_BITWISE_LEFT_SHIFT_, args);
+}
+
+yoke_status yoke_bitwise_left_shift_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_left_shift_scalar_", YOKE_OP_BITWISE_LEFT_SHIFT_, args);
+}
+
+yoke_status yoke_bitwise_right_shift_(yoke_tensor *x, yoke_tensor *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bitwise_right_shift_", YOKE_OP_BITWISE_RIGHT_SHIFT_, args);
+}
+
+yoke_status yoke_bitwise_right_shift_scalar_(yoke_tensor *x, const yoke_scalar *y)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(y)};
+    return call("yoke_bitwise_right_shift_scalar_", YOKE_OP_BITWISE_RIGHT_SHIFT_, args);
+}
+
+yoke_status yoke_normal_(yoke_tensor *x, double mean, double std,
+                                  yoke_generator *generator)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(mean), to_float(std), to_generator(generator)};
+    return call("yoke_normal_", YOKE_OP_NORMAL_, args);
+}
+
+yoke_status yoke_uniform_(yoke_tensor *x, double low, double high,
+                                   yoke_generator *generator)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(low), to_float(high), to_generator(generator)};
+    return call("yoke_uniform_", YOKE_OP_UNIFORM_, args);
+}
+
+yoke_status yoke_bernoulli_(yoke_tensor *x, yoke_tensor *p, yoke_generator *generator)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(p), to_generator(generator)};
+    return call("yoke_bernoulli_", YOKE_OP_BERNOULLI_, args);
+}
+
+yoke_status yoke_bernoulli_scalar_(yoke_tensor *x, const yoke_scalar *p,
+                                            yoke_generator *generator)
+{
+    yoke_arg args[] = {to_tensor(x), p ? to_scalar(p) : yoke_arg{YOKE_ARG_FLOAT, 0, {.f = 0.5}}, to_generator(generator)};
+    return call("yoke_bernoulli_scalar_", YOKE_OP_BERNOULLI_, args);
+}
+
+yoke_status yoke_random_(yoke_tensor *x, const int64_t *low, const int64_t *high,
+                                  yoke_generator *generator)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_int(low), to_optional_int(high), to_generator(generator)};
+    return call("yoke_random_", YOKE_OP_RANDOM_, args);
+}
+
+yoke_status yoke_exponential_(yoke_tensor *x, double lambd, yoke_generator *generator)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(lambd), to_generator(generator)};
+    return call("yoke_exponential_", YOKE_OP_EXPONENTIAL_, args);
+}
+
+yoke_status yoke_masked_fill_(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *value)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_tensor(value)};
+    return call("yoke_masked_fill_", YOKE_OP_MASKED_FILL_, args);
+}
+
+yoke_status yoke_masked_fill_scalar_(yoke_tensor *x, yoke_tensor *mask,
+                                              const yoke_scalar *value)
 {
     yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_scalar(value)};
-    return call("yoke_masked_fill_", YOKE_OP_MASKED_FILL_, args);
+    return call("yoke_masked_fill_scalar_", YOKE_OP_MASKED_FILL_, args);
 }
 
 yoke_status yoke_scatter_add_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
@@ -598,6 +1179,62 @@ yoke_status yoke_scatter_add_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
 {
     yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(src)};
     return call("yoke_scatter_add_", YOKE_OP_SCATTER_ADD_, args);
+}
+
+yoke_status yoke_index_put_(yoke_tensor *x, yoke_tensor *const *indices,
+                                     int64_t indices_count, yoke_tensor *values, int32_t accumulate,
+                                     int64_t axis, int32_t wraps)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensors(indices, indices_count), to_tensor(values), to_bool(accumulate), to_int(axis), to_bool(wraps)};
+    return call("yoke_index_put_", YOKE_OP_INDEX_PUT_, args);
+}
+
+yoke_status yoke_index_add_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                     yoke_tensor *source, const yoke_scalar *alpha)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(source), alpha ? to_scalar(alpha) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_index_add_", YOKE_OP_INDEX_ADD_, args);
+}
+
+yoke_status yoke_index_copy_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                      yoke_tensor *source)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(source)};
+    return call("yoke_index_copy_", YOKE_OP_INDEX_COPY_, args);
+}
+
+yoke_status yoke_index_fill_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                      yoke_tensor *value)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(value)};
+    return call("yoke_index_fill_", YOKE_OP_INDEX_FILL_, args);
+}
+
+yoke_status yoke_index_fill_scalar_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                             const yoke_scalar *value)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_scalar(value)};
+    return call("yoke_index_fill_scalar_", YOKE_OP_INDEX_FILL_, args);
+}
+
+yoke_status yoke_masked_scatter_(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *source)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_tensor(source)};
+    return call("yoke_masked_scatter_", YOKE_OP_MASKED_SCATTER_, args);
+}
+
+yoke_status yoke_scatter_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                   yoke_tensor *src, const char *reduce)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(src), reduce ? to_string(reduce) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "none"}}};
+    return call("yoke_scatter_", YOKE_OP_SCATTER_, args);
+}
+
+yoke_status yoke_scatter_scalar_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                          const yoke_scalar *src, const char *reduce)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_scalar(src), reduce ? to_string(reduce) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "none"}}};
+    return call("yoke_scatter_scalar_", YOKE_OP_SCATTER_, args);
 }
 
 yoke_status yoke_sum(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
@@ -697,6 +1334,71 @@ yoke_status yoke_cumsum(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_ten
     return call("yoke_cumsum", YOKE_OP_CUMSUM, args, out);
 }
 
+yoke_status yoke_cumprod(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_int(dtype)};
+    return call("yoke_cumprod", YOKE_OP_CUMPROD, args, out);
+}
+
+yoke_status yoke_max(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                              yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_bool(keepdim)};
+    return call("yoke_max", YOKE_OP_MAX, args, out0, out1);
+}
+
+yoke_status yoke_min(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                              yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_bool(keepdim)};
+    return call("yoke_min", YOKE_OP_MIN, args, out0, out1);
+}
+
+yoke_status yoke_aminmax(yoke_tensor *x, const int64_t *axis, int32_t keepdim,
+                                  yoke_tensor **out0, yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_int(axis), to_bool(keepdim)};
+    return call("yoke_aminmax", YOKE_OP_AMINMAX, args, out0, out1);
+}
+
+yoke_status yoke_var_mean(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                   int32_t keepdim, int64_t correction, yoke_tensor **out0,
+                                   yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim), to_int(correction)};
+    return call("yoke_var_mean", YOKE_OP_VAR_MEAN, args, out0, out1);
+}
+
+yoke_status yoke_std_mean(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                   int32_t keepdim, int64_t correction, yoke_tensor **out0,
+                                   yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count), to_bool(keepdim), to_int(correction)};
+    return call("yoke_std_mean", YOKE_OP_STD_MEAN, args, out0, out1);
+}
+
+yoke_status yoke_count_nonzero(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                        yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(axis, axis_count)};
+    return call("yoke_count_nonzero", YOKE_OP_COUNT_NONZERO, args, out);
+}
+
+yoke_status yoke_quantile(yoke_tensor *x, yoke_tensor *q, const int64_t *axis,
+                                   int32_t keepdim, const char *interpolation, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(q), to_optional_int(axis), to_bool(keepdim), interpolation ? to_string(interpolation) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "linear"}}};
+    return call("yoke_quantile", YOKE_OP_QUANTILE, args, out);
+}
+
+yoke_status yoke_quantile_scalar(yoke_tensor *x, const yoke_scalar *q, const int64_t *axis,
+                                          int32_t keepdim, const char *interpolation,
+                                          yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(q), to_optional_int(axis), to_bool(keepdim), interpolation ? to_string(interpolation) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "linear"}}};
+    return call("yoke_quantile_scalar", YOKE_OP_QUANTILE, args, out);
+}
+
 yoke_status yoke_sort(yoke_tensor *x, int64_t axis, int32_t descending, yoke_tensor **out0,
                                yoke_tensor **out1)
 {
@@ -718,6 +1420,77 @@ yoke_status yoke_topk(yoke_tensor *x, int64_t k, int64_t axis, int32_t largest,
     return call("yoke_topk", YOKE_OP_TOPK, args, out0, out1);
 }
 
+yoke_status yoke_kthvalue(yoke_tensor *x, int64_t k, int64_t axis, int32_t keepdim,
+                                   yoke_tensor **out0, yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(k), to_int(axis), to_bool(keepdim)};
+    return call("yoke_kthvalue", YOKE_OP_KTHVALUE, args, out0, out1);
+}
+
+yoke_status yoke_median(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                                 yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_bool(keepdim)};
+    return call("yoke_median", YOKE_OP_MEDIAN, args, out0, out1);
+}
+
+yoke_status yoke_mode(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                               yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_bool(keepdim)};
+    return call("yoke_mode", YOKE_OP_MODE, args, out0, out1);
+}
+
+yoke_status yoke_searchsorted(yoke_tensor *sorted_sequence, yoke_tensor *x,
+                                       int32_t out_int32, int32_t right, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(sorted_sequence), to_tensor(x), to_bool(out_int32), to_bool(right)};
+    return call("yoke_searchsorted", YOKE_OP_SEARCHSORTED, args, out);
+}
+
+yoke_status yoke_searchsorted_scalar(yoke_tensor *sorted_sequence, const yoke_scalar *x,
+                                              int32_t out_int32, int32_t right, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(sorted_sequence), to_scalar(x), to_bool(out_int32), to_bool(right)};
+    return call("yoke_searchsorted_scalar", YOKE_OP_SEARCHSORTED, args, out);
+}
+
+yoke_status yoke_bucketize(yoke_tensor *x, yoke_tensor *boundaries, int32_t out_int32,
+                                    int32_t right, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(boundaries), to_bool(out_int32), to_bool(right)};
+    return call("yoke_bucketize", YOKE_OP_BUCKETIZE, args, out);
+}
+
+yoke_status yoke_bucketize_scalar(const yoke_scalar *x, yoke_tensor *boundaries,
+                                           int32_t out_int32, int32_t right, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_scalar(x), to_tensor(boundaries), to_bool(out_int32), to_bool(right)};
+    return call("yoke_bucketize_scalar", YOKE_OP_BUCKETIZE, args, out);
+}
+
+yoke_status yoke_unique(yoke_tensor *x, int32_t sorted, int32_t return_inverse,
+                                 int32_t return_counts, const int64_t *axis, yoke_tensor **outs,
+                                 int64_t capacity, int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_bool(sorted), to_bool(return_inverse), to_bool(return_counts), to_optional_int(axis)};
+    return call_list("yoke_unique", YOKE_OP_UNIQUE, args, outs, capacity, count);
+}
+
+yoke_status yoke_bincount(yoke_tensor *x, yoke_tensor *weights, int64_t minlength,
+                                   yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_tensor(weights), to_int(minlength)};
+    return call("yoke_bincount", YOKE_OP_BINCOUNT, args, out);
+}
+
+yoke_status yoke_histc(yoke_tensor *x, int64_t bins, const yoke_scalar *min,
+                                const yoke_scalar *max, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(bins), min ? to_scalar(min) : yoke_arg{YOKE_ARG_INT, 0, {.i = 0}}, max ? to_scalar(max) : yoke_arg{YOKE_ARG_INT, 0, {.i = 0}}};
+    return call("yoke_histc", YOKE_OP_HISTC, args, out);
+}
+
 yoke_status yoke_softmax(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out)
 {
     yoke_arg args[] = {to_tensor(x), to_int(axis), to_int(dtype)};
@@ -731,18 +1504,18 @@ yoke_status yoke_log_softmax(yoke_tensor *x, int64_t axis, yoke_dtype dtype,
     return call("yoke_log_softmax", YOKE_OP_LOG_SOFTMAX, args, out);
 }
 
-yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, const char *reduction,
-                                        int64_t ignore_index, double label_smoothing,
-                                        yoke_tensor **out)
+yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, yoke_tensor *weight,
+                                        const char *reduction, int64_t ignore_index,
+                                        double label_smoothing, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_tensor(target), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_int(ignore_index), to_float(label_smoothing)};
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), to_optional_tensor(weight), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_int(ignore_index), to_float(label_smoothing)};
     return call("yoke_cross_entropy", YOKE_OP_CROSS_ENTROPY, args, out);
 }
 
-yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
-                                   int64_t ignore_index, yoke_tensor **out)
+yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, yoke_tensor *weight,
+                                   const char *reduction, int64_t ignore_index, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_tensor(target), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_int(ignore_index)};
+    yoke_arg args[] = {to_tensor(x), to_tensor(target), to_optional_tensor(weight), reduction ? to_string(reduction) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "mean"}}, to_int(ignore_index)};
     return call("yoke_nll_loss", YOKE_OP_NLL_LOSS, args, out);
 }
 
@@ -863,6 +1636,73 @@ yoke_status yoke_outer(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
     return call("yoke_outer", YOKE_OP_OUTER, args, out);
 }
 
+yoke_status yoke_mm(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_mm", YOKE_OP_MM, args, out);
+}
+
+yoke_status yoke_bmm(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_bmm", YOKE_OP_BMM, args, out);
+}
+
+yoke_status yoke_mv(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_mv", YOKE_OP_MV, args, out);
+}
+
+yoke_status yoke_dot(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y)};
+    return call("yoke_dot", YOKE_OP_DOT, args, out);
+}
+
+yoke_status yoke_addmm(yoke_tensor *x, yoke_tensor *mat1, yoke_tensor *mat2,
+                                const yoke_scalar *beta, const yoke_scalar *alpha,
+                                yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mat1), to_tensor(mat2), beta ? to_scalar(beta) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}, alpha ? to_scalar(alpha) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_addmm", YOKE_OP_ADDMM, args, out);
+}
+
+yoke_status yoke_baddbmm(yoke_tensor *x, yoke_tensor *batch1, yoke_tensor *batch2,
+                                  const yoke_scalar *beta, const yoke_scalar *alpha,
+                                  yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(batch1), to_tensor(batch2), beta ? to_scalar(beta) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}, alpha ? to_scalar(alpha) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_baddbmm", YOKE_OP_BADDBMM, args, out);
+}
+
+yoke_status yoke_trace(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_trace", YOKE_OP_TRACE, args, out);
+}
+
+yoke_status yoke_cdist(yoke_tensor *x, yoke_tensor *y, double p, const char *compute_mode,
+                                yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_float(p), compute_mode ? to_string(compute_mode) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "use_mm_for_euclid_dist_if_necessary"}}};
+    return call("yoke_cdist", YOKE_OP_CDIST, args, out);
+}
+
+yoke_status yoke_normalize(yoke_tensor *x, double p, int64_t axis, double eps,
+                                    yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_float(p), to_int(axis), to_float(eps)};
+    return call("yoke_normalize", YOKE_OP_NORMALIZE, args, out);
+}
+
+yoke_status yoke_cosine_similarity(yoke_tensor *x, yoke_tensor *y, int64_t axis,
+                                            double eps, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(y), to_int(axis), to_float(eps)};
+    return call("yoke_cosine_similarity", YOKE_OP_COSINE_SIMILARITY, args, out);
+}
+
 yoke_status yoke_einsum(const char *equation, yoke_tensor *const *tensors,
                                  int64_t tensors_count, yoke_tensor **out)
 {
@@ -952,6 +1792,28 @@ yoke_status yoke_adaptive_avg_pool2d(yoke_tensor *x, const int64_t *output_size,
     return call("yoke_adaptive_avg_pool2d", YOKE_OP_ADAPTIVE_AVG_POOL2D, args, out);
 }
 
+yoke_status yoke_interpolate(yoke_tensor *x, const int64_t *size, int64_t size_count,
+                                      const yoke_scalar *scale_factor, const char *mode,
+                                      int32_t align_corners, int32_t recompute_scale_factor,
+                                      yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(size, size_count), to_optional_scalar(scale_factor), mode ? to_string(mode) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "nearest"}}, to_bool(align_corners), to_bool(recompute_scale_factor)};
+    return call("yoke_interpolate", YOKE_OP_INTERPOLATE, args, out);
+}
+
+yoke_status yoke_pixel_shuffle(yoke_tensor *x, int64_t upscale_factor, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(upscale_factor)};
+    return call("yoke_pixel_shuffle", YOKE_OP_PIXEL_SHUFFLE, args, out);
+}
+
+yoke_status yoke_pixel_unshuffle(yoke_tensor *x, int64_t downscale_factor,
+                                          yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(downscale_factor)};
+    return call("yoke_pixel_unshuffle", YOKE_OP_PIXEL_UNSHUFFLE, args, out);
+}
+
 yoke_status yoke_reshape(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
                                   yoke_tensor **out)
 {
@@ -1011,6 +1873,67 @@ yoke_status yoke_contiguous(yoke_tensor *x, yoke_tensor **out)
     return call("yoke_contiguous", YOKE_OP_CONTIGUOUS, args, out);
 }
 
+yoke_status yoke_flatten(yoke_tensor *x, int64_t start_axis, int64_t end_axis,
+                                  yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(start_axis), to_int(end_axis)};
+    return call("yoke_flatten", YOKE_OP_FLATTEN, args, out);
+}
+
+yoke_status yoke_unflatten(yoke_tensor *x, int64_t axis, const int64_t *sizes,
+                                    int64_t sizes_count, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_ints(sizes, sizes_count)};
+    return call("yoke_unflatten", YOKE_OP_UNFLATTEN, args, out);
+}
+
+yoke_status yoke_ravel(yoke_tensor *x, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call("yoke_ravel", YOKE_OP_RAVEL, args, out);
+}
+
+yoke_status yoke_movedim(yoke_tensor *x, const int64_t *source, int64_t source_count,
+                                  const int64_t *destination, int64_t destination_count,
+                                  yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(source, source_count), to_ints(destination, destination_count)};
+    return call("yoke_movedim", YOKE_OP_MOVEDIM, args, out);
+}
+
+yoke_status yoke_swapaxes(yoke_tensor *x, int64_t axis0, int64_t axis1, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis0), to_int(axis1)};
+    return call("yoke_swapaxes", YOKE_OP_SWAPAXES, args, out);
+}
+
+yoke_status yoke_narrow(yoke_tensor *x, int64_t axis, int64_t start, int64_t length,
+                                 yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_int(start), to_int(length)};
+    return call("yoke_narrow", YOKE_OP_NARROW, args, out);
+}
+
+yoke_status yoke_diagonal(yoke_tensor *x, int64_t offset, int64_t axis1, int64_t axis2,
+                                   yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(offset), to_int(axis1), to_int(axis2)};
+    return call("yoke_diagonal", YOKE_OP_DIAGONAL, args, out);
+}
+
+yoke_status yoke_diag(yoke_tensor *x, int64_t diagonal, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(diagonal)};
+    return call("yoke_diag", YOKE_OP_DIAG, args, out);
+}
+
+yoke_status yoke_unfold(yoke_tensor *x, int64_t axis, int64_t size, int64_t step,
+                                 yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_int(size), to_int(step)};
+    return call("yoke_unfold", YOKE_OP_UNFOLD, args, out);
+}
+
 yoke_status yoke_index_select(yoke_tensor *x, int64_t axis, yoke_tensor *index,
                                        yoke_tensor **out)
 {
@@ -1053,6 +1976,22 @@ yoke_status yoke_unbind(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_
     return call_list("yoke_unbind", YOKE_OP_UNBIND, args, outs, capacity, count);
 }
 
+yoke_status yoke_tensor_split(yoke_tensor *x, const int64_t *sections, int64_t axis,
+                                       const int64_t *indices, int64_t indices_count,
+                                       yoke_tensor **outs, int64_t capacity, int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_int(sections), to_int(axis), to_optional_ints(indices, indices_count)};
+    return call_list("yoke_tensor_split", YOKE_OP_TENSOR_SPLIT, args, outs, capacity, count);
+}
+
+yoke_status yoke_meshgrid(yoke_tensor *const *tensors, int64_t tensors_count,
+                                   const char *indexing, yoke_tensor **outs, int64_t capacity,
+                                   int64_t *count)
+{
+    yoke_arg args[] = {to_tensors(tensors, tensors_count), indexing ? to_string(indexing) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "ij"}}};
+    return call_list("yoke_meshgrid", YOKE_OP_MESHGRID, args, outs, capacity, count);
+}
+
 yoke_status yoke_gather(yoke_tensor *x, int64_t axis, yoke_tensor *index,
                                  yoke_tensor **out)
 {
@@ -1067,6 +2006,79 @@ yoke_status yoke_scatter_add(yoke_tensor *x, int64_t axis, yoke_tensor *index,
     return call("yoke_scatter_add", YOKE_OP_SCATTER_ADD, args, out);
 }
 
+yoke_status yoke_scatter(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                  yoke_tensor *src, const char *reduce, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(src), reduce ? to_string(reduce) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "none"}}};
+    return call("yoke_scatter", YOKE_OP_SCATTER, args, out);
+}
+
+yoke_status yoke_scatter_scalar(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                         const yoke_scalar *src, const char *reduce,
+                                         yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_scalar(src), reduce ? to_string(reduce) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "none"}}};
+    return call("yoke_scatter_scalar", YOKE_OP_SCATTER, args, out);
+}
+
+yoke_status yoke_take_along_dim(yoke_tensor *x, yoke_tensor *indices, const int64_t *axis,
+                                         yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(indices), to_optional_int(axis)};
+    return call("yoke_take_along_dim", YOKE_OP_TAKE_ALONG_DIM, args, out);
+}
+
+yoke_status yoke_index_put(yoke_tensor *x, yoke_tensor *const *indices,
+                                    int64_t indices_count, yoke_tensor *values, int32_t accumulate,
+                                    int64_t axis, int32_t wraps, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensors(indices, indices_count), to_tensor(values), to_bool(accumulate), to_int(axis), to_bool(wraps)};
+    return call("yoke_index_put", YOKE_OP_INDEX_PUT, args, out);
+}
+
+yoke_status yoke_index_add(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                    yoke_tensor *source, const yoke_scalar *alpha,
+                                    yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(source), alpha ? to_scalar(alpha) : yoke_arg{YOKE_ARG_INT, 0, {.i = 1}}};
+    return call("yoke_index_add", YOKE_OP_INDEX_ADD, args, out);
+}
+
+yoke_status yoke_index_copy(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                     yoke_tensor *source, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(source)};
+    return call("yoke_index_copy", YOKE_OP_INDEX_COPY, args, out);
+}
+
+yoke_status yoke_index_fill(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                     yoke_tensor *value, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_tensor(value)};
+    return call("yoke_index_fill", YOKE_OP_INDEX_FILL, args, out);
+}
+
+yoke_status yoke_index_fill_scalar(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                            const yoke_scalar *value, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(axis), to_tensor(index), to_scalar(value)};
+    return call("yoke_index_fill_scalar", YOKE_OP_INDEX_FILL, args, out);
+}
+
+yoke_status yoke_nonzero_tuple(yoke_tensor *x, yoke_tensor **outs, int64_t capacity,
+                                        int64_t *count)
+{
+    yoke_arg args[] = {to_tensor(x)};
+    return call_list("yoke_nonzero_tuple", YOKE_OP_NONZERO_TUPLE, args, outs, capacity, count);
+}
+
+yoke_status yoke_masked_scatter(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *source,
+                                         yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_tensor(source)};
+    return call("yoke_masked_scatter", YOKE_OP_MASKED_SCATTER, args, out);
+}
+
 yoke_status yoke_nonzero(yoke_tensor *x, yoke_tensor **out)
 {
     yoke_arg args[] = {to_tensor(x)};
@@ -1079,11 +2091,18 @@ yoke_status yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, yoke_tensor **
     return call("yoke_masked_select", YOKE_OP_MASKED_SELECT, args, out);
 }
 
-yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value,
+yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *value,
                                       yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_scalar(value)};
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_tensor(value)};
     return call("yoke_masked_fill", YOKE_OP_MASKED_FILL, args, out);
+}
+
+yoke_status yoke_masked_fill_scalar(yoke_tensor *x, yoke_tensor *mask,
+                                             const yoke_scalar *value, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(mask), to_scalar(value)};
+    return call("yoke_masked_fill_scalar", YOKE_OP_MASKED_FILL, args, out);
 }
 
 yoke_status yoke_pad(yoke_tensor *x, const int64_t *padding, int64_t padding_count,
@@ -1114,6 +2133,22 @@ yoke_status yoke_tile(yoke_tensor *x, const int64_t *reps, int64_t reps_count,
     return call("yoke_tile", YOKE_OP_TILE, args, out);
 }
 
+yoke_status yoke_repeat_interleave(yoke_tensor *x, yoke_tensor *repeats,
+                                            const int64_t *axis, const int64_t *output_size,
+                                            yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(repeats), to_optional_int(axis), to_optional_int(output_size)};
+    return call("yoke_repeat_interleave", YOKE_OP_REPEAT_INTERLEAVE, args, out);
+}
+
+yoke_status yoke_repeat_interleave_scalar(yoke_tensor *x, const yoke_scalar *repeats,
+                                                   const int64_t *axis, const int64_t *output_size,
+                                                   yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_scalar(repeats), to_optional_int(axis), to_optional_int(output_size)};
+    return call("yoke_repeat_interleave_scalar", YOKE_OP_REPEAT_INTERLEAVE, args, out);
+}
+
 yoke_status yoke_tril(yoke_tensor *x, int64_t diagonal, yoke_tensor **out)
 {
     yoke_arg args[] = {to_tensor(x), to_int(diagonal)};
@@ -1130,6 +2165,37 @@ yoke_status yoke_one_hot(yoke_tensor *x, int64_t num_classes, yoke_tensor **out)
 {
     yoke_arg args[] = {to_tensor(x), to_int(num_classes)};
     return call("yoke_one_hot", YOKE_OP_ONE_HOT, args, out);
+}
+
+yoke_status yoke_bernoulli(yoke_tensor *x, const yoke_scalar *p, yoke_generator *generator,
+                                    yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_scalar(p), to_generator(generator)};
+    return call("yoke_bernoulli", YOKE_OP_BERNOULLI, args, out);
+}
+
+yoke_status yoke_multinomial(yoke_tensor *x, int64_t num_samples, int32_t replacement,
+                                      yoke_generator *generator, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_int(num_samples), to_bool(replacement), to_generator(generator)};
+    return call("yoke_multinomial", YOKE_OP_MULTINOMIAL, args, out);
+}
+
+yoke_status yoke_normal(yoke_tensor *mean, yoke_tensor *std, const int64_t *shape,
+                                 int64_t shape_count, yoke_dtype dtype, yoke_device *device,
+                                 yoke_generator *generator, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(mean), to_tensor(std), to_optional_ints(shape, shape_count), to_int(dtype), to_device(device), to_generator(generator)};
+    return call("yoke_normal", YOKE_OP_NORMAL, args, out);
+}
+
+yoke_status yoke_normal_scalar(yoke_tensor *mean, const yoke_scalar *std,
+                                        const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
+                                        yoke_device *device, yoke_generator *generator,
+                                        yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(mean), std ? to_scalar(std) : yoke_arg{YOKE_ARG_FLOAT, 0, {.f = 1.0}}, to_optional_ints(shape, shape_count), to_int(dtype), to_device(device), to_generator(generator)};
+    return call("yoke_normal_scalar", YOKE_OP_NORMAL, args, out);
 }
 
 yoke_status yoke_dropout(yoke_tensor *x, double p, int32_t training, yoke_tensor **out)
@@ -1188,32 +2254,46 @@ yoke_status yoke_eye(int64_t n, const int64_t *m, yoke_dtype dtype, yoke_device 
     return call("yoke_eye", YOKE_OP_EYE, args, out);
 }
 
-yoke_status yoke_rand(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
-                               yoke_device *device, yoke_tensor **out)
+yoke_status yoke_tril_indices(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
+                                       yoke_device *device, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_ints(shape, shape_count), to_int(dtype), to_device(device)};
+    yoke_arg args[] = {to_int(row), to_int(col), to_int(offset), to_int(dtype), to_device(device)};
+    return call("yoke_tril_indices", YOKE_OP_TRIL_INDICES, args, out);
+}
+
+yoke_status yoke_triu_indices(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
+                                       yoke_device *device, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_int(row), to_int(col), to_int(offset), to_int(dtype), to_device(device)};
+    return call("yoke_triu_indices", YOKE_OP_TRIU_INDICES, args, out);
+}
+
+yoke_status yoke_rand(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
+                               yoke_device *device, yoke_generator *generator, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_ints(shape, shape_count), to_int(dtype), to_device(device), to_generator(generator)};
     return call("yoke_rand", YOKE_OP_RAND, args, out);
 }
 
 yoke_status yoke_randn(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
-                                yoke_device *device, yoke_tensor **out)
+                                yoke_device *device, yoke_generator *generator, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_ints(shape, shape_count), to_int(dtype), to_device(device)};
+    yoke_arg args[] = {to_ints(shape, shape_count), to_int(dtype), to_device(device), to_generator(generator)};
     return call("yoke_randn", YOKE_OP_RANDN, args, out);
 }
 
 yoke_status yoke_randint(int64_t low, int64_t high, const int64_t *shape,
                                   int64_t shape_count, yoke_dtype dtype, yoke_device *device,
-                                  yoke_tensor **out)
+                                  yoke_generator *generator, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_int(low), to_int(high), to_ints(shape, shape_count), to_int(dtype), to_device(device)};
+    yoke_arg args[] = {to_int(low), to_int(high), to_ints(shape, shape_count), to_int(dtype), to_device(device), to_generator(generator)};
     return call("yoke_randint", YOKE_OP_RANDINT, args, out);
 }
 
 yoke_status yoke_randperm(int64_t n, yoke_dtype dtype, yoke_device *device,
-                                   yoke_tensor **out)
+                                   yoke_generator *generator, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_int(n), to_int(dtype), to_device(device)};
+    yoke_arg args[] = {to_int(n), to_int(dtype), to_device(device), to_generator(generator)};
     return call("yoke_randperm", YOKE_OP_RANDPERM, args, out);
 }
 
@@ -1246,22 +2326,23 @@ yoke_status yoke_full_like(yoke_tensor *x, const yoke_scalar *value, yoke_dtype 
 }
 
 yoke_status yoke_rand_like(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
-                                    yoke_tensor **out)
+                                    yoke_generator *generator, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_int(dtype), to_device(device)};
+    yoke_arg args[] = {to_tensor(x), to_int(dtype), to_device(device), to_generator(generator)};
     return call("yoke_rand_like", YOKE_OP_RAND_LIKE, args, out);
 }
 
 yoke_status yoke_randn_like(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
-                                     yoke_tensor **out)
+                                     yoke_generator *generator, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_int(dtype), to_device(device)};
+    yoke_arg args[] = {to_tensor(x), to_int(dtype), to_device(device), to_generator(generator)};
     return call("yoke_randn_like", YOKE_OP_RANDN_LIKE, args, out);
 }
 
 yoke_status yoke_randint_like(yoke_tensor *x, int64_t low, int64_t high, yoke_dtype dtype,
-                                       yoke_device *device, yoke_tensor **out)
+                                       yoke_device *device, yoke_generator *generator,
+                                       yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_int(low), to_int(high), to_int(dtype), to_device(device)};
+    yoke_arg args[] = {to_tensor(x), to_int(low), to_int(high), to_int(dtype), to_device(device), to_generator(generator)};
     return call("yoke_randint_like", YOKE_OP_RANDINT_LIKE, args, out);
 }

@@ -44,8 +44,7 @@ RandomState reserve_random(int64_t elements) noexcept
 {
     RandomState &stream = own_stream();
     const RandomState taken = stream;
-    // Two elements a counter is the most that any distribution uses.
-    stream.offset += (static_cast<uint64_t>(elements) + 1) / 2;
+    stream.offset += counters_of(elements);
     return taken;
 }
 

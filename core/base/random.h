@@ -26,6 +26,12 @@ constexpr uint64_t next_mixed(uint64_t &state) noexcept
 // Starts the calling thread's stream at the seed, and restarts the streams of threads that never seeded themselves.
 void manual_seed(uint64_t seed) noexcept;
 
+// Returns how many counters a draw of `elements` takes: two elements a counter is the most that any distribution uses.
+constexpr uint64_t counters_of(int64_t elements) noexcept
+{
+    return (static_cast<uint64_t>(elements) + 1) / 2;
+}
+
 // Returns the start of the counters for a draw of `elements`, and moves the calling thread's stream behind these
 // counters.
 RandomState reserve_random(int64_t elements) noexcept;

@@ -132,4 +132,92 @@ std::vector<Tensor> compose_unbind(UnbindArgs a)
     return parts;
 }
 
+// ---- tensor_split and meshgrid ---------------------------------------------------------------------------
+
+namespace {
+
+// Returns the ends of the parts of an axis. An end before the part's start gives an empty part.
+std::vector<int64_t> ends_of(TensorSplitArgs a, int axis)
+{
+    const int64_t length = a.x().shape_[axis];
+    std::vector<int64_t> ends;
+    if (a.sections().has_value() == a.indices().has_value())
+        fail(YOKE_E_VALUE,
+             "tensor_split: arguments 'sections' and 'indices' are %s; give one of them",
+             a.sections() ? "both given" : "both absent");
+    if (a.indices()) {
+        for (const int64_t index : *a.indices())
+            ends.push_back(std::clamp<int64_t>(index < 0 ? index + length : index, 0, length));
+        ends.push_back(length);
+        return ends;
+    }
+    const int64_t count = *a.sections();
+    if (count < 1)
+        fail(YOKE_E_VALUE, "tensor_split: argument 'sections' is %lld; it must be 1 or more",
+             static_cast<long long>(count));
+    int64_t end = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        end += length / count + (i < length % count);
+        ends.push_back(end);
+    }
+    return ends;
+}
+
+}  // namespace
+
+int64_t count_tensor_split(TensorSplitArgs a)
+{
+    const int axis = existing_axis(a.x(), a.axis(), "tensor_split");
+    if (a.sections() && !a.indices() && *a.sections() > 0) return *a.sections();
+    return static_cast<int64_t>(ends_of(a, axis).size());
+}
+
+std::vector<Tensor> compose_tensor_split(TensorSplitArgs a)
+{
+    const int axis = existing_axis(a.x(), a.axis(), "tensor_split");
+    std::vector<Tensor> parts;
+    int64_t start = 0;
+    for (const int64_t end : ends_of(a, axis)) {
+        parts.push_back(ops::slice(a.x(), axis, start, std::max(start, end)));
+        start = end;
+    }
+    return parts;
+}
+
+int64_t count_meshgrid(MeshgridArgs a)
+{
+    return static_cast<int64_t>(a.tensors().size());
+}
+
+std::vector<Tensor> compose_meshgrid(MeshgridArgs a)
+{
+    const bool swaps = a.indexing() == "xy";
+    if (!swaps && a.indexing() != "ij")
+        fail(YOKE_E_VALUE, "meshgrid: argument 'indexing' is \"%.*s\"; it must be \"ij\" or \"xy\"",
+             static_cast<int>(a.indexing().size()), a.indexing().data());
+    if (a.tensors().empty())
+        fail(YOKE_E_VALUE,
+             "meshgrid: argument 'tensors' is an empty list; give at least one tensor");
+    const yoke_tensor &first = *a.tensors()[0];
+    Dims shape;
+    for (const yoke_tensor *x : a.tensors()) {
+        if (x->ndim > 1)
+            fail(YOKE_E_VALUE, "meshgrid: tensor %d has shape %s; it must be a vector",
+                 shape.size(), to_string(x->shape()).c_str());
+        if (x->dtype != first.dtype)
+            fail(YOKE_E_TYPE, "meshgrid: tensor %d is %s and tensor 0 %s; cast one of them first",
+                 shape.size(), name(x->dtype), name(first.dtype));
+        shape.push_back(x->numel);
+    }
+    std::vector<Tensor> grids;
+    for (int i = 0; i < shape.size(); ++i) {
+        Dims alone(shape.size(), 1);
+        alone[i] = shape[i];
+        const Tensor grid =
+            ops::expand(ops::reshape(*a.tensors()[static_cast<size_t>(i)], alone), shape);
+        grids.push_back(swaps && shape.size() > 1 ? ops::transpose(grid, 0, 1) : grid);
+    }
+    return grids;
+}
+
 }  // namespace yoke

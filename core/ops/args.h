@@ -80,6 +80,13 @@ inline yoke_arg arg_device(yoke_device *device)
     return arg;
 }
 
+inline yoke_arg arg_generator(yoke_generator *generator)
+{
+    yoke_arg arg{generator ? YOKE_ARG_GENERATOR : YOKE_ARG_NONE, 0, {}};
+    arg.v.generator = generator;
+    return arg;
+}
+
 // Value of an `operand` argument: a tensor, or a script scalar.
 class Operand {
 public:
@@ -130,6 +137,11 @@ public:
     }
     std::string_view string(int i) const { return values_[i].v.string; }
     Device *device_or_null(int i) const { return absent(i) ? nullptr : values_[i].v.device; }
+
+    yoke_generator *generator_or_null(int i) const
+    {
+        return absent(i) ? nullptr : values_[i].v.generator;
+    }
 
     void set_tensor(int i, const yoke_tensor &x) { values_[i] = arg_tensor(x); }
     void set_integer(int i, int64_t v) { values_[i] = arg_int(v); }

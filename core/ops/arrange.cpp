@@ -163,6 +163,99 @@ Tensor compose_tile(TileArgs a)
     return copied ? result : ops::clone(result);
 }
 
+// ---- Parts repeated, and diagonals -----------------------------------------------------------------------
+
+namespace {
+
+// Returns the length of the result. Raises YOKE_E_VALUE unless `repeats` has a number from 0 on for each part.
+int64_t checked_repeats(const yoke_tensor &repeats, int64_t parts)
+{
+    check_index(repeats, "repeat_interleave", "repeats");
+    if (repeats.ndim > 1 || (repeats.numel != 1 && repeats.numel != parts))
+        fail(
+            YOKE_E_VALUE,
+            "repeat_interleave: argument 'repeats' has shape %s; it must be one number, or a vector of the %lld parts' numbers",
+            to_string(repeats.shape()).c_str(), static_cast<long long>(parts));
+    int64_t bounds[2] = {0, 0};
+    if (repeats.numel && parts) {
+        const Tensor least = ops::cast(ops::amin(repeats), YOKE_I64);
+        copy_to_host(least, &bounds[0], sizeof bounds[0], "repeat_interleave");
+        copy_to_host(ops::sum(ops::expand(repeats, Dims{parts})), &bounds[1], sizeof bounds[1],
+                     "repeat_interleave");
+    }
+    if (bounds[0] < 0)
+        fail(YOKE_E_VALUE,
+             "repeat_interleave: argument 'repeats' has the number %lld; numbers must be 0 or more",
+             static_cast<long long>(bounds[0]));
+    return bounds[1];
+}
+
+void check_output_size(std::optional<int64_t> wanted, int64_t size)
+{
+    if (wanted && *wanted != size)
+        fail(
+            YOKE_E_VALUE,
+            "repeat_interleave: argument 'output_size' is %lld, but the repeats sum to %lld; leave it out",
+            static_cast<long long>(*wanted), static_cast<long long>(size));
+}
+
+}  // namespace
+
+Tensor compose_repeat_interleave(RepeatInterleaveArgs a)
+{
+    const Tensor x =
+        a.axis() ? Tensor::share(const_cast<yoke_tensor *>(&a.x())) : ops::reshape(a.x(), Dims{-1});
+    const int axis = existing_axis(*x, a.axis().value_or(0), "repeat_interleave");
+    const int64_t length = x->shape_[axis];
+    if (!is_scalar(a.repeats())) {
+        const yoke_tensor &repeats = *a.repeats().v.tensor;
+        const int64_t size = checked_repeats(repeats, length);
+        check_output_size(a.output_size(), size);
+        const Tensor ends = ops::cumsum(ops::expand(repeats, Dims{length}), 0);
+        const Tensor places = ops::arange(int64_t{0}, size, int64_t{1}, YOKE_I64, x->device);
+        return ops::index_select(x, axis,
+                                 ops::searchsorted(ends, places, /*out_int32=*/false, true));
+    }
+    const int64_t repeats = a.repeats().v.i;
+    if (a.repeats().kind != YOKE_ARG_INT || repeats < 0)
+        fail(
+            YOKE_E_VALUE,
+            "repeat_interleave: argument 'repeats' is %s; it must be a whole number from 0 on, or a tensor",
+            text_of(a.repeats()).c_str());
+    Dims shape{x->shape()}, wide{x->shape()};
+    if (__builtin_mul_overflow(length, repeats, &shape[axis]))
+        fail(YOKE_E_VALUE,
+             "repeat_interleave: axis %d of the result has more elements than memory can hold",
+             axis);
+    check_output_size(a.output_size(), shape[axis]);
+    wide.insert(axis + 1, repeats);
+    return ops::view(ops::clone(ops::expand(ops::unsqueeze(x, axis + 1), wide)), shape);
+}
+
+// A vector becomes the first column of a matrix one column wider than the result. Read with rows of the result's
+// length, the matrix has the vector on its diagonal.
+Tensor compose_diag(DiagArgs a)
+{
+    const yoke_tensor &x = a.x();
+    if (x.ndim == 2) return ops::clone(ops::diagonal(x, a.diagonal()));
+    if (x.ndim != 1)
+        fail(YOKE_E_VALUE, "diag: argument 'x' has shape %s; it must be a vector or a matrix",
+             to_string(x.shape()).c_str());
+    const int64_t k = a.diagonal(), away = k < 0 ? -k : k;
+    const int64_t n = x.numel;
+    int64_t size = 0, all = 0;
+    if (k == INT64_MIN || __builtin_add_overflow(n, away, &size) ||
+        __builtin_mul_overflow(size, size, &all))
+        fail(
+            YOKE_E_VALUE,
+            "diag: argument 'diagonal' is %lld; it must be nearer to 0, or the matrix has more elements than memory can hold",
+            static_cast<long long>(k));
+    const Tensor rows = ops::pad(ops::unsqueeze(x, 1), Dims{0, size});
+    const int64_t start = k < 0 ? away * size : away;
+    const Tensor line = ops::reshape(rows, Dims{n * (size + 1)});
+    return ops::view(ops::pad(line, Dims{start, all - start - n * (size + 1)}), Dims{size, size});
+}
+
 // ---- More at the ends ------------------------------------------------------------------------------------
 
 namespace {

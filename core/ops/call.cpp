@@ -7,31 +7,12 @@
 #include "core/ops/run.h"
 #include "core/ops/scalar.h"
 #include "core/ops/tf32.h"
+#include "core/ops/views.h"
 #include "core/select/select.h"
 
 #include <algorithm>
 
 namespace yoke {
-
-namespace {
-
-// Raises YOKE_E_STATE for a view whose base was changed in place by a recorded op since: the view's own history lacks
-// this op.
-void check_not_stale(const OpDef &op, const yoke_tensor &x)
-{
-    if (!x.storage.present() ||
-        x.storage->rewrites.load(std::memory_order_relaxed) == x.node_rewrites)
-        return;
-    const char *writer = x.storage->last_writer();
-    if (const Node *node = node_of(x); !node || !node->is_leaf())
-        fail(
-            YOKE_E_STATE,
-            "%s: the tensor %s is a view%s of memory that %s has changed in place since, in a recorded op; create the view again",
-            public_name(op), describe(x).c_str(),
-            node ? format(" (by %s)", node->name()).c_str() : "", writer ? writer : "the host");
-}
-
-}  // namespace
 
 template <class Visit>
 void Call::each_tensor(Visit visit) const
@@ -93,9 +74,16 @@ Call::Call(const OpDef &op, int32_t number, yoke_arg *args)
 {
 }
 
-// Raises if x must not change in place: a leaf that requires grad while the tape records, or an expanded tensor.
+// Raises if x must not change in place: a leaf that requires grad while the tape records, a view of such a leaf, or an
+// expanded tensor.
 static void check_changeable(const OpDef &op, int arg, const yoke_tensor &x)
 {
+    const yoke_tensor *base = x.is_view ? base_of(x) : nullptr;
+    if (base && grad_enabled() && base->requires_grad() && is_leaf(*base))
+        fail(
+            YOKE_E_STATE,
+            "%s: argument '%s' is a view of a leaf that requires grad and cannot change in place while the tape records; use no_grad(), or an op that returns a new tensor",
+            public_name(op), op.args[arg].name);
     if (grad_enabled() && x.requires_grad() && is_leaf(x))
         fail(
             YOKE_E_STATE,
@@ -148,22 +136,20 @@ void Call::collect_tensors()
         tensors_.push_back(x);
         if (!recording || !x) return;
         if (x->is_view) [[unlikely]]
-            check_not_stale(op_, *x);
+            renew_view(public_name(op_), *x);
         if (x->requires_grad()) needs_ |= 1u << i;
     });
     if (needs_ && op_.mut_result >= 0) check_gradient_of_written(*args_[op_.mut_result].v.tensor);
 }
 
-// Forgets the need for a gradient if the written tensor x is not floating. Raises YOKE_E_UNSUPPORTED if x is a view.
+// Forgets the need for a gradient if the written tensor x is not floating. Raises YOKE_E_UNSUPPORTED if x is a view
+// into which no write can be recorded.
 void Call::check_gradient_of_written(const yoke_tensor &x)
 {
     if (!is_floating(x.dtype))
         needs_ = 0;  // no gradient flows through integers either
-    else if (x.is_view)
-        fail(
-            YOKE_E_UNSUPPORTED,
-            "%s: '%s' is a view, and a gradient would have to flow through its base; build the tensor with cat(), or change it under no_grad()",
-            public_name(op_), op_.args[op_.mut_result].name);
+    else
+        check_written_view(public_name(op_), op_.args[op_.mut_result].name, x);
 }
 
 void Call::describe_scalar(yoke_operand &o, const yoke_arg &value) const
@@ -240,12 +226,15 @@ void Call::record()
 {
     std::span<const Tensor> results(plan_.results_, static_cast<size_t>(plan_.result_count_));
     yoke_tensor *written = op_.mut_result >= 0 ? args_[op_.mut_result].v.tensor : nullptr;
+    const bool forgets = &op_ == &kOps[YOKE_OP_COPY_] || &op_ == &kOps[YOKE_OP_FILL_];
+    if (written && written->is_view && forgets) {
+        // The view's former values have no part in the new values; its base has their history.
+        written->node = nullptr;
+        if (!(needs_ & ~1u)) return record_write(*written, nullptr, 0);
+    }
     Ref<OpNode> node =
         OpNode::make(op_, args_, {tensors_.data(), tensors_.size()}, results, needs_);
-    if (written) {
-        written->storage->rewrites.fetch_add(1, std::memory_order_relaxed);
-        set_node(*written, node, 0);
-    }
+    if (written) record_write(*written, node, 0);
     for (int k = 0; k < plan_.result_count_; ++k)
         if (op_.results[k] == ResultKind::kTensor && is_floating(plan_.results_[k]->dtype))
             set_node(*plan_.results_[k], node, static_cast<uint32_t>(k));
@@ -278,6 +267,8 @@ void Call::execute_in_place(Tensor *results)
     if (grad_enabled()) collect_tensors();  // finds out whether a gradient is wanted
     if (needs_) {
         take_history(x);
+    } else if (op.compose) {
+        ops::copy_(x, new_value(x, args_));
     } else {
         op.infer(args_, plan_);
         check_result_fits(x);
@@ -298,6 +289,16 @@ void Call::execute_in_place(Tensor *results)
     results[0] = Tensor::share(&x);
 }
 
+// Runs the op whose result is to replace x. Raises unless the result fits.
+Tensor Call::new_value(yoke_tensor &x, yoke_arg *args)
+{
+    Tensor made;
+    run(op_.in_place_of, args, &made);
+    plan_.result(made->shape(), made->dtype);
+    check_result_fits(x);
+    return made;
+}
+
 // Makes the new value by the op, recorded; x takes the value and its history.
 void Call::take_history(yoke_tensor &x)
 {
@@ -306,7 +307,7 @@ void Call::take_history(yoke_tensor &x)
     std::copy_n(args_, op_.arg_count, args);
     // Copies of values that the gradient needs unchanged.
     Tensor held[kMaxArgs];
-    uint32_t saved = 0;
+    uint32_t saved = op.compose ? ~0u : 0;  // a part of a composition may save any argument
     for (int i = 0; i < op.arg_count; ++i)
         if (needs_ >> i & 1) saved |= op.saves[i];
     for (int i = 0; i < op.arg_count; ++i)
@@ -314,18 +315,17 @@ void Call::take_history(yoke_tensor &x)
             args[i].v.tensor->storage.get() == x.storage.get())
             args[i] = arg_tensor(*(held[i] = ops::clone(*args[i].v.tensor)));
     const NoAutocast as_given;  // the written tensor has its dtype already
-    Tensor made;
-    run(op_.in_place_of, args, &made);
-    plan_.result(made->shape(), made->dtype);
-    check_result_fits(x);
-    made = ops::cast(*made, x.dtype);
+    const Tensor made = ops::cast(new_value(x, args), x.dtype);
     {
         const NoGrad no_grad;
         ops::copy_(x, *made);
     }
     x.storage->note_writer(op_.name);
-    x.storage->rewrites.fetch_add(1, std::memory_order_relaxed);
-    if (Node *node = node_of(*made)) set_node(x, Ref<Node>::share(node), made->output_index);
+    Node *node = node_of(*made);
+    if (node || x.is_view)
+        record_write(x, Ref<Node>::share(node), made->output_index);
+    else
+        x.storage->rewrites.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Call::check_result_fits(const yoke_tensor &x) const

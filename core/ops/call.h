@@ -30,6 +30,7 @@ private:
 
     // Executes an op whose result is written into an argument.
     void execute_in_place(Tensor *results);
+    Tensor new_value(yoke_tensor &x, yoke_arg *args);
     void take_history(yoke_tensor &x);
     void check_result_fits(const yoke_tensor &x) const;
 

@@ -16,6 +16,21 @@ yoke_dtype scalars_dtype(const yoke_arg &x, const yoke_arg &y)
     return widest == YOKE_ARG_FLOAT ? YOKE_F32 : widest == YOKE_ARG_INT ? YOKE_I64 : YOKE_BOOL;
 }
 
+// States a result of the common shape of several arguments, in the memory order of the first argument that has this
+// shape. Numbers among the arguments, and absent ones, have no shape.
+void plan_broadcast(Args a, std::initializer_list<int> arguments, Plan &plan, yoke_dtype dtype)
+{
+    plan.scalar_dtype(dtype);
+    Dims shape;
+    for (const int i : arguments)
+        if (a.value(i).kind == YOKE_ARG_TENSOR)
+            shape = broadcast(shape, a.tensor(i).shape(), plan.name());
+    for (const int i : arguments)
+        if (a.value(i).kind == YOKE_ARG_TENSOR && same(a.tensor(i).shape(), shape))
+            return plan.result_like(a.tensor(i), dtype);
+    plan.result(shape, dtype);
+}
+
 // Checks that an integer x can hold its bound. A bound beyond the other end of the dtype has no effect and passes.
 void check_bound(const yoke_arg *bound, bool is_lower, yoke_dtype dtype, const char *call)
 {
@@ -36,20 +51,11 @@ void infer_where(WhereArgs a, Plan &plan)
     const bool numbers = is_scalar(a.x()) && is_scalar(a.y());
     const yoke_dtype dtype =
         numbers ? scalars_dtype(a.x(), a.y()) : rules::operand_dtype(a.x(), a.y(), plan.name());
-    plan.scalar_dtype(dtype);
-    Dims shape{a.condition().shape()};
-    for (const int i : {a.kX, a.kY}) {
-        plan.cast(i, dtype);
+    for (const int i : {a.kX, a.kY})
         if (is_scalar(a.value(i)))
             check_scalar_fits(a.value(i), dtype, plan.name(), i == a.kX ? "x" : "y");
-        else
-            shape = broadcast(shape, a.value(i).v.tensor->shape(), plan.name());
-    }
-    // In the memory order of an argument that has the result's shape, the condition's last.
-    for (const int i : {a.kX, a.kY, a.kCondition})
-        if (!is_scalar(a.value(i)) && same(a.tensor(i).shape(), shape))
-            return plan.result_like(a.tensor(i), dtype);
-    plan.result(shape, dtype);
+    for (const int i : {a.kX, a.kY}) plan.cast(i, dtype);
+    plan_broadcast(a, {a.kX, a.kY, a.kCondition}, plan, dtype);
 }
 
 void vjp_where(WhereArgs a, Backward &b)
@@ -98,6 +104,181 @@ void vjp_clamp(ClampArgs a, Backward &b)
         return value ? std::optional<Operand>(*value) : std::nullopt;
     };
     b.set(a.kX, ops::clamp_backward(b.grad(), a.x(), bound(a.min()), bound(a.max())));
+}
+
+void infer_clamp_between(ClampBetweenArgs a, Plan &plan)
+{
+    if (!a.min() && !a.max())
+        fail(YOKE_E_VALUE, "clamp: arguments 'min' and 'max' are both absent; give one of them");
+    yoke_dtype dtype = a.x().dtype;
+    for (const yoke_tensor *bound : {a.min(), a.max()})
+        if (bound) dtype = promote(dtype, bound->dtype);
+    if (dtype == YOKE_BOOL)
+        fail(YOKE_E_TYPE, "clamp: bool tensors have no clamp; cast the tensor to an integer dtype");
+    for (const int i : {a.kX, a.kMin, a.kMax}) plan.cast(i, dtype);
+    plan_broadcast(a, {a.kX, a.kMin, a.kMax}, plan, dtype);
+}
+
+// Sets the gradients: x has it between the bounds and at a bound, the upper bound where x or the lower bound is above,
+// the lower bound elsewhere.
+void vjp_clamp_between(ClampBetweenArgs a, Backward &b)
+{
+    const int64_t none = 0;
+    const yoke_tensor &x = a.x(), *const min = a.min(), *const max = a.max();
+    const auto where = [&](const Tensor &condition, bool yes) {
+        return yes ? ops::where(condition, b.grad(), none) : ops::where(condition, none, b.grad());
+    };
+    const Tensor below = min ? ops::lt(x, *min) : Tensor();
+    const Tensor above = max ? ops::gt(x, *max) : Tensor();
+    const Tensor crossed = min && max ? ops::gt(*min, *max) : Tensor();
+    if (b.needs(a.kX)) {
+        const Tensor outside = min && max ? ops::logical_or(below, above) : min ? below : above;
+        b.set(a.kX, sum_to(where(outside, false), x.shape()));
+    }
+    if (min && b.needs(a.kMin)) {
+        const Tensor held = max ? ops::logical_and(below, ops::logical_not(crossed)) : below;
+        b.set(a.kMin, sum_to(where(held, true), min->shape()));
+    }
+    if (max && b.needs(a.kMax)) {
+        const Tensor held = min ? ops::logical_or(above, crossed) : above;
+        b.set(a.kMax, sum_to(where(held, true), max->shape()));
+    }
+}
+
+// ---- Products and sums -----------------------------------------------------------------------------------
+
+namespace {
+
+// Broadcasts the operands of x + alpha * y, and checks that their dtype can hold alpha.
+void plan_scaled(Args a, int x, int y, const yoke_arg &alpha, Plan &plan, const char *call)
+{
+    const yoke_dtype dtype = rules::operand_dtype(a.value(x), a.value(y), call);
+    if (dtype == YOKE_BOOL && *call == 's')
+        fail(YOKE_E_TYPE,
+             "%s: bool tensors have no sub; use logical_xor, or cast one to an integer dtype",
+             call);
+    if (alpha.kind == YOKE_ARG_FLOAT && !is_floating(dtype))
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'alpha' is %s, and the tensors are %s together; give an integer, or cast a tensor to a floating dtype",
+            call, text_of(alpha).c_str(), name(dtype));
+    rules::broadcast_as(a, x, y, plan, dtype);
+}
+
+}  // namespace
+
+void infer_add_scaled(AddScaledArgs a, Plan &plan)
+{
+    plan_scaled(a, a.kX, a.kY, a.alpha(), plan, "add");
+}
+
+void vjp_add_scaled(AddScaledArgs a, Backward &b)
+{
+    if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), b.grad());
+    if (b.needs(a.kY)) set_broadcast(b, a.kY, a.y(), ops::mul(b.grad(), a.alpha()));
+}
+
+void infer_sub_scaled(SubScaledArgs a, Plan &plan)
+{
+    plan_scaled(a, a.kX, a.kY, a.alpha(), plan, "sub");
+}
+
+void vjp_sub_scaled(SubScaledArgs a, Backward &b)
+{
+    if (b.needs(a.kX)) set_broadcast(b, a.kX, a.x(), b.grad());
+    if (b.needs(a.kY)) set_broadcast(b, a.kY, a.y(), ops::neg(ops::mul(b.grad(), a.alpha())));
+}
+
+void infer_lerp(LerpArgs a, Plan &plan)
+{
+    yoke_dtype dtype = promote(a.x().dtype, a.y().dtype);
+    dtype = is_scalar(a.weight()) ? promote_scalar(dtype, a.weight().kind)
+                                  : promote(dtype, a.weight().v.tensor->dtype);
+    if (!is_floating(dtype)) dtype = YOKE_F32;
+    for (const int i : {a.kX, a.kY, a.kWeight}) plan.cast(i, dtype);
+    plan_broadcast(a, {a.kX, a.kY, a.kWeight}, plan, dtype);
+    // A number keeps its digits beside halves.
+    if (is_half(dtype)) plan.scalar_dtype(YOKE_F32);
+}
+
+void vjp_lerp(LerpArgs a, Backward &b)
+{
+    if (b.needs(a.kX)) {
+        const Tensor rest = is_scalar(a.weight()) ? ops::mul(b.grad(), 1 - scalar_f64(a.weight()))
+                                                  : ops::mul(b.grad(), ops::sub(1.0, a.weight()));
+        b.set(a.kX, sum_to(rest, a.x().shape()));
+    }
+    if (b.needs(a.kY)) b.set(a.kY, sum_to(ops::mul(b.grad(), a.weight()), a.y().shape()));
+    if (b.needs(a.kWeight))
+        set_broadcast(b, a.kWeight, a.weight(), ops::mul(b.grad(), ops::sub(a.y(), a.x())));
+}
+
+namespace {
+
+// Broadcasts the three tensors of addcmul or addcdiv, whose dtype can hold `value`.
+template <class TripleArgs>
+void plan_triple(TripleArgs a, Plan &plan, bool divides)
+{
+    yoke_dtype dtype = promote(promote(a.x().dtype, a.tensor1().dtype), a.tensor2().dtype);
+    if (divides && !is_floating(dtype)) dtype = YOKE_F32;
+    if (dtype == YOKE_BOOL)
+        fail(YOKE_E_TYPE, "%s: bool tensors have no %s; cast one to an integer dtype", plan.name(),
+             plan.name());
+    if (a.value().kind == YOKE_ARG_FLOAT && !is_floating(dtype))
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'value' is %s, and the tensors are %s together; give an integer, or cast a tensor to a floating dtype",
+            plan.name(), text_of(a.value()).c_str(), name(dtype));
+    for (const int i : {a.kX, a.kTensor1, a.kTensor2}) plan.cast(i, dtype);
+    plan_broadcast(a, {a.kX, a.kTensor1, a.kTensor2}, plan, dtype);
+}
+
+}  // namespace
+
+void infer_addcmul(AddcmulArgs a, Plan &plan)
+{
+    plan_triple(a, plan, false);
+}
+
+void vjp_addcmul(AddcmulArgs a, Backward &b)
+{
+    if (b.needs(a.kX)) b.set(a.kX, sum_to(b.grad(), a.x().shape()));
+    if (b.needs(a.kTensor1))
+        b.set(a.kTensor1,
+              sum_to(ops::mul(ops::mul(b.grad(), a.tensor2()), a.value()), a.tensor1().shape()));
+    if (b.needs(a.kTensor2))
+        b.set(a.kTensor2,
+              sum_to(ops::mul(ops::mul(b.grad(), a.tensor1()), a.value()), a.tensor2().shape()));
+}
+
+void infer_addcdiv(AddcdivArgs a, Plan &plan)
+{
+    plan_triple(a, plan, true);
+}
+
+void vjp_addcdiv(AddcdivArgs a, Backward &b)
+{
+    if (b.needs(a.kX)) b.set(a.kX, sum_to(b.grad(), a.x().shape()));
+    if (!b.needs(a.kTensor1) && !b.needs(a.kTensor2)) return;
+    const Tensor share = ops::mul(ops::div(b.grad(), a.tensor2()), a.value());
+    if (b.needs(a.kTensor1)) b.set(a.kTensor1, sum_to(share, a.tensor1().shape()));
+    if (b.needs(a.kTensor2))
+        b.set(a.kTensor2, sum_to(ops::neg(ops::mul(share, ops::div(a.tensor1(), a.tensor2()))),
+                                 a.tensor2().shape()));
+}
+
+// ---- Nearly equal ----------------------------------------------------------------------------------------
+
+Tensor compose_allclose(AllcloseArgs a)
+{
+    return ops::all(ops::isclose(a.x(), a.y(), a.rtol(), a.atol(), a.equal_nan()));
+}
+
+Tensor compose_equal(EqualArgs a)
+{
+    const yoke_tensor &x = a.x();
+    if (!same(x.shape(), a.y().shape())) return ops::full({}, int64_t{0}, YOKE_BOOL, x.device);
+    return ops::all(ops::eq(x, a.y()));
 }
 
 }  // namespace yoke

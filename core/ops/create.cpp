@@ -3,6 +3,7 @@
 #include "core/ops/scalar.h"
 #include "core/select/select.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace yoke {
@@ -173,6 +174,48 @@ Tensor compose_linspace(LinspaceArgs a)
     if (steps > 1)  // the last value is exactly `stop`, without rounding
         ops::fill_(make_view(x, {}, nullptr, steps - 1), stop);
     return x;
+}
+
+// Returns how many places of a row × col matrix lie in its lower triangle, up to a diagonal.
+static int64_t count_lower(int64_t row, int64_t col, int64_t offset)
+{
+    // Row i has min(max(i + offset + 1, 0), col) of them: none, then more by one a row, then whole rows.
+    const int64_t first = std::clamp<int64_t>(-offset, 0, row),
+                  whole = std::clamp<int64_t>(col - offset, first, row), rising = whole - first;
+    return rising * (first + offset + 1) + rising * (rising - 1) / 2 + (row - whole) * col;
+}
+
+// Returns the indices of a triangle of a matrix, row by row.
+static Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower,
+                               yoke_dtype dtype, Device *device, const char *call)
+{
+    if (row < 0 || col < 0)
+        fail(YOKE_E_VALUE, "%s: argument 'row' is %lld and 'col' %lld; neither must be negative",
+             call, static_cast<long long>(row), static_cast<long long>(col));
+    const yoke_dtype chosen = dtype == YOKE_NONE ? YOKE_I64 : dtype;
+    check_dtype(chosen, call);
+    if (chosen != YOKE_I64 && chosen != YOKE_I32)
+        fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes int64 or int32", call,
+             name(chosen));
+    // Beyond the edges the diagonal has no effect, but its sums could overflow.
+    offset = std::clamp(offset, -row - 1, col + 1);
+    const Tensor all = filled(made(Dims{row, col}, YOKE_U8, device, call), int64_t{1});
+    const int64_t below = count_lower(row, col, lower ? offset : offset - 1);
+    const Tensor places = ops::nonzero_internal(
+        lower ? ops::tril(all, offset) : ops::triu(all, offset), lower ? below : row * col - below);
+    return ops::cast(ops::contiguous(ops::transpose(places, 0, 1)), chosen);
+}
+
+Tensor compose_tril_indices(TrilIndicesArgs a)
+{
+    return triangle_indices(a.row(), a.col(), a.offset(), true, a.dtype(), a.device(),
+                            "tril_indices");
+}
+
+Tensor compose_triu_indices(TriuIndicesArgs a)
+{
+    return triangle_indices(a.row(), a.col(), a.offset(), false, a.dtype(), a.device(),
+                            "triu_indices");
 }
 
 Tensor compose_eye(EyeArgs a)

@@ -1,7 +1,9 @@
 // index.cpp: ops with indices or masks: shape rules and vjps.
 //
-// gather, scatter_add and index_select take indices from 0 on, as in PyTorch. _index and _index_put, used for x[…],
+// gather, scatter_add and index_select take indices from 0 on, as in PyTorch. _index and index_put, used for x[…],
 // also take negative indices, as in NumPy. The kernels check indices before any write.
+#include "core/ops/index.h"
+
 #include "core/ops/family.h"
 #include "core/ops/scalar.h"
 
@@ -9,14 +11,29 @@
 
 namespace yoke {
 
-namespace {
-
 void check_mask(const yoke_tensor &mask, const char *call)
 {
     if (mask.dtype != YOKE_BOOL)
         fail(YOKE_E_TYPE, "%s: argument 'mask' is %s; it takes bool, as x > 0 gives", call,
              name(mask.dtype));
 }
+
+void check_lone_value(const yoke_tensor &x, const yoke_arg &value, const char *call)
+{
+    if (is_scalar(value)) return check_scalar_fits(value, x.dtype, call, "value");
+    const yoke_tensor &given = *value.v.tensor;
+    if (given.ndim)
+        fail(YOKE_E_VALUE,
+             "%s: argument 'value' has shape %s; it must be a number or a tensor of shape []", call,
+             to_string(given.shape()).c_str());
+    if ((is_floating(given.dtype) && !is_floating(x.dtype)) ||
+        (x.dtype == YOKE_BOOL && given.dtype != YOKE_BOOL))
+        fail(YOKE_E_TYPE,
+             "%s: argument 'value' is %s, which does not fit into %s of 'x'; cast it first", call,
+             name(given.dtype), name(x.dtype));
+}
+
+namespace {
 
 // Copies `other` if it begins at x's address: an op writing x by indices must not change its other tensors meanwhile.
 void separate(Plan &plan, int arg, const yoke_tensor &x, const yoke_tensor &other)
@@ -27,7 +44,7 @@ void separate(Plan &plan, int arg, const yoke_tensor &x, const yoke_tensor &othe
 int64_t count_of(const yoke_tensor &x)
 {
     int64_t count = 0;
-    copy_to_host(ops::count_nonzero(x), &count, sizeof count, "nonzero");
+    copy_to_host(ops::count_nonzero_internal(x), &count, sizeof count, "nonzero");
     return count;
 }
 
@@ -56,13 +73,9 @@ void vjp_index_select(IndexSelectArgs a, Backward &b)
 {
     const Tensor nothing = ops::zeros(a.x().shape(), b.grad()->dtype, b.grad()->device);
     yoke_tensor *const indices[] = {const_cast<yoke_tensor *>(&a.index())};
-    b.set(a.kX, ops::index_put(nothing, indices, b.grad(), a.axis(), true));
+    b.set(a.kX, ops::index_put(nothing, indices, b.grad(), true, a.axis()));
 }
 
-namespace {
-
-// Raises YOKE_E_VALUE unless `index` has as many axes as `within` and is nowhere longer, except along `axis` (-1: no
-// exception).
 void check_index_shape(const yoke_tensor &index, const yoke_tensor &within, const char *which,
                        int axis, const char *call)
 {
@@ -77,8 +90,6 @@ void check_index_shape(const yoke_tensor &index, const yoke_tensor &within, cons
         call, to_string(index.shape()).c_str(), which, to_string(within.shape()).c_str(),
         but.c_str());
 }
-
-}  // namespace
 
 void infer_gather(GatherArgs a, Plan &plan)
 {
@@ -123,7 +134,7 @@ void vjp_scatter_add(ScatterAddArgs a, Backward &b)
 
 // ---- By masks --------------------------------------------------------------------------------------------
 
-void infer_count_nonzero(CountNonzeroArgs, Plan &plan)
+void infer_count_nonzero_internal(CountNonzeroInternalArgs, Plan &plan)
 {
     plan.result({}, YOKE_I64);
 }
@@ -157,37 +168,43 @@ Tensor compose_masked_select(MaskedSelectArgs a)
 void infer_masked_fill(MaskedFillArgs a, Plan &plan)
 {
     check_mask(a.mask(), plan.name());
-    check_scalar_fits(a.value(), a.x().dtype, plan.name(), "value");
+    check_lone_value(a.x(), a.value(), plan.name());
     if (!broadcasts_to(a.mask().shape(), a.x().shape()))
         fail(YOKE_E_VALUE, "%s: argument 'mask' has shape %s; it must broadcast to shape %s of 'x'",
              plan.name(), to_string(a.mask().shape()).c_str(), to_string(a.x().shape()).c_str());
+    plan.scalar_dtype(a.x().dtype);
+    plan.cast(a.kValue, a.x().dtype);
     plan.result_like(a.x(), a.x().dtype);
 }
 
 void vjp_masked_fill(MaskedFillArgs a, Backward &b)
 {
-    b.set(a.kX, ops::masked_fill(b.grad(), a.mask(), int64_t{0}));
+    const int64_t none = 0;
+    if (b.needs(a.kX)) b.set(a.kX, ops::masked_fill(b.grad(), a.mask(), none));
+    if (b.needs(a.kValue)) b.set(a.kValue, ops::sum(ops::where(a.mask(), b.grad(), none)));
 }
 
 // ---- By integer tensors ----------------------------------------------------------------------------------
 
 namespace {
 
-// Raises YOKE_E_INDEX for an index out of range, if the result is empty and so no kernel checks the indices.
-void check_unused(const yoke_tensor &index, int64_t length, const char *call)
+// Raises YOKE_E_INDEX for an index out of range, if the result is empty and so no kernel checks the indices. Negative
+// indices count from the end if `wraps`.
+void check_unused(const yoke_tensor &index, int64_t length, bool wraps, const char *call)
 {
     const Tensor wide = ops::contiguous(ops::cast(index, YOKE_I64));
     std::vector<int64_t> host(static_cast<size_t>(wide->numel));
     copy_to_host(wide, host.data(), host.size() * sizeof(int64_t), call);
     for (const int64_t at : host)
-        if (at < -length || at >= length)
+        if (at < (wraps ? -length : 0) || at >= length)
             fail(YOKE_E_INDEX, "%s: the index %lld is out of range for an axis of length %lld",
                  call, static_cast<long long>(at), static_cast<long long>(length));
 }
 
 // Returns the shape of x[…, indices, …], whose index tensors stand for neighbouring axes from `axis` on. Raises if
 // the indices do not fit x.
-Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const char *call)
+Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, bool wraps,
+                   const char *call)
 {
     const int count = static_cast<int>(indices.size());
     if (count == 0 || axis < 0 || axis + count > x.ndim)
@@ -205,7 +222,7 @@ Dims indexed_shape(const yoke_tensor &x, TensorList indices, int64_t axis, const
     if (checked_numel(shape, call) == 0)
         for (int i = 0; i < count; ++i)
             check_unused(*indices[static_cast<size_t>(i)], x.shape_[static_cast<int>(axis) + i],
-                         call);
+                         wraps, call);
     return shape;
 }
 
@@ -221,29 +238,48 @@ Tensor overwritten(const yoke_tensor &x, TensorList indices, int64_t axis)
         ops::reshape(ops::arange(int64_t{0}, count, int64_t{1}, YOKE_I64, x.device), shape);
     const Tensor blank = ops::zeros(places, YOKE_I64, x.device);
     // Number of the last write to each write's place.
-    const Tensor last = ops::index(ops::index_put(blank, indices, order, 0, false), indices, 0);
+    const Tensor last = ops::index(ops::index_put(blank, indices, order), indices, 0);
     yoke_tensor *const writers[] = {last.get()};
     const Tensor lost = ops::full(Dims{count}, int64_t{1}, YOKE_BOOL, x.device);
     const Tensor kept = ops::full({}, int64_t{0}, YOKE_BOOL, x.device);
-    return ops::reshape(ops::index_put(lost, writers, kept, 0, false), shape);
+    return ops::reshape(ops::index_put(lost, writers, kept), shape);
 }
 
 }  // namespace
 
 void infer_index(IndexArgs a, Plan &plan)
 {
-    plan.result(indexed_shape(a.x(), a.indices(), a.axis(), plan.name()), a.x().dtype);
+    plan.result(indexed_shape(a.x(), a.indices(), a.axis(), true, plan.name()), a.x().dtype);
 }
 
 void vjp_index(IndexArgs a, Backward &b)
 {
     const Tensor nothing = ops::zeros(a.x().shape(), b.grad()->dtype, b.grad()->device);
-    b.set(a.kX, ops::index_put(nothing, a.indices(), b.grad(), a.axis(), true));
+    b.set(a.kX, ops::index_put(nothing, a.indices(), b.grad(), true, a.axis()));
+}
+
+// Returns the indices as integer tensors of one shape: a mask becomes its places along each of its axes.
+static std::vector<Tensor> plain_indices(TensorList given, const char *call)
+{
+    std::vector<Tensor> indices;
+    for (yoke_tensor *index : given) {
+        if (index->dtype != YOKE_BOOL)
+            indices.push_back(Tensor::share(index));
+        else
+            for (Tensor &places : ops::nonzero_tuple(*index)) indices.push_back(std::move(places));
+    }
+    Dims shape;
+    for (const Tensor &index : indices) shape = broadcast(shape, index->shape(), call);
+    for (Tensor &index : indices)
+        if (!same(index->shape(), shape)) index = ops::expand(index, shape);
+    return indices;
 }
 
 void infer_index_put(IndexPutArgs a, Plan &plan)
 {
-    const Dims shape = indexed_shape(a.x(), a.indices(), a.axis(), plan.name());
+    a.set_axis(normalize_axis(a.axis(), a.x().ndim, plan.name()));
+    plan.replace_list(a.kIndices, plain_indices(a.indices(), plan.name()));
+    const Dims shape = indexed_shape(a.x(), a.indices(), a.axis(), a.wraps(), plan.name());
     if (!broadcasts_to(a.values().shape(), shape))
         fail(
             YOKE_E_VALUE,
@@ -260,7 +296,7 @@ void vjp_index_put(IndexPutArgs a, Backward &b)
     if (b.needs(a.kX)) {
         const Tensor zero = ops::zeros({}, b.grad()->dtype, b.grad()->device);
         b.set(a.kX,
-              a.accumulate() ? b.grad() : ops::index_put(b.grad(), indices, zero, a.axis(), false));
+              a.accumulate() ? b.grad() : ops::index_put(b.grad(), indices, zero, false, a.axis()));
     }
     if (!b.needs(a.kValues)) return;
     Tensor part = ops::index(b.grad(), indices, a.axis());

@@ -1,6 +1,7 @@
-// loss.cpp: losses: shape rules and vjps.
+// loss.cpp: losses of two tensors: shape rules, vjps and compositions.
+#include "core/ops/loss.h"
+
 #include "core/base/log.h"
-#include "core/ops/family.h"
 
 #include <atomic>
 
@@ -13,7 +14,9 @@ bool is_reduction(std::string_view text)
     return text == "mean" || text == "sum" || text == "none";
 }
 
-void check_reduction(std::string_view text, const char *call, bool takes_batchmean = false)
+}  // namespace
+
+void check_reduction(std::string_view text, const char *call, bool takes_batchmean)
 {
     if (is_reduction(text) || (takes_batchmean && text == "batchmean")) return;
     fail(YOKE_E_VALUE,
@@ -21,28 +24,7 @@ void check_reduction(std::string_view text, const char *call, bool takes_batchme
          std::string(text).c_str(), takes_batchmean ? "\"batchmean\", " : "");
 }
 
-void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *call)
-{
-    check_floating(x, call, "x");
-    if (is_floating(target.dtype))
-        fail(
-            YOKE_E_TYPE,
-            "%s: argument 'target' is %s of shape %s; it must be the class of each row, [N] in int64: write cast(target, int64) for classes in float, and for rows of probabilities argmax(target, 1) or the loss -mean(sum(target * log_softmax(x, 1), 1))",
-            call, name(target.dtype), to_string(target.shape()).c_str());
-    check_index(target, call, "target");
-    if (x.ndim != 2 || target.ndim != 1 || x.shape_[0] != target.shape_[0])
-        fail(YOKE_E_VALUE,
-             "%s: argument 'x' has shape %s and 'target' %s; they must be [N, C] and [N]", call,
-             to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
-    if (x.shape_[0] > 0 && x.shape_[1] == 0)
-        fail(YOKE_E_VALUE, "%s: argument 'x' has shape %s; it must have at least 1 class", call,
-             to_string(x.shape()).c_str());
-}
-
-yoke_dtype accumulated_dtype(yoke_dtype dtype)
-{
-    return dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
-}
+namespace {
 
 // Warns, once for each loss, that its tensors differ in shape: [N] beside [N, 1] gives [N, N] losses, and trains
 // nothing.
@@ -144,46 +126,6 @@ void check_weight(const yoke_tensor *weight, const char *arg, const yoke_tensor 
 }
 
 }  // namespace
-
-void infer_cross_entropy(CrossEntropyArgs a, Plan &plan)
-{
-    const yoke_tensor &x = a.x(), &target = a.target();
-    check_classes(x, target, plan.name());
-    check_reduction(a.reduction(), plan.name());
-    if (!(a.label_smoothing() >= 0 && a.label_smoothing() <= 1))
-        fail(YOKE_E_VALUE, "%s: argument 'label_smoothing' is %g; it must be between 0 and 1",
-             plan.name(), a.label_smoothing());
-    const yoke_dtype accumulated = accumulated_dtype(x.dtype);
-    plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
-    // Results beside the loss: per row the maximum and the logarithm of the sum relative to the maximum; the number
-    // of counted rows.
-    plan.result(Dims{target.shape_[0], 2}, accumulated);
-    plan.result({}, accumulated);
-}
-
-void vjp_cross_entropy(CrossEntropyArgs a, Backward &b)
-{
-    b.set(a.kX,
-          ops::cross_entropy_backward(b.grad(), a.x(), a.target(), b.out(1), b.out(2),
-                                      a.reduction().data(), a.ignore_index(), a.label_smoothing()));
-}
-
-void infer_nll_loss(NllLossArgs a, Plan &plan)
-{
-    const yoke_tensor &x = a.x();
-    check_classes(x, a.target(), plan.name());
-    check_reduction(a.reduction(), plan.name());
-    plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
-    plan.result({}, accumulated_dtype(x.dtype));  // how many rows count
-}
-
-void vjp_nll_loss(NllLossArgs a, Backward &b)
-{
-    b.set(a.kX, ops::nll_loss_backward(b.grad(), a.x(), a.target(), b.out(1), a.reduction().data(),
-                                       a.ignore_index()));
-}
-
-// ---- Losses of two tensors -------------------------------------------------------------------------------
 
 void infer_pair_loss(PairLossArgs a, Plan &plan)
 {

@@ -121,7 +121,7 @@ struct OpDef {
     Cost cost;
     void (*infer)(yoke_arg *args, Plan &plan);
     void (*vjp)(yoke_arg *args, Backward &backward);
-    Tensor (*compose)(yoke_arg *args);
+    void (*compose)(yoke_arg *args, Tensor *results);
     std::vector<Tensor> (*compose_list)(yoke_arg *args);
     int64_t (*count_list)(yoke_arg *args);  // how many compose_list would give, or its error
 };

@@ -331,6 +331,341 @@ struct MinimumArgs : Args {
 };
 void vjp_minimum(MinimumArgs a, Backward &b);
 
+// log1p: log(1 + x), precise near 0.
+struct Log1pArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_log1p(Log1pArgs a, Backward &b);
+
+// expm1: exp(x) - 1, precise near 0.
+struct Expm1Args : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_expm1(Expm1Args a, Backward &b);
+
+// log2: Logarithm of x to base 2.
+struct Log2Args : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_log2(Log2Args a, Backward &b);
+
+// log10: Logarithm of x to base 10.
+struct Log10Args : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_log10(Log10Args a, Backward &b);
+
+// exp2: 2 to the power of x.
+struct Exp2Args : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_exp2(Exp2Args a, Backward &b);
+
+// square: x times x.
+struct SquareArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_square(SquareArgs a, Backward &b);
+
+// tan: Tangent of x, in radians.
+struct TanArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_tan(TanArgs a, Backward &b);
+
+// atan: Inverse tangent of x, in radians.
+struct AtanArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_atan(AtanArgs a, Backward &b);
+
+// asin: Inverse sine of x, in radians; NaN outside -1 to 1.
+struct AsinArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_asin(AsinArgs a, Backward &b);
+
+// acos: Inverse cosine of x, in radians; NaN outside -1 to 1.
+struct AcosArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_acos(AcosArgs a, Backward &b);
+
+// sinh: Hyperbolic sine of x.
+struct SinhArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_sinh(SinhArgs a, Backward &b);
+
+// cosh: Hyperbolic cosine of x.
+struct CoshArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_cosh(CoshArgs a, Backward &b);
+
+// trunc: x without its fraction, towards 0; its gradient is 0.
+struct TruncArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_trunc(TruncArgs a, Backward &b);
+
+// frac: The fraction of x, with the sign of x: x - trunc(x).
+struct FracArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_frac(FracArgs a, Backward &b);
+
+// erfinv: Inverse of erf; NaN outside -1 to 1.
+struct ErfinvArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void vjp_erfinv(ErfinvArgs a, Backward &b);
+
+// isinf: Whether x is infinite, as bool.
+struct IsinfArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+
+// nan_to_num: x with NaN replaced by nan (0 if absent), and the infinities by posinf and neginf (the largest and lowest number of the dtype if absent); their gradient is 0.
+struct NanToNumArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNan, kPosinf, kNeginf };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_arg *nan() const { return Args::value_or_null(kNan); }
+    const yoke_arg *posinf() const { return Args::value_or_null(kPosinf); }
+    const yoke_arg *neginf() const { return Args::value_or_null(kNeginf); }
+};
+void infer_nan_to_num(NanToNumArgs a, Plan &plan);
+void vjp_nan_to_num(NanToNumArgs a, Backward &b);
+
+// atan2: Angle of the point (y, x), in radians: the inverse tangent of x / y in the quadrant of both signs.
+struct Atan2Args : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void vjp_atan2(Atan2Args a, Backward &b);
+
+// fmod: Remainder of x / y with the sign of x, broadcast.
+struct FmodArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_fmod(FmodArgs a, Plan &plan);
+void vjp_fmod(FmodArgs a, Backward &b);
+
+// remainder: Remainder of x / y with the sign of y, broadcast: Python's %.
+struct RemainderArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_remainder(RemainderArgs a, Plan &plan);
+void vjp_remainder(RemainderArgs a, Backward &b);
+
+// floor_divide: x / y rounded down, broadcast: Python's //; its gradient is 0.
+struct FloorDivideArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_floor_divide(FloorDivideArgs a, Plan &plan);
+void vjp_floor_divide(FloorDivideArgs a, Backward &b);
+
+// logaddexp: log(exp(x) + exp(y)), broadcast, without overflow.
+struct LogaddexpArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void vjp_logaddexp(LogaddexpArgs a, Backward &b);
+
+// isclose: Whether x and y are equal or differ by at most atol + rtol * abs(y), broadcast, as bool; equal_nan makes NaN equal NaN.
+struct IscloseArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kRtol, kAtol, kEqualNan };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    double rtol() const { return Args::real(kRtol); }
+    double atol() const { return Args::real(kAtol); }
+    bool equal_nan() const { return Args::boolean(kEqualNan); }
+};
+
+// allclose: Whether isclose holds for all elements, as one bool.
+struct AllcloseArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kRtol, kAtol, kEqualNan };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    double rtol() const { return Args::real(kRtol); }
+    double atol() const { return Args::real(kAtol); }
+    bool equal_nan() const { return Args::boolean(kEqualNan); }
+};
+Tensor compose_allclose(AllcloseArgs a);
+
+// equal: Whether x and y have one shape and equal elements, as one bool.
+struct EqualArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+};
+Tensor compose_equal(EqualArgs a);
+
+// lerp: x + weight * (y - x), broadcast.
+struct LerpArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kWeight };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+    const yoke_arg &weight() const { return Args::value(kWeight); }
+};
+void infer_lerp(LerpArgs a, Plan &plan);
+void vjp_lerp(LerpArgs a, Backward &b);
+
+// addcmul: x + value * tensor1 * tensor2, broadcast.
+struct AddcmulArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTensor1, kTensor2, kValue };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &tensor1() const { return Args::tensor(kTensor1); }
+    void set_tensor1(const yoke_tensor &v) { Args::set_tensor(kTensor1, v); }
+    const yoke_tensor &tensor2() const { return Args::tensor(kTensor2); }
+    void set_tensor2(const yoke_tensor &v) { Args::set_tensor(kTensor2, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+void infer_addcmul(AddcmulArgs a, Plan &plan);
+void vjp_addcmul(AddcmulArgs a, Backward &b);
+
+// addcdiv: x + value * tensor1 / tensor2, broadcast; integers give float32.
+struct AddcdivArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTensor1, kTensor2, kValue };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &tensor1() const { return Args::tensor(kTensor1); }
+    void set_tensor1(const yoke_tensor &v) { Args::set_tensor(kTensor1, v); }
+    const yoke_tensor &tensor2() const { return Args::tensor(kTensor2); }
+    void set_tensor2(const yoke_tensor &v) { Args::set_tensor(kTensor2, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+void infer_addcdiv(AddcdivArgs a, Plan &plan);
+void vjp_addcdiv(AddcdivArgs a, Backward &b);
+
+// bitwise_and: The bits that x and y both have, broadcast; integers and bool.
+struct BitwiseAndArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_bitwise_and(BitwiseAndArgs a, Plan &plan);
+
+// bitwise_or: The bits that x or y has, broadcast; integers and bool.
+struct BitwiseOrArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_bitwise_or(BitwiseOrArgs a, Plan &plan);
+
+// bitwise_xor: The bits that exactly one of x and y has, broadcast; integers and bool.
+struct BitwiseXorArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_bitwise_xor(BitwiseXorArgs a, Plan &plan);
+
+// bitwise_not: The bits that x does not have; integers and bool.
+struct BitwiseNotArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_bitwise_not(BitwiseNotArgs a, Plan &plan);
+
+// bitwise_left_shift: x with its bits moved up by y places, broadcast; integers. Places below 0, or from the dtype's width on, give 0.
+struct BitwiseLeftShiftArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_bitwise_left_shift(BitwiseLeftShiftArgs a, Plan &plan);
+
+// bitwise_right_shift: x with its bits moved down by y places, broadcast; integers. The sign fills the places; y below 0, or from the dtype's width on, leaves the sign alone.
+struct BitwiseRightShiftArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+void infer_bitwise_right_shift(BitwiseRightShiftArgs a, Plan &plan);
+
 // eq: Whether x == y, broadcast, as bool.
 struct EqArgs : Args {
     using Args::Args;
@@ -643,7 +978,290 @@ struct ClampInplaceArgs : Args {
     const yoke_arg *max() const { return Args::value_or_null(kMax); }
 };
 
-// masked_fill_: Sets x to value where the bool tensor mask is true; mask is broadcast.
+// log1p_: Replaces x by log(1 + x).
+struct Log1pInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// expm1_: Replaces x by exp(x) - 1.
+struct Expm1InplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// log2_: Replaces x by its logarithm to base 2.
+struct Log2InplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// log10_: Replaces x by its logarithm to base 10.
+struct Log10InplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// exp2_: Replaces x by 2 to the power of x.
+struct Exp2InplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// square_: Replaces x by x times x.
+struct SquareInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// tan_: Replaces x by its tangent.
+struct TanInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// atan_: Replaces x by its inverse tangent.
+struct AtanInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// asin_: Replaces x by its inverse sine.
+struct AsinInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// acos_: Replaces x by its inverse cosine.
+struct AcosInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// sinh_: Replaces x by its hyperbolic sine.
+struct SinhInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// cosh_: Replaces x by its hyperbolic cosine.
+struct CoshInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// trunc_: Rounds x towards 0.
+struct TruncInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// frac_: Replaces x by its fraction.
+struct FracInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// erfinv_: Replaces x by the inverse of erf.
+struct ErfinvInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// nan_to_num_: Replaces NaN and infinities in x by numbers.
+struct NanToNumInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNan, kPosinf, kNeginf };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg *nan() const { return Args::value_or_null(kNan); }
+    const yoke_arg *posinf() const { return Args::value_or_null(kPosinf); }
+    const yoke_arg *neginf() const { return Args::value_or_null(kNeginf); }
+};
+
+// atan2_: Replaces x by the angle of the point (y, x); y is broadcast to x's shape.
+struct Atan2InplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// fmod_: Replaces x by the remainder of x / y with the sign of x; y is broadcast to x's shape.
+struct FmodInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// remainder_: x %= y; y is broadcast to x's shape.
+struct RemainderInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// floor_divide_: x //= y; y is broadcast to x's shape.
+struct FloorDivideInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// lerp_: x += weight * (y - x); y and weight are broadcast to x's shape.
+struct LerpInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kWeight };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+    const yoke_arg &weight() const { return Args::value(kWeight); }
+};
+
+// addcmul_: x += value * tensor1 * tensor2; both are broadcast to x's shape.
+struct AddcmulInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTensor1, kTensor2, kValue };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_tensor &tensor1() const { return Args::tensor(kTensor1); }
+    void set_tensor1(const yoke_tensor &v) { Args::set_tensor(kTensor1, v); }
+    const yoke_tensor &tensor2() const { return Args::tensor(kTensor2); }
+    void set_tensor2(const yoke_tensor &v) { Args::set_tensor(kTensor2, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+
+// addcdiv_: x += value * tensor1 / tensor2; both are broadcast to x's shape.
+struct AddcdivInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTensor1, kTensor2, kValue };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_tensor &tensor1() const { return Args::tensor(kTensor1); }
+    void set_tensor1(const yoke_tensor &v) { Args::set_tensor(kTensor1, v); }
+    const yoke_tensor &tensor2() const { return Args::tensor(kTensor2); }
+    void set_tensor2(const yoke_tensor &v) { Args::set_tensor(kTensor2, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+
+// bitwise_and_: x &= y; y is broadcast to x's shape.
+struct BitwiseAndInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// bitwise_or_: x |= y; y is broadcast to x's shape.
+struct BitwiseOrInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// bitwise_xor_: x ^= y; y is broadcast to x's shape.
+struct BitwiseXorInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// bitwise_not_: Replaces x by the bits that x does not have.
+struct BitwiseNotInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    yoke_tensor &x() const { return Args::mut(kX); }
+};
+
+// bitwise_left_shift_: x <<= y; y is broadcast to x's shape.
+struct BitwiseLeftShiftInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// bitwise_right_shift_: x >>= y; y is broadcast to x's shape.
+struct BitwiseRightShiftInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+};
+
+// normal_: Fills x with normal random numbers of a mean and a standard deviation.
+struct NormalInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMean, kStd, kGenerator };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    double mean() const { return Args::real(kMean); }
+    double std() const { return Args::real(kStd); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+void compose_normal_(NormalInplaceArgs a);
+
+// uniform_: Fills x with uniform random numbers in [low, high).
+struct UniformInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kLow, kHigh, kGenerator };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    double low() const { return Args::real(kLow); }
+    double high() const { return Args::real(kHigh); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+void compose_uniform_(UniformInplaceArgs a);
+
+// bernoulli_: Fills x with 1 with probability p, a number or a tensor that is broadcast, else 0.
+struct BernoulliInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kP, kGenerator };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &p() const { return Args::value(kP); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+void compose_bernoulli_(BernoulliInplaceArgs a);
+
+// random_: Fills x with random integers in [low, high); with a single number from 0 on, without numbers over what the dtype holds exactly from 0 on.
+struct RandomInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kLow, kHigh, kGenerator };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    std::optional<int64_t> low() const { return Args::optional_integer(kLow); }
+    void set_low(int64_t v) { Args::set_integer(kLow, v); }
+    std::optional<int64_t> high() const { return Args::optional_integer(kHigh); }
+    void set_high(int64_t v) { Args::set_integer(kHigh, v); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+void compose_random_(RandomInplaceArgs a);
+
+// exponential_: Fills x with exponential random numbers of rate lambd.
+struct ExponentialInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kLambd, kGenerator };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    double lambd() const { return Args::real(kLambd); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+void compose_exponential_(ExponentialInplaceArgs a);
+
+// masked_fill_: Sets x to value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast.
 struct MaskedFillInplaceArgs : Args {
     using Args::Args;
     enum : int { kX, kMask, kValue };
@@ -665,6 +1283,88 @@ struct ScatterAddInplaceArgs : Args {
     const yoke_tensor &src() const { return Args::tensor(kSrc); }
     void set_src(const yoke_tensor &v) { Args::set_tensor(kSrc, v); }
 };
+
+// index_put_: Writes values into, or adds them to, the elements of x that integer tensors or masks name along neighbouring axes from axis on.
+struct IndexPutInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kIndices, kValues, kAccumulate, kAxis, kWraps };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    TensorList indices() const { return Args::tensors(kIndices); }
+    const yoke_tensor &values() const { return Args::tensor(kValues); }
+    void set_values(const yoke_tensor &v) { Args::set_tensor(kValues, v); }
+    bool accumulate() const { return Args::boolean(kAccumulate); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool wraps() const { return Args::boolean(kWraps); }
+};
+
+// index_add_: Adds alpha times the parts of source to the parts of x that a 1-D index names along one axis.
+struct IndexAddInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSource, kAlpha };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &source() const { return Args::tensor(kSource); }
+    void set_source(const yoke_tensor &v) { Args::set_tensor(kSource, v); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+void compose_index_add_(IndexAddInplaceArgs a);
+
+// index_copy_: Writes the parts of source into the parts of x that a 1-D index names along one axis.
+struct IndexCopyInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSource };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &source() const { return Args::tensor(kSource); }
+    void set_source(const yoke_tensor &v) { Args::set_tensor(kSource, v); }
+};
+void compose_index_copy_(IndexCopyInplaceArgs a);
+
+// index_fill_: Sets the parts of x that a 1-D index names along one axis to value, a number or a tensor without axes.
+struct IndexFillInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kValue };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+void compose_index_fill_(IndexFillInplaceArgs a);
+
+// masked_scatter_: Writes the elements of source, in their order, where the bool tensor mask is true; mask is broadcast.
+struct MaskedScatterInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMask, kSource };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_tensor &mask() const { return Args::tensor(kMask); }
+    void set_mask(const yoke_tensor &v) { Args::set_tensor(kMask, v); }
+    const yoke_tensor &source() const { return Args::tensor(kSource); }
+    void set_source(const yoke_tensor &v) { Args::set_tensor(kSource, v); }
+};
+void compose_masked_scatter_(MaskedScatterInplaceArgs a);
+
+// scatter_: Writes each element of src, or a number, into the element of x that index names along an axis; reduce is "none", "add" or "multiply".
+struct ScatterInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSrc, kReduce };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_arg &src() const { return Args::value(kSrc); }
+    std::string_view reduce() const { return Args::string(kReduce); }
+};
+void compose_scatter_(ScatterInplaceArgs a);
 
 // sum: Sum over axes (all by default); integers are summed in int64.
 struct SumArgs : Args {
@@ -853,6 +1553,109 @@ struct CumsumArgs : Args {
 void infer_cumsum(CumsumArgs a, Plan &plan);
 void vjp_cumsum(CumsumArgs a, Backward &b);
 
+// cumprod: Running product along one axis; integers are multiplied in int64.
+struct CumprodArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kDtype };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+};
+void infer_cumprod(CumprodArgs a, Plan &plan);
+void vjp_cumprod(CumprodArgs a, Backward &b);
+
+// max: Largest values along one axis and their indices; of equal values the first; NaN wins.
+struct MaxArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+std::array<Tensor, 2> compose_max(MaxArgs a);
+
+// min: Smallest values along one axis and their indices; of equal values the first; NaN wins.
+struct MinArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+std::array<Tensor, 2> compose_min(MinArgs a);
+
+// aminmax: Smallest and largest values along one axis, or of all elements; NaN wins.
+struct AminmaxArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<int64_t> axis() const { return Args::optional_integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+std::array<Tensor, 2> compose_aminmax(AminmaxArgs a);
+
+// var_mean: var and mean over axes.
+struct VarMeanArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim, kCorrection };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+    int64_t correction() const { return Args::integer(kCorrection); }
+    void set_correction(int64_t v) { Args::set_integer(kCorrection, v); }
+};
+std::array<Tensor, 2> compose_var_mean(VarMeanArgs a);
+
+// std_mean: std and mean over axes.
+struct StdMeanArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim, kCorrection };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+    int64_t correction() const { return Args::integer(kCorrection); }
+    void set_correction(int64_t v) { Args::set_integer(kCorrection, v); }
+};
+std::array<Tensor, 2> compose_std_mean(StdMeanArgs a);
+
+// count_nonzero: How many elements over axes (all by default) are not 0, as int64.
+struct CountNonzeroArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> axis() const { return Args::optional_ints(kAxis); }
+    void set_axis(IntList v) { Args::set_ints(kAxis, v); }
+};
+Tensor compose_count_nonzero(CountNonzeroArgs a);
+
+// quantile: The value below which a share q (0 to 1) of the elements along an axis, or of all, lies; a vector q adds a first axis. interpolation between neighbours is "linear", "lower", "higher", "midpoint" or "nearest"; NaN wins.
+struct QuantileArgs : Args {
+    using Args::Args;
+    enum : int { kX, kQ, kAxis, kKeepdim, kInterpolation };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_arg &q() const { return Args::value(kQ); }
+    std::optional<int64_t> axis() const { return Args::optional_integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+    std::string_view interpolation() const { return Args::string(kInterpolation); }
+};
+Tensor compose_quantile(QuantileArgs a);
+
 // sort: Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.
 struct SortArgs : Args {
     using Args::Args;
@@ -894,6 +1697,108 @@ struct TopkArgs : Args {
 void infer_topk(TopkArgs a, Plan &plan);
 void vjp_topk(TopkArgs a, Backward &b);
 
+// kthvalue: The k-th smallest values along one axis, counted from 1, and their indices; NaN counts as the largest.
+struct KthvalueArgs : Args {
+    using Args::Args;
+    enum : int { kX, kK, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t k() const { return Args::integer(kK); }
+    void set_k(int64_t v) { Args::set_integer(kK, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+std::array<Tensor, 2> compose_kthvalue(KthvalueArgs a);
+
+// median: The middle values along one axis, of two the smaller, and their indices; NaN wins.
+struct MedianArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+std::array<Tensor, 2> compose_median(MedianArgs a);
+
+// mode: The most frequent values along one axis, of several the smallest, and the index of their last occurrence.
+struct ModeArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kKeepdim };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool keepdim() const { return Args::boolean(kKeepdim); }
+};
+std::array<Tensor, 2> compose_mode(ModeArgs a);
+
+// searchsorted: The place of each element of x in the sorted last axis of sorted_sequence: how many elements are below it, or with right not above it.
+struct SearchsortedArgs : Args {
+    using Args::Args;
+    enum : int { kSortedSequence, kX, kOutInt32, kRight };
+    const yoke_tensor &sorted_sequence() const { return Args::tensor(kSortedSequence); }
+    void set_sorted_sequence(const yoke_tensor &v) { Args::set_tensor(kSortedSequence, v); }
+    const yoke_arg &x() const { return Args::value(kX); }
+    bool out_int32() const { return Args::boolean(kOutInt32); }
+    bool right() const { return Args::boolean(kRight); }
+};
+Tensor compose_searchsorted(SearchsortedArgs a);
+
+// bucketize: The place of each element of x among sorted 1-D boundaries, as searchsorted gives.
+struct BucketizeArgs : Args {
+    using Args::Args;
+    enum : int { kX, kBoundaries, kOutInt32, kRight };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_tensor &boundaries() const { return Args::tensor(kBoundaries); }
+    void set_boundaries(const yoke_tensor &v) { Args::set_tensor(kBoundaries, v); }
+    bool out_int32() const { return Args::boolean(kOutInt32); }
+    bool right() const { return Args::boolean(kRight); }
+};
+Tensor compose_bucketize(BucketizeArgs a);
+
+// unique: The values of x without repeats, ascending, or the different parts along an axis; then, if asked for, the place of each element among the values, and how often each value stands in x.
+struct UniqueArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSorted, kReturnInverse, kReturnCounts, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    bool sorted() const { return Args::boolean(kSorted); }
+    bool return_inverse() const { return Args::boolean(kReturnInverse); }
+    bool return_counts() const { return Args::boolean(kReturnCounts); }
+    std::optional<int64_t> axis() const { return Args::optional_integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+int64_t count_unique(UniqueArgs a);
+std::vector<Tensor> compose_unique(UniqueArgs a);
+
+// bincount: How often each number from 0 on stands in the 1-D integer tensor x, or the sums of weights; minlength numbers at least.
+struct BincountArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeights, kMinlength };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *weights() const { return Args::tensor_or_null(kWeights); }
+    int64_t minlength() const { return Args::integer(kMinlength); }
+    void set_minlength(int64_t v) { Args::set_integer(kMinlength, v); }
+};
+Tensor compose_bincount(BincountArgs a);
+
+// histc: The numbers of elements in bins of one width from min to max, or over the range of x if both are equal; elements outside are not counted.
+struct HistcArgs : Args {
+    using Args::Args;
+    enum : int { kX, kBins, kMin, kMax };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t bins() const { return Args::integer(kBins); }
+    void set_bins(int64_t v) { Args::set_integer(kBins, v); }
+    const yoke_arg &min() const { return Args::value(kMin); }
+    const yoke_arg &max() const { return Args::value(kMax); }
+};
+Tensor compose_histc(HistcArgs a);
+
 // softmax: Softmax along one axis.
 struct SoftmaxArgs : Args {
     using Args::Args;
@@ -922,36 +1827,36 @@ struct LogSoftmaxArgs : Args {
 void infer_log_softmax(LogSoftmaxArgs a, Plan &plan);
 void vjp_log_softmax(LogSoftmaxArgs a, Backward &b);
 
-// cross_entropy: Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+// cross_entropy: Softmax cross entropy of logits x [N, C, ...], or [C], and target: class indices of x's shape without C, or class probabilities of x's shape. weight [C] scales each class; reduction is "mean", "sum" or "none". The mean over indices is weighted; the mean over probabilities is divided by the number of rows.
 struct CrossEntropyArgs : Args {
     using Args::Args;
-    enum : int { kX, kTarget, kReduction, kIgnoreIndex, kLabelSmoothing };
+    enum : int { kX, kTarget, kWeight, kReduction, kIgnoreIndex, kLabelSmoothing };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &target() const { return Args::tensor(kTarget); }
     void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
     std::string_view reduction() const { return Args::string(kReduction); }
     int64_t ignore_index() const { return Args::integer(kIgnoreIndex); }
     void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
     double label_smoothing() const { return Args::real(kLabelSmoothing); }
 };
-void infer_cross_entropy(CrossEntropyArgs a, Plan &plan);
-void vjp_cross_entropy(CrossEntropyArgs a, Backward &b);
+Tensor compose_cross_entropy(CrossEntropyArgs a);
 
-// nll_loss: Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+// nll_loss: Negative log likelihood of log-probabilities x [N, C, ...], or [C], and class indices target of x's shape without C. weight [C] scales each class; reduction is "mean" (weighted), "sum" or "none".
 struct NllLossArgs : Args {
     using Args::Args;
-    enum : int { kX, kTarget, kReduction, kIgnoreIndex };
+    enum : int { kX, kTarget, kWeight, kReduction, kIgnoreIndex };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &target() const { return Args::tensor(kTarget); }
     void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
     std::string_view reduction() const { return Args::string(kReduction); }
     int64_t ignore_index() const { return Args::integer(kIgnoreIndex); }
     void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
 };
-void infer_nll_loss(NllLossArgs a, Plan &plan);
-void vjp_nll_loss(NllLossArgs a, Backward &b);
+Tensor compose_nll_loss(NllLossArgs a);
 
 // mse_loss: Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 struct MseLossArgs : Args {
@@ -1163,6 +2068,129 @@ struct OuterArgs : Args {
 };
 Tensor compose_outer(OuterArgs a);
 
+// mm: Product of the matrices x [n, k] and y [k, m].
+struct MmArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+};
+Tensor compose_mm(MmArgs a);
+
+// bmm: Products of the matrices of two batches, x [b, n, k] and y [b, k, m].
+struct BmmArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+};
+Tensor compose_bmm(BmmArgs a);
+
+// mv: Product of the matrix x [n, k] and the vector y [k].
+struct MvArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+};
+Tensor compose_mv(MvArgs a);
+
+// dot: Inner product of the vectors x [n] and y [n].
+struct DotArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+};
+Tensor compose_dot(DotArgs a);
+
+// addmm: beta * x + alpha * (mat1 times mat2); x is broadcast to [n, m]. If beta is 0, NaN and infinity in x have no effect.
+struct AddmmArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMat1, kMat2, kBeta, kAlpha };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &mat1() const { return Args::tensor(kMat1); }
+    void set_mat1(const yoke_tensor &v) { Args::set_tensor(kMat1, v); }
+    const yoke_tensor &mat2() const { return Args::tensor(kMat2); }
+    void set_mat2(const yoke_tensor &v) { Args::set_tensor(kMat2, v); }
+    const yoke_arg &beta() const { return Args::value(kBeta); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+Tensor compose_addmm(AddmmArgs a);
+
+// baddbmm: beta * x + alpha * (batch1 times batch2) for batches of matrices; x is broadcast to [b, n, m]. If beta is 0, NaN and infinity in x have no effect.
+struct BaddbmmArgs : Args {
+    using Args::Args;
+    enum : int { kX, kBatch1, kBatch2, kBeta, kAlpha };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &batch1() const { return Args::tensor(kBatch1); }
+    void set_batch1(const yoke_tensor &v) { Args::set_tensor(kBatch1, v); }
+    const yoke_tensor &batch2() const { return Args::tensor(kBatch2); }
+    void set_batch2(const yoke_tensor &v) { Args::set_tensor(kBatch2, v); }
+    const yoke_arg &beta() const { return Args::value(kBeta); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+Tensor compose_baddbmm(BaddbmmArgs a);
+
+// trace: Sum of the diagonal of a matrix; integers are summed in int64.
+struct TraceArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+Tensor compose_trace(TraceArgs a);
+
+// cdist: Distances in the norm of order p of all rows of x [..., n, k] from all rows of y [..., m, k], as [..., n, m]. For p = 2, compute_mode says if they come from a matrix product: "use_mm_for_euclid_dist_if_necessary" (above 25 rows), "use_mm_for_euclid_dist" or "donot_use_mm_for_euclid_dist".
+struct CdistArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kP, kComputeMode };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+    double p() const { return Args::real(kP); }
+    std::string_view compute_mode() const { return Args::string(kComputeMode); }
+};
+Tensor compose_cdist(CdistArgs a);
+
+// normalize: x divided by its norm of order p along an axis; a norm below eps counts as eps.
+struct NormalizeArgs : Args {
+    using Args::Args;
+    enum : int { kX, kP, kAxis, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    double p() const { return Args::real(kP); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    double eps() const { return Args::real(kEps); }
+};
+Tensor compose_normalize(NormalizeArgs a);
+
+// cosine_similarity: Cosine of the angle between x and y, broadcast, along an axis; a norm below eps counts as eps.
+struct CosineSimilarityArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kAxis, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &y() const { return Args::tensor(kY); }
+    void set_y(const yoke_tensor &v) { Args::set_tensor(kY, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    double eps() const { return Args::real(kEps); }
+};
+Tensor compose_cosine_similarity(CosineSimilarityArgs a);
+
 // einsum: Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; a sum over a product of two tensors keeps the tensors' dtype, as in matmul.
 struct EinsumArgs : Args {
     using Args::Args;
@@ -1330,6 +2358,43 @@ struct AdaptiveAvgPool2dArgs : Args {
 };
 Tensor compose_adaptive_avg_pool2d(AdaptiveAvgPool2dArgs a);
 
+// interpolate: x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
+struct InterpolateArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSize, kScaleFactor, kMode, kAlignCorners, kRecomputeScaleFactor };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<IntList> size() const { return Args::optional_ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    const yoke_arg *scale_factor() const { return Args::value_or_null(kScaleFactor); }
+    std::string_view mode() const { return Args::string(kMode); }
+    bool align_corners() const { return Args::boolean(kAlignCorners); }
+    bool recompute_scale_factor() const { return Args::boolean(kRecomputeScaleFactor); }
+};
+Tensor compose_interpolate(InterpolateArgs a);
+
+// pixel_shuffle: x [..., C * r * r, H, W] as [..., C, H * r, W * r], where r is upscale_factor.
+struct PixelShuffleArgs : Args {
+    using Args::Args;
+    enum : int { kX, kUpscaleFactor };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t upscale_factor() const { return Args::integer(kUpscaleFactor); }
+    void set_upscale_factor(int64_t v) { Args::set_integer(kUpscaleFactor, v); }
+};
+Tensor compose_pixel_shuffle(PixelShuffleArgs a);
+
+// pixel_unshuffle: x [..., C, H * r, W * r] as [..., C * r * r, H, W], where r is downscale_factor.
+struct PixelUnshuffleArgs : Args {
+    using Args::Args;
+    enum : int { kX, kDownscaleFactor };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t downscale_factor() const { return Args::integer(kDownscaleFactor); }
+    void set_downscale_factor(int64_t v) { Args::set_integer(kDownscaleFactor, v); }
+};
+Tensor compose_pixel_unshuffle(PixelUnshuffleArgs a);
+
 // reshape: x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 struct ReshapeArgs : Args {
     using Args::Args;
@@ -1440,6 +2505,125 @@ struct ContiguousArgs : Args {
 };
 Tensor compose_contiguous(ContiguousArgs a);
 
+// flatten: x with the axes from start_axis to end_axis as one axis; a view where strides allow, else a copy.
+struct FlattenArgs : Args {
+    using Args::Args;
+    enum : int { kX, kStartAxis, kEndAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t start_axis() const { return Args::integer(kStartAxis); }
+    void set_start_axis(int64_t v) { Args::set_integer(kStartAxis, v); }
+    int64_t end_axis() const { return Args::integer(kEndAxis); }
+    void set_end_axis(int64_t v) { Args::set_integer(kEndAxis, v); }
+};
+Tensor compose_flatten(FlattenArgs a);
+
+// unflatten: x with one axis as several axes of these sizes; one size may be -1.
+struct UnflattenArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kSizes };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    IntList sizes() const { return Args::ints(kSizes); }
+    void set_sizes(IntList v) { Args::set_ints(kSizes, v); }
+};
+Tensor compose_unflatten(UnflattenArgs a);
+
+// ravel: x as one axis; a view where strides allow, else a copy.
+struct RavelArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+Tensor compose_ravel(RavelArgs a);
+
+// movedim: x with the axes of source at the places of destination, the others in their order; a view.
+struct MovedimArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSource, kDestination };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList source() const { return Args::ints(kSource); }
+    void set_source(IntList v) { Args::set_ints(kSource, v); }
+    IntList destination() const { return Args::ints(kDestination); }
+    void set_destination(IntList v) { Args::set_ints(kDestination, v); }
+};
+Tensor compose_movedim(MovedimArgs a);
+
+// swapaxes: x with two axes exchanged; a view, as transpose gives.
+struct SwapaxesArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis0, kAxis1 };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis0() const { return Args::integer(kAxis0); }
+    void set_axis0(int64_t v) { Args::set_integer(kAxis0, v); }
+    int64_t axis1() const { return Args::integer(kAxis1); }
+    void set_axis1(int64_t v) { Args::set_integer(kAxis1, v); }
+};
+Tensor compose_swapaxes(SwapaxesArgs a);
+
+// narrow: length elements of x along one axis from start on; a view.
+struct NarrowArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kStart, kLength };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    int64_t start() const { return Args::integer(kStart); }
+    void set_start(int64_t v) { Args::set_integer(kStart, v); }
+    int64_t length() const { return Args::integer(kLength); }
+    void set_length(int64_t v) { Args::set_integer(kLength, v); }
+};
+Tensor compose_narrow(NarrowArgs a);
+
+// diagonal: The diagonals of two axes as a new last axis; offset is above 0 for diagonals above the main one; a view.
+struct DiagonalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kOffset, kAxis1, kAxis2 };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+    int64_t axis1() const { return Args::integer(kAxis1); }
+    void set_axis1(int64_t v) { Args::set_integer(kAxis1, v); }
+    int64_t axis2() const { return Args::integer(kAxis2); }
+    void set_axis2(int64_t v) { Args::set_integer(kAxis2, v); }
+};
+void infer_diagonal(DiagonalArgs a, Plan &plan);
+void vjp_diagonal(DiagonalArgs a, Backward &b);
+
+// diag: The diagonal of a matrix x as a copy, or for a vector x a square matrix with x on this diagonal.
+struct DiagArgs : Args {
+    using Args::Args;
+    enum : int { kX, kDiagonal };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t diagonal() const { return Args::integer(kDiagonal); }
+    void set_diagonal(int64_t v) { Args::set_integer(kDiagonal, v); }
+};
+Tensor compose_diag(DiagArgs a);
+
+// unfold: The windows of one axis, of this size and a step apart; the last axis has the elements of a window; a view.
+struct UnfoldArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kSize, kStep };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    int64_t size() const { return Args::integer(kSize); }
+    void set_size(int64_t v) { Args::set_integer(kSize, v); }
+    int64_t step() const { return Args::integer(kStep); }
+    void set_step(int64_t v) { Args::set_integer(kStep, v); }
+};
+void infer_unfold(UnfoldArgs a, Plan &plan);
+void vjp_unfold(UnfoldArgs a, Backward &b);
+
 // index_select: The parts of x that a 1-D index names along one axis, in the order of the index; a copy.
 struct IndexSelectArgs : Args {
     using Args::Args;
@@ -1515,6 +2699,32 @@ struct UnbindArgs : Args {
 int64_t count_unbind(UnbindArgs a);
 std::vector<Tensor> compose_unbind(UnbindArgs a);
 
+// tensor_split: x in parts along an axis, as views: sections parts whose sizes differ by 1 at most, or cuts before the indices.
+struct TensorSplitArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSections, kAxis, kIndices };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::optional<int64_t> sections() const { return Args::optional_integer(kSections); }
+    void set_sections(int64_t v) { Args::set_integer(kSections, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    std::optional<IntList> indices() const { return Args::optional_ints(kIndices); }
+    void set_indices(IntList v) { Args::set_ints(kIndices, v); }
+};
+int64_t count_tensor_split(TensorSplitArgs a);
+std::vector<Tensor> compose_tensor_split(TensorSplitArgs a);
+
+// meshgrid: Each vector of tensors spread over the grid of all vectors; with "xy" the first two axes are exchanged; views.
+struct MeshgridArgs : Args {
+    using Args::Args;
+    enum : int { kTensors, kIndexing };
+    TensorList tensors() const { return Args::tensors(kTensors); }
+    std::string_view indexing() const { return Args::string(kIndexing); }
+};
+int64_t count_meshgrid(MeshgridArgs a);
+std::vector<Tensor> compose_meshgrid(MeshgridArgs a);
+
 // gather: out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
 struct GatherArgs : Args {
     using Args::Args;
@@ -1545,6 +2755,119 @@ struct ScatterAddArgs : Args {
 void infer_scatter_add(ScatterAddArgs a, Plan &plan);
 void vjp_scatter_add(ScatterAddArgs a, Backward &b);
 
+// scatter: A copy of x with each element of src, or a number, written at the place that index names along an axis; reduce "add" or "multiply" joins it with the element there. Of several writes to a place the last counts.
+struct ScatterArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSrc, kReduce };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_arg &src() const { return Args::value(kSrc); }
+    std::string_view reduce() const { return Args::string(kReduce); }
+};
+Tensor compose_scatter(ScatterArgs a);
+
+// take_along_dim: The elements of x that indices name along an axis, or in x as a vector; x and indices are broadcast along the other axes.
+struct TakeAlongDimArgs : Args {
+    using Args::Args;
+    enum : int { kX, kIndices, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &indices() const { return Args::tensor(kIndices); }
+    void set_indices(const yoke_tensor &v) { Args::set_tensor(kIndices, v); }
+    std::optional<int64_t> axis() const { return Args::optional_integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+Tensor compose_take_along_dim(TakeAlongDimArgs a);
+
+// index_put: A copy of x with values written, or added, where integer tensors or masks name elements along neighbouring axes from axis on. Of several writes to a place the last counts. Negative indices count from the end, unless wraps is false.
+struct IndexPutArgs : Args {
+    using Args::Args;
+    enum : int { kX, kIndices, kValues, kAccumulate, kAxis, kWraps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    TensorList indices() const { return Args::tensors(kIndices); }
+    const yoke_tensor &values() const { return Args::tensor(kValues); }
+    void set_values(const yoke_tensor &v) { Args::set_tensor(kValues, v); }
+    bool accumulate() const { return Args::boolean(kAccumulate); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool wraps() const { return Args::boolean(kWraps); }
+};
+void infer_index_put(IndexPutArgs a, Plan &plan);
+void vjp_index_put(IndexPutArgs a, Backward &b);
+
+// index_add: A copy of x with alpha times the parts of source added to the parts that a 1-D index names along one axis.
+struct IndexAddArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSource, kAlpha };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &source() const { return Args::tensor(kSource); }
+    void set_source(const yoke_tensor &v) { Args::set_tensor(kSource, v); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+Tensor compose_index_add(IndexAddArgs a);
+
+// index_copy: A copy of x with the parts of source written into the parts that a 1-D index names along one axis.
+struct IndexCopyArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSource };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &source() const { return Args::tensor(kSource); }
+    void set_source(const yoke_tensor &v) { Args::set_tensor(kSource, v); }
+};
+Tensor compose_index_copy(IndexCopyArgs a);
+
+// index_fill: A copy of x with value, a number or a tensor without axes, in the parts that a 1-D index names along one axis.
+struct IndexFillArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kValue };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_arg &value() const { return Args::value(kValue); }
+};
+Tensor compose_index_fill(IndexFillArgs a);
+
+// nonzero_tuple: The indices of the elements that are true (not 0), row-major: a vector for each axis.
+struct NonzeroTupleArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+int64_t count_nonzero_tuple(NonzeroTupleArgs a);
+std::vector<Tensor> compose_nonzero_tuple(NonzeroTupleArgs a);
+
+// masked_scatter: A copy of x with the elements of source, in their order, where the bool tensor mask is true; mask is broadcast to x's shape.
+struct MaskedScatterArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMask, kSource };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &mask() const { return Args::tensor(kMask); }
+    void set_mask(const yoke_tensor &v) { Args::set_tensor(kMask, v); }
+    const yoke_tensor &source() const { return Args::tensor(kSource); }
+    void set_source(const yoke_tensor &v) { Args::set_tensor(kSource, v); }
+};
+Tensor compose_masked_scatter(MaskedScatterArgs a);
+
 // nonzero: The indices of the elements that are true (not 0), row-major, as [count, ndim].
 struct NonzeroArgs : Args {
     using Args::Args;
@@ -1565,7 +2888,7 @@ struct MaskedSelectArgs : Args {
 };
 Tensor compose_masked_select(MaskedSelectArgs a);
 
-// masked_fill: A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
+// masked_fill: A copy of x with value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast to x's shape.
 struct MaskedFillArgs : Args {
     using Args::Args;
     enum : int { kX, kMask, kValue };
@@ -1626,6 +2949,20 @@ struct TileArgs : Args {
 };
 Tensor compose_tile(TileArgs a);
 
+// repeat_interleave: x with each part along an axis repeated, by one number or by a 1-D tensor of a number for each part; without axis, x is repeated as a vector.
+struct RepeatInterleaveArgs : Args {
+    using Args::Args;
+    enum : int { kX, kRepeats, kAxis, kOutputSize };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_arg &repeats() const { return Args::value(kRepeats); }
+    std::optional<int64_t> axis() const { return Args::optional_integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    std::optional<int64_t> output_size() const { return Args::optional_integer(kOutputSize); }
+    void set_output_size(int64_t v) { Args::set_integer(kOutputSize, v); }
+};
+Tensor compose_repeat_interleave(RepeatInterleaveArgs a);
+
 // tril: The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
 struct TrilArgs : Args {
     using Args::Args;
@@ -1660,6 +2997,45 @@ struct OneHotArgs : Args {
     void set_num_classes(int64_t v) { Args::set_integer(kNumClasses, v); }
 };
 void infer_one_hot(OneHotArgs a, Plan &plan);
+
+// bernoulli: 1 with the probability that x has at each place, else 0, in x's dtype; with p, 1 with probability p in x's shape and dtype.
+struct BernoulliArgs : Args {
+    using Args::Args;
+    enum : int { kX, kP, kGenerator };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_arg *p() const { return Args::value_or_null(kP); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+Tensor compose_bernoulli(BernoulliArgs a);
+
+// multinomial: Indices drawn by the weights x [C], or by each row of x [N, C]; weights need no sum of 1. Without replacement no index is drawn twice.
+struct MultinomialArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNumSamples, kReplacement, kGenerator };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t num_samples() const { return Args::integer(kNumSamples); }
+    void set_num_samples(int64_t v) { Args::set_integer(kNumSamples, v); }
+    bool replacement() const { return Args::boolean(kReplacement); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+Tensor compose_multinomial(MultinomialArgs a);
+
+// normal: Normal random numbers of a mean and a standard deviation: tensors, broadcast, or two numbers with a shape. dtype and device are for two numbers.
+struct NormalArgs : Args {
+    using Args::Args;
+    enum : int { kMean, kStd, kShape, kDtype, kDevice, kGenerator };
+    const yoke_arg &mean() const { return Args::value(kMean); }
+    const yoke_arg &std() const { return Args::value(kStd); }
+    std::optional<IntList> shape() const { return Args::optional_ints(kShape); }
+    void set_shape(IntList v) { Args::set_ints(kShape, v); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+    Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
+};
+Tensor compose_normal(NormalArgs a);
 
 // dropout: Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when not training.
 struct DropoutArgs : Args {
@@ -1762,34 +3138,68 @@ struct EyeArgs : Args {
 };
 Tensor compose_eye(EyeArgs a);
 
+// tril_indices: The indices of the lower triangle of a row × col matrix, up to a diagonal, as [2, count] in int64.
+struct TrilIndicesArgs : Args {
+    using Args::Args;
+    enum : int { kRow, kCol, kOffset, kDtype, kDevice };
+    int64_t row() const { return Args::integer(kRow); }
+    void set_row(int64_t v) { Args::set_integer(kRow, v); }
+    int64_t col() const { return Args::integer(kCol); }
+    void set_col(int64_t v) { Args::set_integer(kCol, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+    Device *device() const { return Args::device_or_null(kDevice); }
+};
+Tensor compose_tril_indices(TrilIndicesArgs a);
+
+// triu_indices: The indices of the upper triangle of a row × col matrix, from a diagonal on, as [2, count] in int64.
+struct TriuIndicesArgs : Args {
+    using Args::Args;
+    enum : int { kRow, kCol, kOffset, kDtype, kDevice };
+    int64_t row() const { return Args::integer(kRow); }
+    void set_row(int64_t v) { Args::set_integer(kRow, v); }
+    int64_t col() const { return Args::integer(kCol); }
+    void set_col(int64_t v) { Args::set_integer(kCol, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+    Device *device() const { return Args::device_or_null(kDevice); }
+};
+Tensor compose_triu_indices(TriuIndicesArgs a);
+
 // rand: Uniform random numbers in [0, 1).
 struct RandArgs : Args {
     using Args::Args;
-    enum : int { kShape, kDtype, kDevice };
+    enum : int { kShape, kDtype, kDevice, kGenerator };
     IntList shape() const { return Args::ints(kShape); }
     void set_shape(IntList v) { Args::set_ints(kShape, v); }
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
     Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
 };
 Tensor compose_rand(RandArgs a);
 
 // randn: Normal random numbers, mean 0 and variance 1.
 struct RandnArgs : Args {
     using Args::Args;
-    enum : int { kShape, kDtype, kDevice };
+    enum : int { kShape, kDtype, kDevice, kGenerator };
     IntList shape() const { return Args::ints(kShape); }
     void set_shape(IntList v) { Args::set_ints(kShape, v); }
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
     Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
 };
 Tensor compose_randn(RandnArgs a);
 
 // randint: Random integers in [low, high).
 struct RandintArgs : Args {
     using Args::Args;
-    enum : int { kLow, kHigh, kShape, kDtype, kDevice };
+    enum : int { kLow, kHigh, kShape, kDtype, kDevice, kGenerator };
     int64_t low() const { return Args::integer(kLow); }
     void set_low(int64_t v) { Args::set_integer(kLow, v); }
     int64_t high() const { return Args::integer(kHigh); }
@@ -1799,18 +3209,20 @@ struct RandintArgs : Args {
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
     Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
 };
 Tensor compose_randint(RandintArgs a);
 
 // randperm: A random permutation of 0 to n - 1.
 struct RandpermArgs : Args {
     using Args::Args;
-    enum : int { kN, kDtype, kDevice };
+    enum : int { kN, kDtype, kDevice, kGenerator };
     int64_t n() const { return Args::integer(kN); }
     void set_n(int64_t v) { Args::set_integer(kN, v); }
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
     Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
 };
 Tensor compose_randperm(RandpermArgs a);
 
@@ -1866,31 +3278,33 @@ Tensor compose_full_like(FullLikeArgs a);
 // rand_like: rand with the shape, dtype and device of x.
 struct RandLikeArgs : Args {
     using Args::Args;
-    enum : int { kX, kDtype, kDevice };
+    enum : int { kX, kDtype, kDevice, kGenerator };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
     Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
 };
 Tensor compose_rand_like(RandLikeArgs a);
 
 // randn_like: randn with the shape, dtype and device of x.
 struct RandnLikeArgs : Args {
     using Args::Args;
-    enum : int { kX, kDtype, kDevice };
+    enum : int { kX, kDtype, kDevice, kGenerator };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
     Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
 };
 Tensor compose_randn_like(RandnLikeArgs a);
 
 // randint_like: randint with the shape, dtype and device of x.
 struct RandintLikeArgs : Args {
     using Args::Args;
-    enum : int { kX, kLow, kHigh, kDtype, kDevice };
+    enum : int { kX, kLow, kHigh, kDtype, kDevice, kGenerator };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     int64_t low() const { return Args::integer(kLow); }
@@ -1900,6 +3314,7 @@ struct RandintLikeArgs : Args {
     yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
     void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
     Device *device() const { return Args::device_or_null(kDevice); }
+    yoke_generator *generator() const { return Args::generator_or_null(kGenerator); }
 };
 Tensor compose_randint_like(RandintLikeArgs a);
 
@@ -2112,23 +3527,125 @@ struct MinimumBackwardArgs : Args {
     const yoke_arg &y() const { return Args::value(kY); }
 };
 
-// _index_put_: Writes values into the elements of x that index tensors name.
-struct IndexPutInplaceArgs : Args {
+// _add_scaled: x + alpha * y, broadcast: add with alpha.
+struct AddScaledArgs : Args {
     using Args::Args;
-    enum : int { kX, kIndices, kValues, kAxis, kAccumulate };
+    enum : int { kX, kY, kAlpha };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+void infer_add_scaled(AddScaledArgs a, Plan &plan);
+void vjp_add_scaled(AddScaledArgs a, Backward &b);
+
+// _sub_scaled: x - alpha * y, broadcast: sub with alpha.
+struct SubScaledArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kAlpha };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+void infer_sub_scaled(SubScaledArgs a, Plan &plan);
+void vjp_sub_scaled(SubScaledArgs a, Backward &b);
+
+// _div_rounded: x / y rounded towards 0 ("trunc") or down ("floor"), broadcast: div with rounding_mode; its gradient is 0.
+struct DivRoundedArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kRoundingMode };
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    std::string_view rounding_mode() const { return Args::string(kRoundingMode); }
+};
+void infer_div_rounded(DivRoundedArgs a, Plan &plan);
+void vjp_div_rounded(DivRoundedArgs a, Backward &b);
+
+// _clamp_between: clamp with tensors as bounds, which are broadcast; one may be absent.
+struct ClampBetweenArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMin, kMax };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *min() const { return Args::tensor_or_null(kMin); }
+    const yoke_tensor *max() const { return Args::tensor_or_null(kMax); }
+};
+void infer_clamp_between(ClampBetweenArgs a, Plan &plan);
+void vjp_clamp_between(ClampBetweenArgs a, Backward &b);
+
+// _slope: The gradient of an elementwise function, of its argument x; for "exp2", "tan" and "erfinv" x is the result.
+struct SlopeArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOf };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    std::string_view of() const { return Args::string(kOf); }
+};
+
+// _pair_slope: The gradient of "atan2" or "logaddexp" with respect to x, not yet summed over broadcast axes.
+struct PairSlopeArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kY, kOf };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_arg &x() const { return Args::value(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    std::string_view of() const { return Args::string(kOf); }
+};
+
+// _add_scaled_: x += alpha * y: add_ with alpha.
+struct AddScaledInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kAlpha };
     yoke_tensor &x() const { return Args::mut(kX); }
-    TensorList indices() const { return Args::tensors(kIndices); }
-    const yoke_tensor &values() const { return Args::tensor(kValues); }
-    void set_values(const yoke_tensor &v) { Args::set_tensor(kValues, v); }
-    int64_t axis() const { return Args::integer(kAxis); }
-    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
-    bool accumulate() const { return Args::boolean(kAccumulate); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+
+// _sub_scaled_: x -= alpha * y: sub_ with alpha.
+struct SubScaledInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kAlpha };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    const yoke_arg &alpha() const { return Args::value(kAlpha); }
+};
+
+// _div_rounded_: x /= y, rounded: div_ with rounding_mode.
+struct DivRoundedInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kY, kRoundingMode };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_arg &y() const { return Args::value(kY); }
+    std::string_view rounding_mode() const { return Args::string(kRoundingMode); }
+};
+
+// _clamp_between_: Holds x between tensors, which are broadcast to x's shape.
+struct ClampBetweenInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kMin, kMax };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    const yoke_tensor *min() const { return Args::tensor_or_null(kMin); }
+    const yoke_tensor *max() const { return Args::tensor_or_null(kMax); }
 };
 
 // _reverse_cumsum: Running sum from the end of one axis: the gradient of cumsum.
 struct ReverseCumsumArgs : Args {
     using Args::Args;
     enum : int { kX, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+
+// _cumprod_backward: The gradient of cumprod.
+struct CumprodBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kAxis };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     int64_t axis() const { return Args::integer(kAxis); }
@@ -2194,6 +3711,53 @@ struct LogsumexpBackwardArgs : Args {
     void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
 };
 
+// _median: The middle value of all elements, of two the smaller; ties share the gradient evenly; NaN wins.
+struct MedianInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+};
+void infer_median_internal(MedianInternalArgs a, Plan &plan);
+void vjp_median_internal(MedianInternalArgs a, Backward &b);
+
+// _kth_place: Index of the first of the k-th smallest values along one axis, which stays with length 1; nan_wins takes the first NaN if there is one.
+struct KthPlaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kK, kAxis, kNanWins };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t k() const { return Args::integer(kK); }
+    void set_k(int64_t v) { Args::set_integer(kK, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool nan_wins() const { return Args::boolean(kNanWins); }
+};
+void infer_kth_place(KthPlaceArgs a, Plan &plan);
+
+// _longest_run: Index of the last element of the first longest run of equal elements along one axis, which stays with length 1.
+struct LongestRunArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+};
+void infer_longest_run(LongestRunArgs a, Plan &plan);
+
+// _searchsorted: searchsorted of two tensors of one dtype, in int64.
+struct SearchsortedInternalArgs : Args {
+    using Args::Args;
+    enum : int { kSortedSequence, kX, kRight };
+    const yoke_tensor &sorted_sequence() const { return Args::tensor(kSortedSequence); }
+    void set_sorted_sequence(const yoke_tensor &v) { Args::set_tensor(kSortedSequence, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    bool right() const { return Args::boolean(kRight); }
+};
+void infer_searchsorted_internal(SearchsortedInternalArgs a, Plan &plan);
+
 // _softmax_backward: The gradient of softmax.
 struct SoftmaxBackwardArgs : Args {
     using Args::Args;
@@ -2218,6 +3782,22 @@ struct LogSoftmaxBackwardArgs : Args {
     void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
 };
 
+// _cross_entropy: cross_entropy of logits [N, C] and class indices [N] without weight.
+struct CrossEntropyInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kReduction, kIgnoreIndex, kLabelSmoothing };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+    int64_t ignore_index() const { return Args::integer(kIgnoreIndex); }
+    void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
+    double label_smoothing() const { return Args::real(kLabelSmoothing); }
+};
+void infer_cross_entropy_internal(CrossEntropyInternalArgs a, Plan &plan);
+void vjp_cross_entropy_internal(CrossEntropyInternalArgs a, Backward &b);
+
 // _cross_entropy_backward: The gradient of cross_entropy with respect to the logits.
 struct CrossEntropyBackwardArgs : Args {
     using Args::Args;
@@ -2237,6 +3817,21 @@ struct CrossEntropyBackwardArgs : Args {
     void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
     double label_smoothing() const { return Args::real(kLabelSmoothing); }
 };
+
+// _nll_loss: nll_loss of log-probabilities [N, C] and class indices [N] without weight.
+struct NllLossInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kTarget, kReduction, kIgnoreIndex };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &target() const { return Args::tensor(kTarget); }
+    void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
+    std::string_view reduction() const { return Args::string(kReduction); }
+    int64_t ignore_index() const { return Args::integer(kIgnoreIndex); }
+    void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
+};
+void infer_nll_loss_internal(NllLossInternalArgs a, Plan &plan);
+void vjp_nll_loss_internal(NllLossInternalArgs a, Backward &b);
 
 // _nll_loss_backward: The gradient of nll_loss.
 struct NllLossBackwardArgs : Args {
@@ -2680,6 +4275,38 @@ struct AvgPoolBackwardArgs : Args {
 };
 void infer_avg_pool_backward(AvgPoolBackwardArgs a, Plan &plan);
 
+// _interpolate: interpolate to a height and width of size; a step of the result is step_height or step_width steps of x.
+struct InterpolateInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSize, kStepHeight, kStepWidth, kLinear, kAlignCorners };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    double step_height() const { return Args::real(kStepHeight); }
+    double step_width() const { return Args::real(kStepWidth); }
+    bool linear() const { return Args::boolean(kLinear); }
+    bool align_corners() const { return Args::boolean(kAlignCorners); }
+};
+void infer_interpolate_internal(InterpolateInternalArgs a, Plan &plan);
+void vjp_interpolate_internal(InterpolateInternalArgs a, Backward &b);
+
+// _interpolate_backward: The gradient of interpolate with respect to an x of height and width size.
+struct InterpolateBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kSize, kStepHeight, kStepWidth, kLinear, kAlignCorners, kChannelsLast };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    double step_height() const { return Args::real(kStepHeight); }
+    double step_width() const { return Args::real(kStepWidth); }
+    bool linear() const { return Args::boolean(kLinear); }
+    bool align_corners() const { return Args::boolean(kAlignCorners); }
+    bool channels_last() const { return Args::boolean(kChannelsLast); }
+};
+void infer_interpolate_backward(InterpolateBackwardArgs a, Plan &plan);
+
 // _split3: split into three parts, whose gradients are joined in one pass: queries, keys and values.
 struct Split3Args : Args {
     using Args::Args;
@@ -2695,13 +4322,13 @@ void infer_split3(Split3Args a, Plan &plan);
 void vjp_split3(Split3Args a, Backward &b);
 
 // _count_nonzero: How many elements are not 0, as an int64 scalar.
-struct CountNonzeroArgs : Args {
+struct CountNonzeroInternalArgs : Args {
     using Args::Args;
     enum : int { kX };
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
-void infer_count_nonzero(CountNonzeroArgs a, Plan &plan);
+void infer_count_nonzero_internal(CountNonzeroInternalArgs a, Plan &plan);
 
 // _nonzero: The indices of the count elements that are not 0.
 struct NonzeroInternalArgs : Args {
@@ -2727,22 +4354,6 @@ struct IndexArgs : Args {
 void infer_index(IndexArgs a, Plan &plan);
 void vjp_index(IndexArgs a, Backward &b);
 
-// _index_put: A copy of x with values written, or added, where integer tensors of one shape name elements along neighbouring axes from `axis` on.
-struct IndexPutArgs : Args {
-    using Args::Args;
-    enum : int { kX, kIndices, kValues, kAxis, kAccumulate };
-    const yoke_tensor &x() const { return Args::tensor(kX); }
-    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
-    TensorList indices() const { return Args::tensors(kIndices); }
-    const yoke_tensor &values() const { return Args::tensor(kValues); }
-    void set_values(const yoke_tensor &v) { Args::set_tensor(kValues, v); }
-    int64_t axis() const { return Args::integer(kAxis); }
-    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
-    bool accumulate() const { return Args::boolean(kAccumulate); }
-};
-void infer_index_put(IndexPutArgs a, Plan &plan);
-void vjp_index_put(IndexPutArgs a, Backward &b);
-
 // _dropout: Dropout whose mask is Philox at (seed, offset); nothing is stored for the backward pass.
 struct DropoutInternalArgs : Args {
     using Args::Args;
@@ -2757,22 +4368,26 @@ struct DropoutInternalArgs : Args {
 };
 void vjp_dropout_internal(DropoutInternalArgs a, Backward &b);
 
-// _uniform: Uniform random numbers in [0, 1).
+// _uniform: Uniform random numbers in [low, high).
 struct UniformArgs : Args {
     using Args::Args;
-    enum : int { kX, kSeed, kOffset };
+    enum : int { kX, kLow, kHigh, kSeed, kOffset };
     yoke_tensor &x() const { return Args::mut(kX); }
+    double low() const { return Args::real(kLow); }
+    double high() const { return Args::real(kHigh); }
     int64_t seed() const { return Args::integer(kSeed); }
     void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
     int64_t offset() const { return Args::integer(kOffset); }
     void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
 };
 
-// _normal: Normal random numbers, mean 0 and variance 1.
-struct NormalArgs : Args {
+// _normal: Normal random numbers of a mean and a standard deviation.
+struct NormalInternalArgs : Args {
     using Args::Args;
-    enum : int { kX, kSeed, kOffset };
+    enum : int { kX, kMean, kStd, kSeed, kOffset };
     yoke_tensor &x() const { return Args::mut(kX); }
+    double mean() const { return Args::real(kMean); }
+    double std() const { return Args::real(kStd); }
     int64_t seed() const { return Args::integer(kSeed); }
     void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
     int64_t offset() const { return Args::integer(kOffset); }
@@ -2804,6 +4419,72 @@ struct RandpermInternalArgs : Args {
     int64_t offset() const { return Args::integer(kOffset); }
     void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
 };
+
+// _exponential: Exponential random numbers of rate lambd, above 0.
+struct ExponentialArgs : Args {
+    using Args::Args;
+    enum : int { kX, kLambd, kSeed, kOffset };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    double lambd() const { return Args::real(kLambd); }
+    int64_t seed() const { return Args::integer(kSeed); }
+    void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+};
+
+// _bernoulli_fill: 1 with probability p, else 0.
+struct BernoulliFillArgs : Args {
+    using Args::Args;
+    enum : int { kX, kP, kSeed, kOffset };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    double p() const { return Args::real(kP); }
+    int64_t seed() const { return Args::integer(kSeed); }
+    void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+};
+
+// _bernoulli: 1 with the probability that x has at each place, else 0; an error outside [0, 1].
+struct BernoulliInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kSeed, kOffset };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t seed() const { return Args::integer(kSeed); }
+    void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+};
+
+// _multinomial: Indices drawn with replacement by the weights of each row of x [N, C].
+struct MultinomialInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kNumSamples, kSeed, kOffset };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t num_samples() const { return Args::integer(kNumSamples); }
+    void set_num_samples(int64_t v) { Args::set_integer(kNumSamples, v); }
+    int64_t seed() const { return Args::integer(kSeed); }
+    void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+};
+void infer_multinomial_internal(MultinomialInternalArgs a, Plan &plan);
+
+// _race: Weights x [N, C] over exponential random numbers: the indices of the largest are a draw without replacement. An error if a row has a bad weight, or fewer than count above 0.
+struct RaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kCount, kSeed, kOffset };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t count() const { return Args::integer(kCount); }
+    void set_count(int64_t v) { Args::set_integer(kCount, v); }
+    int64_t seed() const { return Args::integer(kSeed); }
+    void set_seed(int64_t v) { Args::set_integer(kSeed, v); }
+    int64_t offset() const { return Args::integer(kOffset); }
+    void set_offset(int64_t v) { Args::set_integer(kOffset, v); }
+};
+void infer_race(RaceArgs a, Plan &plan);
 
 // _arange: x[i] = start + i * step.
 struct ArangeInternalArgs : Args {
@@ -2970,6 +4651,40 @@ Tensor isfinite(const yoke_tensor &x);
 Tensor pow(const Operand &x, const Operand &y);
 Tensor maximum(const Operand &x, const Operand &y);
 Tensor minimum(const Operand &x, const Operand &y);
+Tensor log1p(const yoke_tensor &x);
+Tensor expm1(const yoke_tensor &x);
+Tensor log2(const yoke_tensor &x);
+Tensor log10(const yoke_tensor &x);
+Tensor exp2(const yoke_tensor &x);
+Tensor square(const yoke_tensor &x);
+Tensor tan(const yoke_tensor &x);
+Tensor atan(const yoke_tensor &x);
+Tensor asin(const yoke_tensor &x);
+Tensor acos(const yoke_tensor &x);
+Tensor sinh(const yoke_tensor &x);
+Tensor cosh(const yoke_tensor &x);
+Tensor trunc(const yoke_tensor &x);
+Tensor frac(const yoke_tensor &x);
+Tensor erfinv(const yoke_tensor &x);
+Tensor isinf(const yoke_tensor &x);
+Tensor nan_to_num(const yoke_tensor &x, std::optional<Operand> nan = std::nullopt, std::optional<Operand> posinf = std::nullopt, std::optional<Operand> neginf = std::nullopt);
+Tensor atan2(const Operand &x, const Operand &y);
+Tensor fmod(const Operand &x, const Operand &y);
+Tensor remainder(const Operand &x, const Operand &y);
+Tensor floor_divide(const Operand &x, const Operand &y);
+Tensor logaddexp(const Operand &x, const Operand &y);
+Tensor isclose(const Operand &x, const Operand &y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Tensor allclose(const Operand &x, const Operand &y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Tensor equal(const yoke_tensor &x, const yoke_tensor &y);
+Tensor lerp(const yoke_tensor &x, const yoke_tensor &y, const Operand &weight);
+Tensor addcmul(const yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value = Operand(int64_t{1}));
+Tensor addcdiv(const yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value = Operand(int64_t{1}));
+Tensor bitwise_and(const Operand &x, const Operand &y);
+Tensor bitwise_or(const Operand &x, const Operand &y);
+Tensor bitwise_xor(const Operand &x, const Operand &y);
+Tensor bitwise_not(const yoke_tensor &x);
+Tensor bitwise_left_shift(const Operand &x, const Operand &y);
+Tensor bitwise_right_shift(const Operand &x, const Operand &y);
 Tensor eq(const Operand &x, const Operand &y);
 Tensor ne(const Operand &x, const Operand &y);
 Tensor lt(const Operand &x, const Operand &y);
@@ -3010,8 +4725,48 @@ void floor_(yoke_tensor &x);
 void ceil_(yoke_tensor &x);
 void round_(yoke_tensor &x);
 void clamp_(yoke_tensor &x, std::optional<Operand> min = std::nullopt, std::optional<Operand> max = std::nullopt);
+void log1p_(yoke_tensor &x);
+void expm1_(yoke_tensor &x);
+void log2_(yoke_tensor &x);
+void log10_(yoke_tensor &x);
+void exp2_(yoke_tensor &x);
+void square_(yoke_tensor &x);
+void tan_(yoke_tensor &x);
+void atan_(yoke_tensor &x);
+void asin_(yoke_tensor &x);
+void acos_(yoke_tensor &x);
+void sinh_(yoke_tensor &x);
+void cosh_(yoke_tensor &x);
+void trunc_(yoke_tensor &x);
+void frac_(yoke_tensor &x);
+void erfinv_(yoke_tensor &x);
+void nan_to_num_(yoke_tensor &x, std::optional<Operand> nan = std::nullopt, std::optional<Operand> posinf = std::nullopt, std::optional<Operand> neginf = std::nullopt);
+void atan2_(yoke_tensor &x, const Operand &y);
+void fmod_(yoke_tensor &x, const Operand &y);
+void remainder_(yoke_tensor &x, const Operand &y);
+void floor_divide_(yoke_tensor &x, const Operand &y);
+void lerp_(yoke_tensor &x, const yoke_tensor &y, const Operand &weight);
+void addcmul_(yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value = Operand(int64_t{1}));
+void addcdiv_(yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value = Operand(int64_t{1}));
+void bitwise_and_(yoke_tensor &x, const Operand &y);
+void bitwise_or_(yoke_tensor &x, const Operand &y);
+void bitwise_xor_(yoke_tensor &x, const Operand &y);
+void bitwise_not_(yoke_tensor &x);
+void bitwise_left_shift_(yoke_tensor &x, const Operand &y);
+void bitwise_right_shift_(yoke_tensor &x, const Operand &y);
+void normal_(yoke_tensor &x, double mean = 0.0, double std = 1.0, yoke_generator *generator = nullptr);
+void uniform_(yoke_tensor &x, double low = 0.0, double high = 1.0, yoke_generator *generator = nullptr);
+void bernoulli_(yoke_tensor &x, const Operand &p = Operand(double{0.5}), yoke_generator *generator = nullptr);
+void random_(yoke_tensor &x, std::optional<int64_t> low = std::nullopt, std::optional<int64_t> high = std::nullopt, yoke_generator *generator = nullptr);
+void exponential_(yoke_tensor &x, double lambd = 1.0, yoke_generator *generator = nullptr);
 void masked_fill_(yoke_tensor &x, const yoke_tensor &mask, const Operand &value);
 void scatter_add_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src);
+void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, bool accumulate = false, int64_t axis = 0, bool wraps = true);
+void index_add_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source, const Operand &alpha = Operand(int64_t{1}));
+void index_copy_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source);
+void index_fill_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &value);
+void masked_scatter_(yoke_tensor &x, const yoke_tensor &mask, const yoke_tensor &source);
+void scatter_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &src, const char *reduce = "none");
 Tensor sum(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, yoke_dtype dtype = YOKE_NONE);
 Tensor mean(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, yoke_dtype dtype = YOKE_NONE);
 Tensor amax(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false);
@@ -3026,13 +4781,29 @@ Tensor std(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, boo
 Tensor norm(const yoke_tensor &x, double p = 2.0, std::optional<IntList> axis = std::nullopt, bool keepdim = false, yoke_dtype dtype = YOKE_NONE);
 Tensor logsumexp(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false);
 Tensor cumsum(const yoke_tensor &x, int64_t axis, yoke_dtype dtype = YOKE_NONE);
+Tensor cumprod(const yoke_tensor &x, int64_t axis, yoke_dtype dtype = YOKE_NONE);
+std::array<Tensor, 2> max(const yoke_tensor &x, int64_t axis, bool keepdim = false);
+std::array<Tensor, 2> min(const yoke_tensor &x, int64_t axis, bool keepdim = false);
+std::array<Tensor, 2> aminmax(const yoke_tensor &x, std::optional<int64_t> axis = std::nullopt, bool keepdim = false);
+std::array<Tensor, 2> var_mean(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, int64_t correction = 1);
+std::array<Tensor, 2> std_mean(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt, bool keepdim = false, int64_t correction = 1);
+Tensor count_nonzero(const yoke_tensor &x, std::optional<IntList> axis = std::nullopt);
+Tensor quantile(const yoke_tensor &x, const Operand &q, std::optional<int64_t> axis = std::nullopt, bool keepdim = false, const char *interpolation = "linear");
 std::array<Tensor, 2> sort(const yoke_tensor &x, int64_t axis = -1, bool descending = false);
 Tensor argsort(const yoke_tensor &x, int64_t axis = -1, bool descending = false);
 std::array<Tensor, 2> topk(const yoke_tensor &x, int64_t k, int64_t axis = -1, bool largest = true, bool sorted = true);
+std::array<Tensor, 2> kthvalue(const yoke_tensor &x, int64_t k, int64_t axis = -1, bool keepdim = false);
+std::array<Tensor, 2> median(const yoke_tensor &x, int64_t axis, bool keepdim = false);
+std::array<Tensor, 2> mode(const yoke_tensor &x, int64_t axis = -1, bool keepdim = false);
+Tensor searchsorted(const yoke_tensor &sorted_sequence, const Operand &x, bool out_int32 = false, bool right = false);
+Tensor bucketize(const Operand &x, const yoke_tensor &boundaries, bool out_int32 = false, bool right = false);
+std::vector<Tensor> unique(const yoke_tensor &x, bool sorted = true, bool return_inverse = false, bool return_counts = false, std::optional<int64_t> axis = std::nullopt);
+Tensor bincount(const yoke_tensor &x, const yoke_tensor *weights = nullptr, int64_t minlength = 0);
+Tensor histc(const yoke_tensor &x, int64_t bins = 100, const Operand &min = Operand(int64_t{0}), const Operand &max = Operand(int64_t{0}));
 Tensor softmax(const yoke_tensor &x, int64_t axis = -1, yoke_dtype dtype = YOKE_NONE);
 Tensor log_softmax(const yoke_tensor &x, int64_t axis = -1, yoke_dtype dtype = YOKE_NONE);
-Tensor cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean", int64_t ignore_index = -100, double label_smoothing = 0.0);
-Tensor nll_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean", int64_t ignore_index = -100);
+Tensor cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight = nullptr, const char *reduction = "mean", int64_t ignore_index = -100, double label_smoothing = 0.0);
+Tensor nll_loss(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight = nullptr, const char *reduction = "mean", int64_t ignore_index = -100);
 Tensor mse_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean");
 Tensor l1_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean");
 Tensor smooth_l1_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction = "mean", double beta = 1.0);
@@ -3048,6 +4819,16 @@ std::array<Tensor, 2> add_layer_norm(const yoke_tensor &x, const yoke_tensor &re
 Tensor embedding(const yoke_tensor &index, const yoke_tensor &weight, std::optional<int64_t> padding_idx = std::nullopt);
 Tensor matmul(const yoke_tensor &x, const yoke_tensor &y);
 Tensor outer(const yoke_tensor &x, const yoke_tensor &y);
+Tensor mm(const yoke_tensor &x, const yoke_tensor &y);
+Tensor bmm(const yoke_tensor &x, const yoke_tensor &y);
+Tensor mv(const yoke_tensor &x, const yoke_tensor &y);
+Tensor dot(const yoke_tensor &x, const yoke_tensor &y);
+Tensor addmm(const yoke_tensor &x, const yoke_tensor &mat1, const yoke_tensor &mat2, const Operand &beta = Operand(int64_t{1}), const Operand &alpha = Operand(int64_t{1}));
+Tensor baddbmm(const yoke_tensor &x, const yoke_tensor &batch1, const yoke_tensor &batch2, const Operand &beta = Operand(int64_t{1}), const Operand &alpha = Operand(int64_t{1}));
+Tensor trace(const yoke_tensor &x);
+Tensor cdist(const yoke_tensor &x, const yoke_tensor &y, double p = 2.0, const char *compute_mode = "use_mm_for_euclid_dist_if_necessary");
+Tensor normalize(const yoke_tensor &x, double p = 2.0, int64_t axis = 1, double eps = 1e-12);
+Tensor cosine_similarity(const yoke_tensor &x, const yoke_tensor &y, int64_t axis = 1, double eps = 1e-8);
 Tensor einsum(const char *equation, TensorList tensors);
 Tensor linear(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, const char *activation = "none");
 Tensor scaled_dot_product_attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask = nullptr, double dropout_p = 0.0, bool is_causal = false, std::optional<Operand> scale = std::nullopt, bool enable_gqa = false);
@@ -3058,6 +4839,9 @@ Tensor conv_transpose2d(const yoke_tensor &x, const yoke_tensor &weight, const y
 Tensor max_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, std::optional<IntList> dilation = std::nullopt, bool ceil_mode = false);
 Tensor avg_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, bool ceil_mode = false, bool count_include_pad = true, std::optional<int64_t> divisor_override = std::nullopt);
 Tensor adaptive_avg_pool2d(const yoke_tensor &x, IntList output_size);
+Tensor interpolate(const yoke_tensor &x, std::optional<IntList> size = std::nullopt, std::optional<Operand> scale_factor = std::nullopt, const char *mode = "nearest", bool align_corners = false, bool recompute_scale_factor = false);
+Tensor pixel_shuffle(const yoke_tensor &x, int64_t upscale_factor);
+Tensor pixel_unshuffle(const yoke_tensor &x, int64_t downscale_factor);
 Tensor reshape(const yoke_tensor &x, IntList shape);
 Tensor view(const yoke_tensor &x, IntList shape);
 Tensor transpose(const yoke_tensor &x, int64_t axis0, int64_t axis1);
@@ -3067,14 +4851,33 @@ Tensor squeeze(const yoke_tensor &x, std::optional<int64_t> axis = std::nullopt)
 Tensor unsqueeze(const yoke_tensor &x, int64_t axis);
 Tensor slice(const yoke_tensor &x, int64_t axis, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt, int64_t step = 1);
 Tensor contiguous(const yoke_tensor &x);
+Tensor flatten(const yoke_tensor &x, int64_t start_axis = 0, int64_t end_axis = -1);
+Tensor unflatten(const yoke_tensor &x, int64_t axis, IntList sizes);
+Tensor ravel(const yoke_tensor &x);
+Tensor movedim(const yoke_tensor &x, IntList source, IntList destination);
+Tensor swapaxes(const yoke_tensor &x, int64_t axis0, int64_t axis1);
+Tensor narrow(const yoke_tensor &x, int64_t axis, int64_t start, int64_t length);
+Tensor diagonal(const yoke_tensor &x, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1);
+Tensor diag(const yoke_tensor &x, int64_t diagonal = 0);
+Tensor unfold(const yoke_tensor &x, int64_t axis, int64_t size, int64_t step);
 Tensor index_select(const yoke_tensor &x, int64_t axis, const yoke_tensor &index);
 Tensor cat(TensorList tensors, int64_t axis = 0);
 Tensor stack(TensorList tensors, int64_t axis = 0);
 std::vector<Tensor> split(const yoke_tensor &x, IntList size, int64_t axis = 0);
 std::vector<Tensor> chunk(const yoke_tensor &x, int64_t chunks, int64_t axis = 0);
 std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis = 0);
+std::vector<Tensor> tensor_split(const yoke_tensor &x, std::optional<int64_t> sections = std::nullopt, int64_t axis = 0, std::optional<IntList> indices = std::nullopt);
+std::vector<Tensor> meshgrid(TensorList tensors, const char *indexing = "ij");
 Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index);
 Tensor scatter_add(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src);
+Tensor scatter(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &src, const char *reduce = "none");
+Tensor take_along_dim(const yoke_tensor &x, const yoke_tensor &indices, std::optional<int64_t> axis = std::nullopt);
+Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &values, bool accumulate = false, int64_t axis = 0, bool wraps = true);
+Tensor index_add(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source, const Operand &alpha = Operand(int64_t{1}));
+Tensor index_copy(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source);
+Tensor index_fill(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &value);
+std::vector<Tensor> nonzero_tuple(const yoke_tensor &x);
+Tensor masked_scatter(const yoke_tensor &x, const yoke_tensor &mask, const yoke_tensor &source);
 Tensor nonzero(const yoke_tensor &x);
 Tensor masked_select(const yoke_tensor &x, const yoke_tensor &mask);
 Tensor masked_fill(const yoke_tensor &x, const yoke_tensor &mask, const Operand &value);
@@ -3082,9 +4885,13 @@ Tensor pad(const yoke_tensor &x, IntList padding, const char *mode = "constant",
 Tensor flip(const yoke_tensor &x, IntList axes);
 Tensor roll(const yoke_tensor &x, IntList shifts, std::optional<IntList> axes = std::nullopt);
 Tensor tile(const yoke_tensor &x, IntList reps);
+Tensor repeat_interleave(const yoke_tensor &x, const Operand &repeats, std::optional<int64_t> axis = std::nullopt, std::optional<int64_t> output_size = std::nullopt);
 Tensor tril(const yoke_tensor &x, int64_t diagonal = 0);
 Tensor triu(const yoke_tensor &x, int64_t diagonal = 0);
 Tensor one_hot(const yoke_tensor &x, int64_t num_classes = -1);
+Tensor bernoulli(const yoke_tensor &x, std::optional<Operand> p = std::nullopt, yoke_generator *generator = nullptr);
+Tensor multinomial(const yoke_tensor &x, int64_t num_samples, bool replacement = false, yoke_generator *generator = nullptr);
+Tensor normal(const Operand &mean, const Operand &std = Operand(double{1.0}), std::optional<IntList> shape = std::nullopt, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
 Tensor dropout(const yoke_tensor &x, double p = 0.5, bool training = true);
 Tensor empty(IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
 Tensor zeros(IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
@@ -3093,17 +4900,19 @@ Tensor full(IntList shape, const Operand &value, yoke_dtype dtype = YOKE_NONE, D
 Tensor arange(const Operand &start, std::optional<Operand> stop = std::nullopt, const Operand &step = Operand(int64_t{1}), yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
 Tensor linspace(const Operand &start, const Operand &stop, int64_t steps, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
 Tensor eye(int64_t n, std::optional<int64_t> m = std::nullopt, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
-Tensor rand(IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
-Tensor randn(IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
-Tensor randint(int64_t low, int64_t high, IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
-Tensor randperm(int64_t n, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset = 0, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
+Tensor rand(IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
+Tensor randn(IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
+Tensor randint(int64_t low, int64_t high, IntList shape, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
+Tensor randperm(int64_t n, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
 Tensor empty_like(const yoke_tensor &x, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
 Tensor zeros_like(const yoke_tensor &x, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
 Tensor ones_like(const yoke_tensor &x, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
 Tensor full_like(const yoke_tensor &x, const Operand &value, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
-Tensor rand_like(const yoke_tensor &x, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
-Tensor randn_like(const yoke_tensor &x, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
-Tensor randint_like(const yoke_tensor &x, int64_t low, int64_t high, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr);
+Tensor rand_like(const yoke_tensor &x, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
+Tensor randn_like(const yoke_tensor &x, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
+Tensor randint_like(const yoke_tensor &x, int64_t low, int64_t high, yoke_dtype dtype = YOKE_NONE, Device *device = nullptr, yoke_generator *generator = nullptr);
 Tensor relu_backward(const yoke_tensor &grad, const yoke_tensor &out);
 Tensor tanh_backward(const yoke_tensor &grad, const yoke_tensor &out);
 Tensor gelu_backward(const yoke_tensor &grad, const yoke_tensor &x, const char *approximate);
@@ -3124,16 +4933,32 @@ Tensor pow_backward(const yoke_tensor &grad, const Operand &x, const Operand &y)
 Tensor pow_exponent_backward(const yoke_tensor &grad, const Operand &x, const Operand &y, const yoke_tensor &out);
 Tensor maximum_backward(const yoke_tensor &grad, const Operand &x, const Operand &y);
 Tensor minimum_backward(const yoke_tensor &grad, const Operand &x, const Operand &y);
-void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate);
+Tensor add_scaled(const Operand &x, const Operand &y, const Operand &alpha);
+Tensor sub_scaled(const Operand &x, const Operand &y, const Operand &alpha);
+Tensor div_rounded(const Operand &x, const Operand &y, const char *rounding_mode);
+Tensor clamp_between(const yoke_tensor &x, const yoke_tensor *min, const yoke_tensor *max);
+Tensor slope(const yoke_tensor &grad, const yoke_tensor &x, const char *of);
+Tensor pair_slope(const yoke_tensor &grad, const Operand &x, const Operand &y, const char *of);
+void add_scaled_(yoke_tensor &x, const Operand &y, const Operand &alpha);
+void sub_scaled_(yoke_tensor &x, const Operand &y, const Operand &alpha);
+void div_rounded_(yoke_tensor &x, const Operand &y, const char *rounding_mode);
+void clamp_between_(yoke_tensor &x, const yoke_tensor *min, const yoke_tensor *max);
 Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis);
+Tensor cumprod_backward(const yoke_tensor &grad, const yoke_tensor &x, int64_t axis);
 Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
 Tensor prod_backward(const yoke_tensor &grad, const yoke_tensor &x);
 Tensor var_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &mean);
 Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, double p);
 Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
+Tensor median_internal(const yoke_tensor &x);
+Tensor kth_place(const yoke_tensor &x, int64_t k, int64_t axis, bool nan_wins);
+Tensor longest_run(const yoke_tensor &x, int64_t axis);
+Tensor searchsorted_internal(const yoke_tensor &sorted_sequence, const yoke_tensor &x, bool right);
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
+Tensor cross_entropy_internal(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, int64_t ignore_index, double label_smoothing);
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &norms, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
+Tensor nll_loss_internal(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, int64_t ignore_index);
 Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index);
 Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor);
 Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target);
@@ -3159,16 +4984,22 @@ Tensor max_pool(const yoke_tensor &x, IntList kernel, IntList window, IntList si
 Tensor max_pool_backward(const yoke_tensor &grad, const yoke_tensor &place, IntList kernel, IntList window, IntList size, bool channels_last);
 Tensor avg_pool(const yoke_tensor &x, IntList kernel, IntList window, IntList size, bool include_pad, int64_t divisor);
 Tensor avg_pool_backward(const yoke_tensor &grad, IntList kernel, IntList window, IntList size, bool include_pad, int64_t divisor, bool channels_last);
+Tensor interpolate_internal(const yoke_tensor &x, IntList size, double step_height, double step_width, bool linear, bool align_corners);
+Tensor interpolate_backward(const yoke_tensor &grad, IntList size, double step_height, double step_width, bool linear, bool align_corners, bool channels_last);
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis);
-Tensor count_nonzero(const yoke_tensor &x);
+Tensor count_nonzero_internal(const yoke_tensor &x);
 Tensor nonzero_internal(const yoke_tensor &x, int64_t count);
 Tensor index(const yoke_tensor &x, TensorList indices, int64_t axis);
-Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate);
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset);
-void uniform(yoke_tensor &x, int64_t seed, int64_t offset);
-void normal(yoke_tensor &x, int64_t seed, int64_t offset);
+void uniform(yoke_tensor &x, double low, double high, int64_t seed, int64_t offset);
+void normal_internal(yoke_tensor &x, double mean, double std, int64_t seed, int64_t offset);
 void randint_internal(yoke_tensor &x, int64_t low, int64_t high, int64_t seed, int64_t offset);
 void randperm_internal(yoke_tensor &x, int64_t seed, int64_t offset);
+void exponential(yoke_tensor &x, double lambd, int64_t seed, int64_t offset);
+void bernoulli_fill(yoke_tensor &x, double p, int64_t seed, int64_t offset);
+Tensor bernoulli_internal(const yoke_tensor &x, int64_t seed, int64_t offset);
+Tensor multinomial_internal(const yoke_tensor &x, int64_t num_samples, int64_t seed, int64_t offset);
+Tensor race(const yoke_tensor &x, int64_t count, int64_t seed, int64_t offset);
 void arange_internal(yoke_tensor &x, const Operand &start, const Operand &step);
 void eye_internal(yoke_tensor &x);
 void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList masters, const yoke_tensor *found_inf, double lr, double momentum, double weight_decay, bool nesterov);

@@ -1,5 +1,6 @@
 #include "core/ops/plan.h"
 
+#include "core/autograd/node.h"
 #include "core/ops/ops.h"
 
 namespace yoke {
@@ -24,6 +25,9 @@ void Plan::view(const yoke_tensor &x, IntList shape, const int64_t *strides, int
     if (x.storage.present())
         results_[result_count_]->node_rewrites =
             x.storage->rewrites.load(std::memory_order_relaxed);
+    if (is_floating(x.dtype) && grad_enabled())
+        results_[result_count_]->base =
+            x.is_view ? x.base : Tensor::share(const_cast<yoke_tensor *>(&x));
     ++result_count_;
 }
 
@@ -38,30 +42,37 @@ void Plan::replace_by_cast(int arg, yoke_dtype dtype)
     replace(arg, ops::cast(*args_[arg].v.tensor, dtype));
 }
 
-template <class Make>
-void Plan::replace_list(int arg, Make make)
+void Plan::replace_list(int arg, const std::vector<Tensor> &tensors)
 {
-    yoke_arg &value = args_[arg];
     std::vector<yoke_tensor *> list;
-    list.reserve(static_cast<size_t>(value.count));
-    for (int i = 0; i < value.count; ++i) {
-        held_.push_back(make(*value.v.tensors[i]));
-        list.push_back(held_.back().get());
+    list.reserve(tensors.size());
+    for (const Tensor &x : tensors) {
+        held_.push_back(x);
+        list.push_back(x.get());
     }
     list_ = std::move(list);
-    value = arg_tensors(list_);
+    args_[arg] = arg_tensors(list_);
+}
+
+template <class Make>
+void Plan::replace_each(int arg, Make make)
+{
+    const yoke_arg &value = args_[arg];
+    std::vector<Tensor> made;
+    for (int i = 0; i < value.count; ++i) made.push_back(make(*value.v.tensors[i]));
+    replace_list(arg, made);
 }
 
 void Plan::cast_list(int arg, yoke_dtype dtype)
 {
-    replace_list(arg, [dtype](const yoke_tensor &x) { return ops::cast(x, dtype); });
+    replace_each(arg, [dtype](const yoke_tensor &x) { return ops::cast(x, dtype); });
 }
 
 void Plan::separate_list(int arg, const yoke_tensor &x)
 {
     const yoke_arg &value = args_[arg];
     for (int i = 0; i < value.count; ++i)
-        if (shares_memory(*value.v.tensors[i], x)) return replace_list(arg, ops::clone);
+        if (shares_memory(*value.v.tensors[i], x)) return replace_each(arg, ops::clone);
 }
 
 void Plan::replace(int arg, Tensor tensor)

@@ -42,6 +42,8 @@ public:
     }
     // Casts every tensor of list argument `arg` that has another dtype.
     void cast_list(int arg, yoke_dtype dtype);
+    // Replaces the list by other tensors, which live as long as the call.
+    void replace_list(int arg, const std::vector<Tensor> &tensors);
     // Replaces the list's tensors by copies, if any of them shares memory with x.
     void separate_list(int arg, const yoke_tensor &x);
     // Replaces tensor argument `arg` and keeps the new tensor alive for the call.
@@ -57,7 +59,7 @@ private:
     friend class Call;
     void replace_by_cast(int arg, yoke_dtype dtype);
     template <class Make>
-    void replace_list(int arg, Make make);
+    void replace_each(int arg, Make make);
 
     const OpDef &op_;
     yoke_arg *args_;

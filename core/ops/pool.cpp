@@ -88,37 +88,9 @@ Pair pooled(const Pooling &p)
     return out;
 }
 
-bool goes_nhwc(const yoke_tensor &x)
-{
-    return lies_nhwc(x) && !x.contiguous;
-}
-
-Tensor batched(const yoke_tensor &x)
-{
-    const Tensor all =
-        x.ndim == 4 ? Tensor::share(const_cast<yoke_tensor *>(&x)) : ops::unsqueeze(x, 0);
-    return lies_nhwc(*all) ? all : ops::contiguous(all);
-}
-
 Tensor unbatched(const yoke_tensor &x, Tensor out)
 {
     return x.ndim == 4 ? std::move(out) : ops::squeeze(out, 0);
-}
-
-// Returns a gradient in the memory order of its tensor: NHWC if `is_nhwc`, else row-major.
-Tensor in_order(const yoke_tensor &grad, bool is_nhwc)
-{
-    return is_nhwc ? channels_last(grad) : ops::contiguous(grad);
-}
-
-Dims shape_of(const yoke_tensor &like, const IntList &size)
-{
-    return {like.shape_[0], like.shape_[1], size[0], size[1]};
-}
-
-void plan_in_order(Plan &plan, const Dims &shape, yoke_dtype dtype, bool is_nhwc)
-{
-    plan.result(shape, dtype, is_nhwc ? nhwc_strides(shape).data() : nullptr);
 }
 
 Pair given_kernel(const char *call, const IntList &kernel)
@@ -145,7 +117,7 @@ Tensor compose_max_pool2d(MaxPool2dArgs a)
     check_taps(p);
     const Pair size = pooled(p);
     const bool keep = grad_enabled() && a.x().requires_grad();
-    return unbatched(a.x(), ops::max_pool(batched(a.x()), kernel, p.window(), size, keep));
+    return unbatched(a.x(), ops::max_pool(dense_batch(a.x()), kernel, p.window(), size, keep));
 }
 
 Tensor compose_avg_pool2d(AvgPool2dArgs a)
@@ -162,7 +134,7 @@ Tensor compose_avg_pool2d(AvgPool2dArgs a)
         fail(YOKE_E_VALUE, "%s: argument 'divisor_override' is %lld; it must be at least 1", kCall,
              static_cast<long long>(*divisor));
     const Pair size = pooled(p);
-    return unbatched(a.x(), ops::avg_pool(batched(a.x()), kernel, p.window(), size,
+    return unbatched(a.x(), ops::avg_pool(dense_batch(a.x()), kernel, p.window(), size,
                                           a.count_include_pad(), divisor.value_or(0)));
 }
 
@@ -175,7 +147,7 @@ Tensor compose_adaptive_avg_pool2d(AdaptiveAvgPool2dArgs a)
     checked_numel(
         Dims{a.x().ndim == 4 ? a.x().shape_[0] : 1, a.x().shape_[a.x().ndim - 3], size[0], size[1]},
         kCall);
-    return unbatched(a.x(), ops::avg_pool(batched(a.x()), kAdaptive, kWindow, size, false, 0));
+    return unbatched(a.x(), ops::avg_pool(dense_batch(a.x()), kAdaptive, kWindow, size, false, 0));
 }
 
 void infer_max_pool(MaxPoolArgs a, Plan &plan)

@@ -272,4 +272,20 @@ void vjp_cumsum(CumsumArgs a, Backward &b)
     b.set(a.kX, ops::cast(ops::reverse_cumsum(b.grad(), a.axis()), a.x().dtype));
 }
 
+void infer_cumprod(CumprodArgs a, Plan &plan)
+{
+    const yoke_dtype wanted = a.dtype();
+    const yoke_dtype dtype = rules::cast_to_wanted(plan, a.kX, a.x(), wanted);
+    plan.cast(a.kX, is_floating(dtype) ? dtype : a.x().dtype);
+    a.set_axis(normalize_axis(a.axis(), a.x().ndim, plan.name()));
+    plan.result_like(a.x(), dtype);
+}
+
+void vjp_cumprod(CumprodArgs a, Backward &b)
+{
+    // The gradient of a half may be float32, where the result is.
+    const Tensor x = ops::cast(a.x(), b.grad()->dtype);
+    b.set(a.kX, ops::cast(ops::cumprod_backward(b.grad(), x, a.axis()), a.x().dtype));
+}
+
 }  // namespace yoke

@@ -14,450 +14,854 @@ void run_in_place(int32_t op, yoke_arg *args)
     run(op, args, results);
 }
 
-const ArgSpec kAddArgs[] = {
+// Moves the results of a composed op to the caller.
+template <size_t N>
+void give_all(std::array<Tensor, N> made, Tensor *results)
+{
+    for (Tensor &one : made) *results++ = std::move(one);
+}
+
+const ArgSpec kAddSpecs[] = {
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSubArgs[] = {
+const ArgSpec kSubSpecs[] = {
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMulArgs[] = {
+const ArgSpec kMulSpecs[] = {
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kDivArgs[] = {
+const ArgSpec kDivSpecs[] = {
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kNegArgs[] = {
+const ArgSpec kNegSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kExpArgs[] = {
+const ArgSpec kExpSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLogArgs[] = {
+const ArgSpec kLogSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReluArgs[] = {
+const ArgSpec kReluSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kTanhArgs[] = {
+const ArgSpec kTanhSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kGeluArgs[] = {
+const ArgSpec kGeluSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"approximate", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
-const ArgSpec kCastArgs[] = {
+const ArgSpec kCastSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCloneArgs[] = {
+const ArgSpec kCloneSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAbsArgs[] = {
+const ArgSpec kAbsSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSqrtArgs[] = {
+const ArgSpec kSqrtSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRsqrtArgs[] = {
+const ArgSpec kRsqrtSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReciprocalArgs[] = {
+const ArgSpec kReciprocalSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSinArgs[] = {
+const ArgSpec kSinSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCosArgs[] = {
+const ArgSpec kCosSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kErfArgs[] = {
+const ArgSpec kErfSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSigmoidArgs[] = {
+const ArgSpec kSigmoidSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSiluArgs[] = {
+const ArgSpec kSiluSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSoftplusArgs[] = {
+const ArgSpec kSoftplusSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
     {"threshold", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 20.0}}},
 };
-const ArgSpec kLeakyReluArgs[] = {
+const ArgSpec kLeakyReluSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
 };
-const ArgSpec kEluArgs[] = {
+const ArgSpec kEluSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"alpha", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
-const ArgSpec kSignArgs[] = {
+const ArgSpec kSignSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kFloorArgs[] = {
+const ArgSpec kFloorSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCeilArgs[] = {
+const ArgSpec kCeilSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRoundArgs[] = {
+const ArgSpec kRoundSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kClampArgs[] = {
+const ArgSpec kClampSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIsnanArgs[] = {
+const ArgSpec kIsnanSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIsfiniteArgs[] = {
+const ArgSpec kIsfiniteSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPowArgs[] = {
+const ArgSpec kPowSpecs[] = {
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaximumArgs[] = {
+const ArgSpec kMaximumSpecs[] = {
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMinimumArgs[] = {
+const ArgSpec kMinimumSpecs[] = {
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kEqArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kNeArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kLtArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kLeArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kGtArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kGeArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kLogicalAndArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kLogicalOrArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kLogicalXorArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kLogicalNotArgs[] = {
+const ArgSpec kLog1pSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kWhereArgs[] = {
+const ArgSpec kExpm1Specs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLog2Specs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLog10Specs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kExp2Specs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSquareSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTanSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAtanSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAsinSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAcosSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSinhSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCoshSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTruncSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFracSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kErfinvSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIsinfSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNanToNumSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nan", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"posinf", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"neginf", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAtan2Specs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFmodSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRemainderSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFloorDivideSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogaddexpSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIscloseSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rtol", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"atol", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-08}}},
+    {"equal_nan", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kAllcloseSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rtol", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"atol", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-08}}},
+    {"equal_nan", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kEqualSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLerpSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAddcmulSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor1", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor2", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kAddcdivSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor1", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor2", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kBitwiseAndSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseOrSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseXorSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseNotSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseLeftShiftSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseRightShiftSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kEqSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNeSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLtSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLeSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kGtSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kGeSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalAndSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalOrSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalXorSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLogicalNotSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kWhereSpecs[] = {
     {"condition", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCopyInplaceArgs[] = {
+const ArgSpec kCopyInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kFillInplaceArgs[] = {
+const ArgSpec kFillInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAddInplaceArgs[] = {
+const ArgSpec kAddInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSubInplaceArgs[] = {
+const ArgSpec kSubInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMulInplaceArgs[] = {
+const ArgSpec kMulInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kDivInplaceArgs[] = {
+const ArgSpec kDivInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPowInplaceArgs[] = {
+const ArgSpec kPowInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kNegInplaceArgs[] = {
+const ArgSpec kNegInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAbsInplaceArgs[] = {
+const ArgSpec kAbsInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kExpInplaceArgs[] = {
+const ArgSpec kExpInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLogInplaceArgs[] = {
+const ArgSpec kLogInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSqrtInplaceArgs[] = {
+const ArgSpec kSqrtInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRsqrtInplaceArgs[] = {
+const ArgSpec kRsqrtInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReciprocalInplaceArgs[] = {
+const ArgSpec kReciprocalInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSinInplaceArgs[] = {
+const ArgSpec kSinInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCosInplaceArgs[] = {
+const ArgSpec kCosInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kTanhInplaceArgs[] = {
+const ArgSpec kTanhInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kErfInplaceArgs[] = {
+const ArgSpec kErfInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSigmoidInplaceArgs[] = {
+const ArgSpec kSigmoidInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSiluInplaceArgs[] = {
+const ArgSpec kSiluInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReluInplaceArgs[] = {
+const ArgSpec kReluInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kGeluInplaceArgs[] = {
+const ArgSpec kGeluInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"approximate", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
-const ArgSpec kLeakyReluInplaceArgs[] = {
+const ArgSpec kLeakyReluInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
 };
-const ArgSpec kEluInplaceArgs[] = {
+const ArgSpec kEluInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"alpha", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
-const ArgSpec kSignInplaceArgs[] = {
+const ArgSpec kSignInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kFloorInplaceArgs[] = {
+const ArgSpec kFloorInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCeilInplaceArgs[] = {
+const ArgSpec kCeilInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRoundInplaceArgs[] = {
+const ArgSpec kRoundInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kClampInplaceArgs[] = {
+const ArgSpec kClampInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaskedFillInplaceArgs[] = {
+const ArgSpec kLog1pInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kExpm1InplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLog2InplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLog10InplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kExp2InplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSquareInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTanInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAtanInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAsinInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAcosInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSinhInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCoshInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTruncInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFracInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kErfinvInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNanToNumInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nan", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"posinf", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"neginf", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAtan2InplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFmodInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRemainderInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kFloorDivideInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLerpInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAddcmulInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor1", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor2", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kAddcdivInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor1", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensor2", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kBitwiseAndInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseOrInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseXorInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseNotInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseLeftShiftInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBitwiseRightShiftInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNormalInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
+    {"std", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kUniformInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
+    {"high", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBernoulliInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kOperand, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.5}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRandomInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kExponentialInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lambd", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaskedFillInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kScatterAddInplaceArgs[] = {
+const ArgSpec kScatterAddInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSumArgs[] = {
+const ArgSpec kIndexPutInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"wraps", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+};
+const ArgSpec kIndexAddInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"source", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kIndexCopyInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"source", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexFillInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaskedScatterInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"source", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kScatterInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduce", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+};
+const ArgSpec kSumSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kMeanArgs[] = {
+const ArgSpec kMeanSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kAmaxArgs[] = {
+const ArgSpec kAmaxSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kArgmaxArgs[] = {
+const ArgSpec kArgmaxSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kAminArgs[] = {
+const ArgSpec kAminSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kArgminArgs[] = {
+const ArgSpec kArgminSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kAllArgs[] = {
+const ArgSpec kAllSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kAnyArgs[] = {
+const ArgSpec kAnySpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kProdArgs[] = {
+const ArgSpec kProdSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kVarArgs[] = {
+const ArgSpec kVarSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
     {"correction", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
-const ArgSpec kStdArgs[] = {
+const ArgSpec kStdSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
     {"correction", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
-const ArgSpec kNormArgs[] = {
+const ArgSpec kNormSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kLogsumexpArgs[] = {
+const ArgSpec kLogsumexpSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kCumsumArgs[] = {
+const ArgSpec kCumsumSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kSortArgs[] = {
+const ArgSpec kCumprodSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+};
+const ArgSpec kMaxSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kMinSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kAminmaxSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kVarMeanSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kStdMeanSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kCountNonzeroSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kQuantileSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"q", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"interpolation", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "linear"}}},
+};
+const ArgSpec kSortSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
     {"descending", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kArgsortArgs[] = {
+const ArgSpec kArgsortSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
     {"descending", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kTopkArgs[] = {
+const ArgSpec kTopkSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"k", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
     {"largest", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
     {"sorted", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
 };
-const ArgSpec kSoftmaxArgs[] = {
+const ArgSpec kKthvalueSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"k", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kMedianSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kModeSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kSearchsortedSpecs[] = {
+    {"sorted_sequence", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out_int32", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"right", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kBucketizeSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"boundaries", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out_int32", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"right", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kUniqueSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"sorted", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"return_inverse", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"return_counts", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBincountSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weights", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"minlength", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kHistcSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bins", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 100}}},
+    {"min", ArgType::kScalar, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"max", ArgType::kScalar, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kSoftmaxSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kLogSoftmaxArgs[] = {
+const ArgSpec kLogSoftmaxSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kCrossEntropyArgs[] = {
+const ArgSpec kCrossEntropySpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
     {"ignore_index", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = -100}}},
     {"label_smoothing", ArgType::kFloat, ArgRole::kNone, true, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
 };
-const ArgSpec kNllLossArgs[] = {
+const ArgSpec kNllLossSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
     {"ignore_index", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = -100}}},
 };
-const ArgSpec kMseLossArgs[] = {
+const ArgSpec kMseLossSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
-const ArgSpec kL1LossArgs[] = {
+const ArgSpec kL1LossSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
-const ArgSpec kSmoothL1LossArgs[] = {
+const ArgSpec kSmoothL1LossSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
     {"beta", ArgType::kFloat, ArgRole::kNone, true, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
-const ArgSpec kBinaryCrossEntropyWithLogitsArgs[] = {
+const ArgSpec kBinaryCrossEntropyWithLogitsSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
     {"pos_weight", ArgType::kOptionalTensor, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kBinaryCrossEntropyArgs[] = {
+const ArgSpec kBinaryCrossEntropySpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
-const ArgSpec kKlDivArgs[] = {
+const ArgSpec kKlDivSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
     {"log_target", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kLayerNormArgs[] = {
+const ArgSpec kLayerNormSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
-const ArgSpec kRmsNormArgs[] = {
+const ArgSpec kRmsNormSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kGroupNormArgs[] = {
+const ArgSpec kGroupNormSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"num_groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
-const ArgSpec kBatchNormArgs[] = {
+const ArgSpec kBatchNormSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"running_var", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
@@ -467,7 +871,7 @@ const ArgSpec kBatchNormArgs[] = {
     {"momentum", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
     {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
-const ArgSpec kBatchNormAddReluArgs[] = {
+const ArgSpec kBatchNormAddReluSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"residual", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
@@ -478,7 +882,7 @@ const ArgSpec kBatchNormAddReluArgs[] = {
     {"momentum", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
     {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
-const ArgSpec kAddLayerNormArgs[] = {
+const ArgSpec kAddLayerNormSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"residual", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -487,30 +891,81 @@ const ArgSpec kAddLayerNormArgs[] = {
     {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kEmbeddingArgs[] = {
+const ArgSpec kEmbeddingSpecs[] = {
     {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMatmulArgs[] = {
+const ArgSpec kMatmulSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kOuterArgs[] = {
+const ArgSpec kOuterSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kEinsumArgs[] = {
+const ArgSpec kMmSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBmmSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMvSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kDotSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAddmmSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mat1", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mat2", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kBaddbmmSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"batch1", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"batch2", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kTraceSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCdistSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
+    {"compute_mode", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "use_mm_for_euclid_dist_if_necessary"}}},
+};
+const ArgSpec kNormalizeSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-12}}},
+};
+const ArgSpec kCosineSimilaritySpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-08}}},
+};
+const ArgSpec kEinsumSpecs[] = {
     {"equation", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLinearArgs[] = {
+const ArgSpec kLinearSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"activation", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
-const ArgSpec kScaledDotProductAttentionArgs[] = {
+const ArgSpec kScaledDotProductAttentionSpecs[] = {
     {"query", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"key", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"value", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -520,14 +975,14 @@ const ArgSpec kScaledDotProductAttentionArgs[] = {
     {"scale", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"enable_gqa", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kScaledMmArgs[] = {
+const ArgSpec kScaledMmSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"scale_x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"scale_y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out_dtype", ArgType::kDtype, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
-const ArgSpec kConv1dArgs[] = {
+const ArgSpec kConv1dSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
@@ -536,7 +991,7 @@ const ArgSpec kConv1dArgs[] = {
     {"dilation", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
     {"groups", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
-const ArgSpec kConv2dArgs[] = {
+const ArgSpec kConv2dSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
@@ -545,7 +1000,7 @@ const ArgSpec kConv2dArgs[] = {
     {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"groups", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
-const ArgSpec kConvTranspose2dArgs[] = {
+const ArgSpec kConvTranspose2dSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
@@ -555,7 +1010,7 @@ const ArgSpec kConvTranspose2dArgs[] = {
     {"groups", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
     {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaxPool2dArgs[] = {
+const ArgSpec kMaxPool2dSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"kernel_size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
@@ -563,7 +1018,7 @@ const ArgSpec kMaxPool2dArgs[] = {
     {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"ceil_mode", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
-const ArgSpec kAvgPool2dArgs[] = {
+const ArgSpec kAvgPool2dSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"kernel_size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
@@ -572,375 +1027,613 @@ const ArgSpec kAvgPool2dArgs[] = {
     {"count_include_pad", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
     {"divisor_override", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAdaptiveAvgPool2dArgs[] = {
+const ArgSpec kAdaptiveAvgPool2dSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"output_size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReshapeArgs[] = {
+const ArgSpec kInterpolateSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_factor", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mode", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "nearest"}}},
+    {"align_corners", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"recompute_scale_factor", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kPixelShuffleSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"upscale_factor", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPixelUnshuffleSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"downscale_factor", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kReshapeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kViewArgs[] = {
+const ArgSpec kViewSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kTransposeArgs[] = {
+const ArgSpec kTransposeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis0", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis1", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPermuteArgs[] = {
+const ArgSpec kPermuteSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axes", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kExpandArgs[] = {
+const ArgSpec kExpandSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSqueezeArgs[] = {
+const ArgSpec kSqueezeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kUnsqueezeArgs[] = {
+const ArgSpec kUnsqueezeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSliceArgs[] = {
+const ArgSpec kSliceSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"start", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"stop", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"step", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
-const ArgSpec kContiguousArgs[] = {
+const ArgSpec kContiguousSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIndexSelectArgs[] = {
+const ArgSpec kFlattenSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"start_axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"end_axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+};
+const ArgSpec kUnflattenSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"sizes", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRavelSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMovedimSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"source", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"destination", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSwapaxesSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis0", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis1", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNarrowSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"length", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kDiagonalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"axis1", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"axis2", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kDiagSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"diagonal", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+};
+const ArgSpec kUnfoldSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexSelectSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCatArgs[] = {
+const ArgSpec kCatSpecs[] = {
     {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kStackArgs[] = {
+const ArgSpec kStackSpecs[] = {
     {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kSplitArgs[] = {
+const ArgSpec kSplitSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kChunkArgs[] = {
+const ArgSpec kChunkSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"chunks", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kUnbindArgs[] = {
+const ArgSpec kUnbindSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kGatherArgs[] = {
+const ArgSpec kTensorSplitSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"sections", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"indices", ArgType::kOptionalInts, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMeshgridSpecs[] = {
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indexing", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "ij"}}},
+};
+const ArgSpec kGatherSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kScatterAddArgs[] = {
+const ArgSpec kScatterAddSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kNonzeroArgs[] = {
+const ArgSpec kScatterSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduce", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+};
+const ArgSpec kTakeAlongDimSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexPutSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"wraps", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+};
+const ArgSpec kIndexAddSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"source", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kIndexCopySpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"source", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kIndexFillSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNonzeroTupleSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaskedSelectArgs[] = {
+const ArgSpec kMaskedScatterSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"source", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNonzeroSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaskedSelectSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaskedFillArgs[] = {
+const ArgSpec kMaskedFillSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPadArgs[] = {
+const ArgSpec kPadSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"padding", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"mode", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "constant"}}},
     {"value", ArgType::kScalar, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kFlipArgs[] = {
+const ArgSpec kFlipSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axes", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRollArgs[] = {
+const ArgSpec kRollSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"shifts", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axes", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kTileArgs[] = {
+const ArgSpec kTileSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"reps", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kTrilArgs[] = {
+const ArgSpec kRepeatInterleaveSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"repeats", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"output_size", ArgType::kOptionalInt, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTrilSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"diagonal", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kTriuArgs[] = {
+const ArgSpec kTriuSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"diagonal", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
-const ArgSpec kOneHotArgs[] = {
+const ArgSpec kOneHotSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"num_classes", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
 };
-const ArgSpec kDropoutArgs[] = {
+const ArgSpec kBernoulliSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMultinomialSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_samples", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"replacement", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNormalSpecs[] = {
+    {"mean", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"std", ArgType::kOperand, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"shape", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kDropoutSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.5}}},
     {"training", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
 };
-const ArgSpec kEmptyArgs[] = {
+const ArgSpec kEmptySpecs[] = {
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kZerosArgs[] = {
+const ArgSpec kZerosSpecs[] = {
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kOnesArgs[] = {
+const ArgSpec kOnesSpecs[] = {
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kFullArgs[] = {
+const ArgSpec kFullSpecs[] = {
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kArangeArgs[] = {
+const ArgSpec kArangeSpecs[] = {
     {"start", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"stop", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"step", ArgType::kScalar, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLinspaceArgs[] = {
+const ArgSpec kLinspaceSpecs[] = {
     {"start", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"stop", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"steps", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kEyeArgs[] = {
+const ArgSpec kEyeSpecs[] = {
     {"n", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"m", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandArgs[] = {
+const ArgSpec kTrilIndicesSpecs[] = {
+    {"row", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"col", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kTriuIndicesSpecs[] = {
+    {"row", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"col", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRandSpecs[] = {
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandnArgs[] = {
+const ArgSpec kRandnSpecs[] = {
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandintArgs[] = {
+const ArgSpec kRandintSpecs[] = {
     {"low", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"high", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandpermArgs[] = {
+const ArgSpec kRandpermSpecs[] = {
     {"n", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kEmptyLikeArgs[] = {
+const ArgSpec kEmptyLikeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kZerosLikeArgs[] = {
+const ArgSpec kZerosLikeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kOnesLikeArgs[] = {
+const ArgSpec kOnesLikeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kFullLikeArgs[] = {
+const ArgSpec kFullLikeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandLikeArgs[] = {
+const ArgSpec kRandLikeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandnLikeArgs[] = {
+const ArgSpec kRandnLikeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandintLikeArgs[] = {
+const ArgSpec kRandintLikeSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"low", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"high", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
     {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"generator", ArgType::kOptionalGenerator, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReluBackwardArgs[] = {
+const ArgSpec kReluBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kTanhBackwardArgs[] = {
+const ArgSpec kTanhBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kGeluBackwardArgs[] = {
+const ArgSpec kGeluBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"approximate", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAbsBackwardArgs[] = {
+const ArgSpec kAbsBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSqrtBackwardArgs[] = {
+const ArgSpec kSqrtBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRsqrtBackwardArgs[] = {
+const ArgSpec kRsqrtBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReciprocalBackwardArgs[] = {
+const ArgSpec kReciprocalBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSinBackwardArgs[] = {
+const ArgSpec kSinBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCosBackwardArgs[] = {
+const ArgSpec kCosBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kErfBackwardArgs[] = {
+const ArgSpec kErfBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSigmoidBackwardArgs[] = {
+const ArgSpec kSigmoidBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSiluBackwardArgs[] = {
+const ArgSpec kSiluBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSoftplusBackwardArgs[] = {
+const ArgSpec kSoftplusBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"beta", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"threshold", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLeakyReluBackwardArgs[] = {
+const ArgSpec kLeakyReluBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"negative_slope", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kEluBackwardArgs[] = {
+const ArgSpec kEluBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"alpha", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kClampBackwardArgs[] = {
+const ArgSpec kClampBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"min", ArgType::kOptionalScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"max", ArgType::kOptionalScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPowBackwardArgs[] = {
+const ArgSpec kPowBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPowExponentBackwardArgs[] = {
+const ArgSpec kPowExponentBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaximumBackwardArgs[] = {
+const ArgSpec kMaximumBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMinimumBackwardArgs[] = {
+const ArgSpec kMinimumBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIndexPutInplaceArgs[] = {
+const ArgSpec kAddScaledSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSubScaledSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kDivRoundedSpecs[] = {
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rounding_mode", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kClampBetweenSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSlopeSpecs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kPairSlopeSpecs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAddScaledInplaceSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"values", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"accumulate", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kReverseCumsumArgs[] = {
+const ArgSpec kSubScaledInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kDivRoundedInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rounding_mode", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kClampBetweenInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kReverseCumsumSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAmaxBackwardArgs[] = {
+const ArgSpec kCumprodBackwardSpecs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAmaxBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kProdBackwardArgs[] = {
+const ArgSpec kProdBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kVarBackwardArgs[] = {
+const ArgSpec kVarBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"mean", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kNormBackwardArgs[] = {
+const ArgSpec kNormBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLogsumexpBackwardArgs[] = {
+const ArgSpec kLogsumexpBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSoftmaxBackwardArgs[] = {
+const ArgSpec kMedianInternalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kKthPlaceSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"k", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nan_wins", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kLongestRunSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSearchsortedInternalSpecs[] = {
+    {"sorted_sequence", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"right", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSoftmaxBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLogSoftmaxBackwardArgs[] = {
+const ArgSpec kLogSoftmaxBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCrossEntropyBackwardArgs[] = {
+const ArgSpec kCrossEntropyInternalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"label_smoothing", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kCrossEntropyBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -950,7 +1643,13 @@ const ArgSpec kCrossEntropyBackwardArgs[] = {
     {"ignore_index", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"label_smoothing", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kNllLossBackwardArgs[] = {
+const ArgSpec kNllLossInternalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kNllLossBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -958,7 +1657,7 @@ const ArgSpec kNllLossBackwardArgs[] = {
     {"reduction", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"ignore_index", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPairLossArgs[] = {
+const ArgSpec kPairLossSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"kind", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -966,7 +1665,7 @@ const ArgSpec kPairLossArgs[] = {
     {"reduce", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"divisor", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kPairLossBackwardArgs[] = {
+const ArgSpec kPairLossBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -975,7 +1674,7 @@ const ArgSpec kPairLossBackwardArgs[] = {
     {"divisor", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_target", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLayerNormBackwardArgs[] = {
+const ArgSpec kLayerNormBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -985,7 +1684,7 @@ const ArgSpec kLayerNormBackwardArgs[] = {
     {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_weight", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRmsNormBackwardArgs[] = {
+const ArgSpec kRmsNormBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -994,7 +1693,7 @@ const ArgSpec kRmsNormBackwardArgs[] = {
     {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_weight", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kGroupNormBackwardArgs[] = {
+const ArgSpec kGroupNormBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1003,7 +1702,7 @@ const ArgSpec kGroupNormBackwardArgs[] = {
     {"num_groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kBatchNormInternalArgs[] = {
+const ArgSpec kBatchNormInternalSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"variance", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1011,7 +1710,7 @@ const ArgSpec kBatchNormInternalArgs[] = {
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kBatchNormBackwardArgs[] = {
+const ArgSpec kBatchNormBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1020,7 +1719,7 @@ const ArgSpec kBatchNormBackwardArgs[] = {
     {"of_batch", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kBatchNormAddReluInternalArgs[] = {
+const ArgSpec kBatchNormAddReluInternalSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"residual", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1029,7 +1728,7 @@ const ArgSpec kBatchNormAddReluInternalArgs[] = {
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kBatchNormAddReluBackwardArgs[] = {
+const ArgSpec kBatchNormAddReluBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1040,7 +1739,7 @@ const ArgSpec kBatchNormAddReluBackwardArgs[] = {
     {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_residual", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAddLayerNormBackwardArgs[] = {
+const ArgSpec kAddLayerNormBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"grad_sum", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"sum", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1051,36 +1750,36 @@ const ArgSpec kAddLayerNormBackwardArgs[] = {
     {"of_sum", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_weight", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kEmbeddingBackwardArgs[] = {
+const ArgSpec kEmbeddingBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"count", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLinearInternalArgs[] = {
+const ArgSpec kLinearInternalSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLinearReluArgs[] = {
+const ArgSpec kLinearReluSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLinearActArgs[] = {
+const ArgSpec kLinearActSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"activation", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"keep", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kProductGradientsArgs[] = {
+const ArgSpec kProductGradientsSpecs[] = {
     {"grads", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"adds", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAttentionArgs[] = {
+const ArgSpec kAttentionSpecs[] = {
     {"query", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"key", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"value", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1091,7 +1790,7 @@ const ArgSpec kAttentionArgs[] = {
     {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAttentionBackwardArgs[] = {
+const ArgSpec kAttentionBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"query", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"key", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1105,14 +1804,14 @@ const ArgSpec kAttentionBackwardArgs[] = {
     {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kConvArgs[] = {
+const ArgSpec kConvSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kConvDataArgs[] = {
+const ArgSpec kConvDataSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1120,21 +1819,21 @@ const ArgSpec kConvDataArgs[] = {
     {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kConvWeightArgs[] = {
+const ArgSpec kConvWeightSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaxPoolArgs[] = {
+const ArgSpec kMaxPoolSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"keep", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kMaxPoolBackwardArgs[] = {
+const ArgSpec kMaxPoolBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"place", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1142,7 +1841,7 @@ const ArgSpec kMaxPoolBackwardArgs[] = {
     {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"channels_last", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAvgPoolArgs[] = {
+const ArgSpec kAvgPoolSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1150,7 +1849,7 @@ const ArgSpec kAvgPoolArgs[] = {
     {"include_pad", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"divisor", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAvgPoolBackwardArgs[] = {
+const ArgSpec kAvgPoolBackwardSpecs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1159,67 +1858,110 @@ const ArgSpec kAvgPoolBackwardArgs[] = {
     {"divisor", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"channels_last", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSplit3Args[] = {
+const ArgSpec kInterpolateInternalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step_height", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step_width", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"linear", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"align_corners", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kInterpolateBackwardSpecs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step_height", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step_width", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"linear", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"align_corners", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"channels_last", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kSplit3Specs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCountNonzeroArgs[] = {
+const ArgSpec kCountNonzeroInternalSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kNonzeroInternalArgs[] = {
+const ArgSpec kNonzeroInternalSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"count", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIndexArgs[] = {
+const ArgSpec kIndexSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kIndexPutArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"values", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"accumulate", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-};
-const ArgSpec kDropoutInternalArgs[] = {
+const ArgSpec kDropoutInternalSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kUniformArgs[] = {
+const ArgSpec kUniformSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kNormalArgs[] = {
+const ArgSpec kNormalInternalSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"std", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandintInternalArgs[] = {
+const ArgSpec kRandintInternalSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"low", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"high", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kRandpermInternalArgs[] = {
+const ArgSpec kRandpermInternalSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kArangeInternalArgs[] = {
+const ArgSpec kExponentialSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lambd", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBernoulliFillSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBernoulliInternalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMultinomialInternalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_samples", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kRaceSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"count", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kArangeInternalSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"start", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"step", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kEyeInternalArgs[] = {
+const ArgSpec kEyeInternalSpecs[] = {
     {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kSgdArgs[] = {
+const ArgSpec kSgdSpecs[] = {
     {"params", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"grads", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"momenta", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1230,7 +1972,7 @@ const ArgSpec kSgdArgs[] = {
     {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"nesterov", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAdamArgs[] = {
+const ArgSpec kAdamSpecs[] = {
     {"params", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"grads", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1244,7 +1986,7 @@ const ArgSpec kAdamArgs[] = {
     {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kAdamwArgs[] = {
+const ArgSpec kAdamwSpecs[] = {
     {"params", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"grads", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1258,12 +2000,12 @@ const ArgSpec kAdamwArgs[] = {
     {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kUnscaleArgs[] = {
+const ArgSpec kUnscaleSpecs[] = {
     {"grads", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"found_inf", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"scale", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kUpdateScaleArgs[] = {
+const ArgSpec kUpdateScaleSpecs[] = {
     {"scale", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"growth_tracker", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"found_infs", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1272,20 +2014,20 @@ const ArgSpec kUpdateScaleArgs[] = {
     {"growth_interval", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"smallest", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kTotalNormArgs[] = {
+const ArgSpec kTotalNormSpecs[] = {
     {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kClipAllArgs[] = {
+const ArgSpec kClipAllSpecs[] = {
     {"tensors", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"norm", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"max_norm", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kCastAllArgs[] = {
+const ArgSpec kCastAllSpecs[] = {
     {"casts", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
-const ArgSpec kLerpAllArgs[] = {
+const ArgSpec kLerpAllSpecs[] = {
     {"averages", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1299,7 +2041,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "add(x: operand, y: operand) -> tensor",
         .doc = "x + y, broadcast.",
         .family = "pointwise",
-        .args = kAddArgs,
+        .args = kAddSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1320,7 +2062,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sub(x: operand, y: operand) -> tensor",
         .doc = "x - y, broadcast.",
         .family = "pointwise",
-        .args = kSubArgs,
+        .args = kSubSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1341,7 +2083,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "mul(x: operand, y: operand) -> tensor",
         .doc = "x * y, broadcast.",
         .family = "pointwise",
-        .args = kMulArgs,
+        .args = kMulSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1362,7 +2104,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "div(x: operand, y: operand) -> tensor",
         .doc = "x / y, broadcast; integers give float32.",
         .family = "pointwise",
-        .args = kDivArgs,
+        .args = kDivSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1383,7 +2125,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "neg(x: tensor) -> tensor",
         .doc = "The negative of x: -x.",
         .family = "pointwise",
-        .args = kNegArgs,
+        .args = kNegSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1404,7 +2146,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "exp(x: tensor) -> tensor",
         .doc = "e to the power of x.",
         .family = "pointwise",
-        .args = kExpArgs,
+        .args = kExpSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1425,7 +2167,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "log(x: tensor) -> tensor",
         .doc = "Natural logarithm of x.",
         .family = "pointwise",
-        .args = kLogArgs,
+        .args = kLogSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1446,7 +2188,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "relu(x: tensor) -> tensor",
         .doc = "x where x > 0, else 0.",
         .family = "pointwise",
-        .args = kReluArgs,
+        .args = kReluSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1467,7 +2209,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "tanh(x: tensor) -> tensor",
         .doc = "Hyperbolic tangent of x.",
         .family = "pointwise",
-        .args = kTanhArgs,
+        .args = kTanhSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1488,7 +2230,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "gelu(x: tensor, approximate: str = \"none\") -> tensor",
         .doc = "Gaussian error linear unit; approximate is \"none\" (erf) or \"tanh\".",
         .family = "pointwise",
-        .args = kGeluArgs,
+        .args = kGeluSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1509,7 +2251,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "cast(x: tensor, dtype: dtype) -> tensor",
         .doc = "x with another dtype; a copy, unless x has the dtype already. Floats become integers towards 0, held within the bounds of the dtype; NaN becomes 0.",
         .family = "pointwise",
-        .args = kCastArgs,
+        .args = kCastSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1530,7 +2272,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "clone(x: tensor) -> tensor",
         .doc = "A copy of x in memory of its own, row-major.",
         .family = "pointwise",
-        .args = kCloneArgs,
+        .args = kCloneSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1551,7 +2293,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "abs(x: tensor) -> tensor",
         .doc = "Absolute value of x.",
         .family = "pointwise",
-        .args = kAbsArgs,
+        .args = kAbsSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1572,7 +2314,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sqrt(x: tensor) -> tensor",
         .doc = "Square root of x.",
         .family = "pointwise",
-        .args = kSqrtArgs,
+        .args = kSqrtSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1593,7 +2335,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "rsqrt(x: tensor) -> tensor",
         .doc = "1 / sqrt(x).",
         .family = "pointwise",
-        .args = kRsqrtArgs,
+        .args = kRsqrtSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1614,7 +2356,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "reciprocal(x: tensor) -> tensor",
         .doc = "1 / x.",
         .family = "pointwise",
-        .args = kReciprocalArgs,
+        .args = kReciprocalSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1635,7 +2377,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sin(x: tensor) -> tensor",
         .doc = "Sine of x, in radians.",
         .family = "pointwise",
-        .args = kSinArgs,
+        .args = kSinSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1656,7 +2398,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "cos(x: tensor) -> tensor",
         .doc = "Cosine of x, in radians.",
         .family = "pointwise",
-        .args = kCosArgs,
+        .args = kCosSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1677,7 +2419,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "erf(x: tensor) -> tensor",
         .doc = "Error function of x.",
         .family = "pointwise",
-        .args = kErfArgs,
+        .args = kErfSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1698,7 +2440,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sigmoid(x: tensor) -> tensor",
         .doc = "1 / (1 + exp(-x)).",
         .family = "pointwise",
-        .args = kSigmoidArgs,
+        .args = kSigmoidSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1719,7 +2461,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "silu(x: tensor) -> tensor",
         .doc = "x * sigmoid(x).",
         .family = "pointwise",
-        .args = kSiluArgs,
+        .args = kSiluSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1740,7 +2482,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "softplus(x: tensor, beta: float = 1.0, threshold: float = 20.0) -> tensor",
         .doc = "log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.",
         .family = "pointwise",
-        .args = kSoftplusArgs,
+        .args = kSoftplusSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1761,7 +2503,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "leaky_relu(x: tensor, negative_slope: float = 0.01) -> tensor",
         .doc = "x where x > 0, else negative_slope * x.",
         .family = "pointwise",
-        .args = kLeakyReluArgs,
+        .args = kLeakyReluSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1782,7 +2524,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "elu(x: tensor, alpha: float = 1.0) -> tensor",
         .doc = "x where x > 0, else alpha * (exp(x) - 1).",
         .family = "pointwise",
-        .args = kEluArgs,
+        .args = kEluSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1803,7 +2545,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sign(x: tensor) -> tensor",
         .doc = "-1, 0 or 1 by the sign of x; its gradient is 0.",
         .family = "pointwise",
-        .args = kSignArgs,
+        .args = kSignSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1824,7 +2566,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "floor(x: tensor) -> tensor",
         .doc = "Largest whole number not above x; its gradient is 0.",
         .family = "pointwise",
-        .args = kFloorArgs,
+        .args = kFloorSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1845,7 +2587,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "ceil(x: tensor) -> tensor",
         .doc = "Smallest whole number not below x; its gradient is 0.",
         .family = "pointwise",
-        .args = kCeilArgs,
+        .args = kCeilSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1866,7 +2608,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "round(x: tensor) -> tensor",
         .doc = "Nearest whole number, halves to even; its gradient is 0.",
         .family = "pointwise",
-        .args = kRoundArgs,
+        .args = kRoundSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1887,7 +2629,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "clamp(x: tensor, min: scalar? = none, max: scalar? = none) -> tensor",
         .doc = "x held between min and max; min or max may be absent. The gradient is 1 between the bounds and at a bound.",
         .family = "pointwise",
-        .args = kClampArgs,
+        .args = kClampSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1908,7 +2650,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "isnan(x: tensor) -> plain",
         .doc = "Whether x is NaN, as bool.",
         .family = "pointwise",
-        .args = kIsnanArgs,
+        .args = kIsnanSpecs,
         .arg_count = 1,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -1929,7 +2671,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "isfinite(x: tensor) -> plain",
         .doc = "Whether x is neither infinite nor NaN, as bool.",
         .family = "pointwise",
-        .args = kIsfiniteArgs,
+        .args = kIsfiniteSpecs,
         .arg_count = 1,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -1950,7 +2692,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "pow(x: operand, y: operand) -> tensor",
         .doc = "x to the power of y, broadcast.",
         .family = "pointwise",
-        .args = kPowArgs,
+        .args = kPowSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1971,7 +2713,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "maximum(x: operand, y: operand) -> tensor",
         .doc = "The larger of x and y, broadcast; ties share the gradient; NaN wins.",
         .family = "pointwise",
-        .args = kMaximumArgs,
+        .args = kMaximumSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -1992,7 +2734,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "minimum(x: operand, y: operand) -> tensor",
         .doc = "The smaller of x and y, broadcast; ties share the gradient; NaN wins.",
         .family = "pointwise",
-        .args = kMinimumArgs,
+        .args = kMinimumSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -2009,11 +2751,725 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "log1p",
+        .signature = "log1p(x: tensor) -> tensor",
+        .doc = "log(1 + x), precise near 0.",
+        .family = "pointwise",
+        .args = kLog1pSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), Log1pArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_log1p(Log1pArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "expm1",
+        .signature = "expm1(x: tensor) -> tensor",
+        .doc = "exp(x) - 1, precise near 0.",
+        .family = "pointwise",
+        .args = kExpm1Specs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), Expm1Args::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_expm1(Expm1Args(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "log2",
+        .signature = "log2(x: tensor) -> tensor",
+        .doc = "Logarithm of x to base 2.",
+        .family = "pointwise",
+        .args = kLog2Specs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), Log2Args::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_log2(Log2Args(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "log10",
+        .signature = "log10(x: tensor) -> tensor",
+        .doc = "Logarithm of x to base 10.",
+        .family = "pointwise",
+        .args = kLog10Specs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), Log10Args::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_log10(Log10Args(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "exp2",
+        .signature = "exp2(x: tensor) -> tensor",
+        .doc = "2 to the power of x.",
+        .family = "pointwise",
+        .args = kExp2Specs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10000},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), Exp2Args::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_exp2(Exp2Args(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "square",
+        .signature = "square(x: tensor) -> tensor",
+        .doc = "x times x.",
+        .family = "pointwise",
+        .args = kSquareSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::number_like(Args(a), SquareArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_square(SquareArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "tan",
+        .signature = "tan(x: tensor) -> tensor",
+        .doc = "Tangent of x, in radians.",
+        .family = "pointwise",
+        .args = kTanSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10000},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), TanArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_tan(TanArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "atan",
+        .signature = "atan(x: tensor) -> tensor",
+        .doc = "Inverse tangent of x, in radians.",
+        .family = "pointwise",
+        .args = kAtanSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), AtanArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_atan(AtanArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "asin",
+        .signature = "asin(x: tensor) -> tensor",
+        .doc = "Inverse sine of x, in radians; NaN outside -1 to 1.",
+        .family = "pointwise",
+        .args = kAsinSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), AsinArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_asin(AsinArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "acos",
+        .signature = "acos(x: tensor) -> tensor",
+        .doc = "Inverse cosine of x, in radians; NaN outside -1 to 1.",
+        .family = "pointwise",
+        .args = kAcosSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), AcosArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_acos(AcosArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "sinh",
+        .signature = "sinh(x: tensor) -> tensor",
+        .doc = "Hyperbolic sine of x.",
+        .family = "pointwise",
+        .args = kSinhSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), SinhArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_sinh(SinhArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "cosh",
+        .signature = "cosh(x: tensor) -> tensor",
+        .doc = "Hyperbolic cosine of x.",
+        .family = "pointwise",
+        .args = kCoshSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), CoshArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_cosh(CoshArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "trunc",
+        .signature = "trunc(x: tensor) -> tensor",
+        .doc = "x without its fraction, towards 0; its gradient is 0.",
+        .family = "pointwise",
+        .args = kTruncSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::number_like(Args(a), TruncArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_trunc(TruncArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "frac",
+        .signature = "frac(x: tensor) -> tensor",
+        .doc = "The fraction of x, with the sign of x: x - trunc(x).",
+        .family = "pointwise",
+        .args = kFracSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), FracArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_frac(FracArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "erfinv",
+        .signature = "erfinv(x: tensor) -> tensor",
+        .doc = "Inverse of erf; NaN outside -1 to 1.",
+        .family = "pointwise",
+        .args = kErfinvSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10000},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_like(Args(a), ErfinvArgs::kX, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_erfinv(ErfinvArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "isinf",
+        .signature = "isinf(x: tensor) -> plain",
+        .doc = "Whether x is infinite, as bool.",
+        .family = "pointwise",
+        .args = kIsinfSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::bool_like(Args(a), IsinfArgs::kX, p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "nan_to_num",
+        .signature = "nan_to_num(x: tensor, nan: scalar? = none, posinf: scalar? = none, neginf: scalar? = none) -> tensor",
+        .doc = "x with NaN replaced by nan (0 if absent), and the infinities by posinf and neginf (the largest and lowest number of the dtype if absent); their gradient is 0.",
+        .family = "pointwise",
+        .args = kNanToNumSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_nan_to_num(NanToNumArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_nan_to_num(NanToNumArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "atan2",
+        .signature = "atan2(x: operand, y: operand) -> tensor",
+        .doc = "Angle of the point (y, x), in radians: the inverse tangent of x / y in the quadrant of both signs.",
+        .family = "pointwise",
+        .args = kAtan2Specs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x3, 0x3},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_broadcast(Args(a), Atan2Args::kX, Atan2Args::kY, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_atan2(Atan2Args(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "fmod",
+        .signature = "fmod(x: operand, y: operand) -> tensor",
+        .doc = "Remainder of x / y with the sign of x, broadcast.",
+        .family = "pointwise",
+        .args = kFmodSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x3},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_fmod(FmodArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_fmod(FmodArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "remainder",
+        .signature = "remainder(x: operand, y: operand) -> tensor",
+        .doc = "Remainder of x / y with the sign of y, broadcast: Python's %.",
+        .family = "pointwise",
+        .args = kRemainderSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x3},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_remainder(RemainderArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_remainder(RemainderArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "floor_divide",
+        .signature = "floor_divide(x: operand, y: operand) -> tensor",
+        .doc = "x / y rounded down, broadcast: Python's //; its gradient is 0.",
+        .family = "pointwise",
+        .args = kFloorDivideSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_floor_divide(FloorDivideArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_floor_divide(FloorDivideArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "logaddexp",
+        .signature = "logaddexp(x: operand, y: operand) -> tensor",
+        .doc = "log(exp(x) + exp(y)), broadcast, without overflow.",
+        .family = "pointwise",
+        .args = kLogaddexpSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x3, 0x3},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::floating_broadcast(Args(a), LogaddexpArgs::kX, LogaddexpArgs::kY, p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_logaddexp(LogaddexpArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "isclose",
+        .signature = "isclose(x: operand, y: operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = false) -> plain",
+        .doc = "Whether x and y are equal or differ by at most atol + rtol * abs(y), broadcast, as bool; equal_nan makes NaN equal NaN.",
+        .family = "pointwise",
+        .args = kIscloseSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::compare(Args(a), IscloseArgs::kX, IscloseArgs::kY, p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "allclose",
+        .signature = "allclose(x: operand, y: operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = false) -> plain",
+        .doc = "Whether isclose holds for all elements, as one bool.",
+        .family = "pointwise",
+        .args = kAllcloseSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_allclose(AllcloseArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "equal",
+        .signature = "equal(x: tensor, y: tensor) -> plain",
+        .doc = "Whether x and y have one shape and equal elements, as one bool.",
+        .family = "pointwise",
+        .args = kEqualSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_equal(EqualArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "lerp",
+        .signature = "lerp(x: tensor, y: tensor, weight: operand) -> tensor",
+        .doc = "x + weight * (y - x), broadcast.",
+        .family = "pointwise",
+        .args = kLerpSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x4, 0x4, 0x3},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_lerp(LerpArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_lerp(LerpArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "addcmul",
+        .signature = "addcmul(x: tensor, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> tensor",
+        .doc = "x + value * tensor1 * tensor2, broadcast.",
+        .family = "pointwise",
+        .args = kAddcmulSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x4, 0x2, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_addcmul(AddcmulArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_addcmul(AddcmulArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "addcdiv",
+        .signature = "addcdiv(x: tensor, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> tensor",
+        .doc = "x + value * tensor1 / tensor2, broadcast; integers give float32.",
+        .family = "pointwise",
+        .args = kAddcdivSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x4, 0x6, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_addcdiv(AddcdivArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_addcdiv(AddcdivArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_and",
+        .signature = "bitwise_and(x: operand, y: operand) -> plain",
+        .doc = "The bits that x and y both have, broadcast; integers and bool.",
+        .family = "pointwise",
+        .args = kBitwiseAndSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_bitwise_and(BitwiseAndArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_or",
+        .signature = "bitwise_or(x: operand, y: operand) -> plain",
+        .doc = "The bits that x or y has, broadcast; integers and bool.",
+        .family = "pointwise",
+        .args = kBitwiseOrSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_bitwise_or(BitwiseOrArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_xor",
+        .signature = "bitwise_xor(x: operand, y: operand) -> plain",
+        .doc = "The bits that exactly one of x and y has, broadcast; integers and bool.",
+        .family = "pointwise",
+        .args = kBitwiseXorSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_bitwise_xor(BitwiseXorArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_not",
+        .signature = "bitwise_not(x: tensor) -> plain",
+        .doc = "The bits that x does not have; integers and bool.",
+        .family = "pointwise",
+        .args = kBitwiseNotSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_bitwise_not(BitwiseNotArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_left_shift",
+        .signature = "bitwise_left_shift(x: operand, y: operand) -> plain",
+        .doc = "x with its bits moved up by y places, broadcast; integers. Places below 0, or from the dtype's width on, give 0.",
+        .family = "pointwise",
+        .args = kBitwiseLeftShiftSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_bitwise_left_shift(BitwiseLeftShiftArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_right_shift",
+        .signature = "bitwise_right_shift(x: operand, y: operand) -> plain",
+        .doc = "x with its bits moved down by y places, broadcast; integers. The sign fills the places; y below 0, or from the dtype's width on, leaves the sign alone.",
+        .family = "pointwise",
+        .args = kBitwiseRightShiftSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_bitwise_right_shift(BitwiseRightShiftArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "eq",
         .signature = "eq(x: operand, y: operand) -> plain",
         .doc = "Whether x == y, broadcast, as bool.",
         .family = "pointwise",
-        .args = kEqArgs,
+        .args = kEqSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2034,7 +3490,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "ne(x: operand, y: operand) -> plain",
         .doc = "Whether x != y, broadcast, as bool.",
         .family = "pointwise",
-        .args = kNeArgs,
+        .args = kNeSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2055,7 +3511,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "lt(x: operand, y: operand) -> plain",
         .doc = "Whether x < y, broadcast, as bool.",
         .family = "pointwise",
-        .args = kLtArgs,
+        .args = kLtSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2076,7 +3532,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "le(x: operand, y: operand) -> plain",
         .doc = "Whether x <= y, broadcast, as bool.",
         .family = "pointwise",
-        .args = kLeArgs,
+        .args = kLeSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2097,7 +3553,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "gt(x: operand, y: operand) -> plain",
         .doc = "Whether x > y, broadcast, as bool.",
         .family = "pointwise",
-        .args = kGtArgs,
+        .args = kGtSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2118,7 +3574,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "ge(x: operand, y: operand) -> plain",
         .doc = "Whether x >= y, broadcast, as bool.",
         .family = "pointwise",
-        .args = kGeArgs,
+        .args = kGeSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2139,7 +3595,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "logical_and(x: operand, y: operand) -> plain",
         .doc = "Whether both x and y are true (not 0), broadcast, as bool.",
         .family = "pointwise",
-        .args = kLogicalAndArgs,
+        .args = kLogicalAndSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2160,7 +3616,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "logical_or(x: operand, y: operand) -> plain",
         .doc = "Whether x or y is true (not 0), broadcast, as bool.",
         .family = "pointwise",
-        .args = kLogicalOrArgs,
+        .args = kLogicalOrSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2181,7 +3637,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "logical_xor(x: operand, y: operand) -> plain",
         .doc = "Whether exactly one of x and y is true (not 0), broadcast, as bool.",
         .family = "pointwise",
-        .args = kLogicalXorArgs,
+        .args = kLogicalXorSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2202,7 +3658,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "logical_not(x: tensor) -> plain",
         .doc = "Whether x is false (0), as bool.",
         .family = "pointwise",
-        .args = kLogicalNotArgs,
+        .args = kLogicalNotSpecs,
         .arg_count = 1,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2223,7 +3679,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "where(condition: tensor, x: operand, y: operand) -> tensor",
         .doc = "x where the bool tensor condition is true, else y; all are broadcast.",
         .family = "pointwise",
-        .args = kWhereArgs,
+        .args = kWhereSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -2244,7 +3700,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "copy_(x: mut, src: tensor) -> x",
         .doc = "Writes src, broadcast and cast, into x; devices may differ.",
         .family = "inplace",
-        .args = kCopyInplaceArgs,
+        .args = kCopyInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2265,7 +3721,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "fill_(x: mut, value: scalar) -> x",
         .doc = "Sets every element of x.",
         .family = "inplace",
-        .args = kFillInplaceArgs,
+        .args = kFillInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2286,7 +3742,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "add_(x: mut, y: operand) -> x",
         .doc = "x += y; y is broadcast to x's shape.",
         .family = "inplace",
-        .args = kAddInplaceArgs,
+        .args = kAddInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2307,7 +3763,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sub_(x: mut, y: operand) -> x",
         .doc = "x -= y; y is broadcast to x's shape.",
         .family = "inplace",
-        .args = kSubInplaceArgs,
+        .args = kSubInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2328,7 +3784,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "mul_(x: mut, y: operand) -> x",
         .doc = "x *= y; y is broadcast to x's shape.",
         .family = "inplace",
-        .args = kMulInplaceArgs,
+        .args = kMulInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2349,7 +3805,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "div_(x: mut, y: operand) -> x",
         .doc = "x /= y; y is broadcast to x's shape.",
         .family = "inplace",
-        .args = kDivInplaceArgs,
+        .args = kDivInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2370,7 +3826,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "pow_(x: mut, y: operand) -> x",
         .doc = "Raises x to the power of y, which is broadcast to x's shape.",
         .family = "inplace",
-        .args = kPowInplaceArgs,
+        .args = kPowInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2391,7 +3847,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "neg_(x: mut) -> x",
         .doc = "Replaces x by its negative.",
         .family = "inplace",
-        .args = kNegInplaceArgs,
+        .args = kNegInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2412,7 +3868,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "abs_(x: mut) -> x",
         .doc = "Replaces x by its absolute value.",
         .family = "inplace",
-        .args = kAbsInplaceArgs,
+        .args = kAbsInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2433,7 +3889,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "exp_(x: mut) -> x",
         .doc = "Replaces x by e to the power of x.",
         .family = "inplace",
-        .args = kExpInplaceArgs,
+        .args = kExpInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2454,7 +3910,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "log_(x: mut) -> x",
         .doc = "Replaces x by its natural logarithm.",
         .family = "inplace",
-        .args = kLogInplaceArgs,
+        .args = kLogInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2475,7 +3931,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sqrt_(x: mut) -> x",
         .doc = "Replaces x by its square root.",
         .family = "inplace",
-        .args = kSqrtInplaceArgs,
+        .args = kSqrtInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2496,7 +3952,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "rsqrt_(x: mut) -> x",
         .doc = "Replaces x by 1 / sqrt(x).",
         .family = "inplace",
-        .args = kRsqrtInplaceArgs,
+        .args = kRsqrtInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2517,7 +3973,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "reciprocal_(x: mut) -> x",
         .doc = "Replaces x by 1 / x.",
         .family = "inplace",
-        .args = kReciprocalInplaceArgs,
+        .args = kReciprocalInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2538,7 +3994,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sin_(x: mut) -> x",
         .doc = "Replaces x by its sine.",
         .family = "inplace",
-        .args = kSinInplaceArgs,
+        .args = kSinInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2559,7 +4015,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "cos_(x: mut) -> x",
         .doc = "Replaces x by its cosine.",
         .family = "inplace",
-        .args = kCosInplaceArgs,
+        .args = kCosInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2580,7 +4036,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "tanh_(x: mut) -> x",
         .doc = "Replaces x by its hyperbolic tangent.",
         .family = "inplace",
-        .args = kTanhInplaceArgs,
+        .args = kTanhInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2601,7 +4057,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "erf_(x: mut) -> x",
         .doc = "Replaces x by its error function.",
         .family = "inplace",
-        .args = kErfInplaceArgs,
+        .args = kErfInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2622,7 +4078,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sigmoid_(x: mut) -> x",
         .doc = "Replaces x by 1 / (1 + exp(-x)).",
         .family = "inplace",
-        .args = kSigmoidInplaceArgs,
+        .args = kSigmoidInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2643,7 +4099,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "silu_(x: mut) -> x",
         .doc = "Replaces x by x * sigmoid(x).",
         .family = "inplace",
-        .args = kSiluInplaceArgs,
+        .args = kSiluInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2664,7 +4120,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "relu_(x: mut) -> x",
         .doc = "Sets the negative elements of x to 0.",
         .family = "inplace",
-        .args = kReluInplaceArgs,
+        .args = kReluInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2685,7 +4141,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "gelu_(x: mut, approximate: str = \"none\") -> x",
         .doc = "Replaces x by gelu(x).",
         .family = "inplace",
-        .args = kGeluInplaceArgs,
+        .args = kGeluInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2706,7 +4162,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "leaky_relu_(x: mut, negative_slope: float = 0.01) -> x",
         .doc = "Multiplies the negative elements of x by negative_slope.",
         .family = "inplace",
-        .args = kLeakyReluInplaceArgs,
+        .args = kLeakyReluInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2727,7 +4183,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "elu_(x: mut, alpha: float = 1.0) -> x",
         .doc = "Replaces x by elu(x).",
         .family = "inplace",
-        .args = kEluInplaceArgs,
+        .args = kEluInplaceSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -2748,7 +4204,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "sign_(x: mut) -> x",
         .doc = "Replaces x by its sign.",
         .family = "inplace",
-        .args = kSignInplaceArgs,
+        .args = kSignInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2769,7 +4225,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "floor_(x: mut) -> x",
         .doc = "Rounds x down.",
         .family = "inplace",
-        .args = kFloorInplaceArgs,
+        .args = kFloorInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2790,7 +4246,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "ceil_(x: mut) -> x",
         .doc = "Rounds x up.",
         .family = "inplace",
-        .args = kCeilInplaceArgs,
+        .args = kCeilInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2811,7 +4267,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "round_(x: mut) -> x",
         .doc = "Rounds x to the nearest whole number, halves to even.",
         .family = "inplace",
-        .args = kRoundInplaceArgs,
+        .args = kRoundInplaceSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -2832,7 +4288,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "clamp_(x: mut, min: scalar? = none, max: scalar? = none) -> x",
         .doc = "Holds x between min and max; min or max may be absent.",
         .family = "inplace",
-        .args = kClampInplaceArgs,
+        .args = kClampInplaceSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -2849,11 +4305,725 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
-        .name = "masked_fill_",
-        .signature = "masked_fill_(x: mut, mask: tensor, value: scalar) -> x",
-        .doc = "Sets x to value where the bool tensor mask is true; mask is broadcast.",
+        .name = "log1p_",
+        .signature = "log1p_(x: mut) -> x",
+        .doc = "Replaces x by log(1 + x).",
         .family = "inplace",
-        .args = kMaskedFillInplaceArgs,
+        .args = kLog1pInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_LOG1P,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "expm1_",
+        .signature = "expm1_(x: mut) -> x",
+        .doc = "Replaces x by exp(x) - 1.",
+        .family = "inplace",
+        .args = kExpm1InplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_EXPM1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "log2_",
+        .signature = "log2_(x: mut) -> x",
+        .doc = "Replaces x by its logarithm to base 2.",
+        .family = "inplace",
+        .args = kLog2InplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_LOG2,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "log10_",
+        .signature = "log10_(x: mut) -> x",
+        .doc = "Replaces x by its logarithm to base 10.",
+        .family = "inplace",
+        .args = kLog10InplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_LOG10,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "exp2_",
+        .signature = "exp2_(x: mut) -> x",
+        .doc = "Replaces x by 2 to the power of x.",
+        .family = "inplace",
+        .args = kExp2InplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_EXP2,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "square_",
+        .signature = "square_(x: mut) -> x",
+        .doc = "Replaces x by x times x.",
+        .family = "inplace",
+        .args = kSquareInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SQUARE,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "tan_",
+        .signature = "tan_(x: mut) -> x",
+        .doc = "Replaces x by its tangent.",
+        .family = "inplace",
+        .args = kTanInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_TAN,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "atan_",
+        .signature = "atan_(x: mut) -> x",
+        .doc = "Replaces x by its inverse tangent.",
+        .family = "inplace",
+        .args = kAtanInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ATAN,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "asin_",
+        .signature = "asin_(x: mut) -> x",
+        .doc = "Replaces x by its inverse sine.",
+        .family = "inplace",
+        .args = kAsinInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ASIN,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "acos_",
+        .signature = "acos_(x: mut) -> x",
+        .doc = "Replaces x by its inverse cosine.",
+        .family = "inplace",
+        .args = kAcosInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ACOS,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "sinh_",
+        .signature = "sinh_(x: mut) -> x",
+        .doc = "Replaces x by its hyperbolic sine.",
+        .family = "inplace",
+        .args = kSinhInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_SINH,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "cosh_",
+        .signature = "cosh_(x: mut) -> x",
+        .doc = "Replaces x by its hyperbolic cosine.",
+        .family = "inplace",
+        .args = kCoshInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_COSH,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "trunc_",
+        .signature = "trunc_(x: mut) -> x",
+        .doc = "Rounds x towards 0.",
+        .family = "inplace",
+        .args = kTruncInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_TRUNC,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "frac_",
+        .signature = "frac_(x: mut) -> x",
+        .doc = "Replaces x by its fraction.",
+        .family = "inplace",
+        .args = kFracInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_FRAC,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "erfinv_",
+        .signature = "erfinv_(x: mut) -> x",
+        .doc = "Replaces x by the inverse of erf.",
+        .family = "inplace",
+        .args = kErfinvInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ERFINV,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "nan_to_num_",
+        .signature = "nan_to_num_(x: mut, nan: scalar? = none, posinf: scalar? = none, neginf: scalar? = none) -> x",
+        .doc = "Replaces NaN and infinities in x by numbers.",
+        .family = "inplace",
+        .args = kNanToNumInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_NAN_TO_NUM,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "atan2_",
+        .signature = "atan2_(x: mut, y: operand) -> x",
+        .doc = "Replaces x by the angle of the point (y, x); y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kAtan2InplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ATAN2,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "fmod_",
+        .signature = "fmod_(x: mut, y: operand) -> x",
+        .doc = "Replaces x by the remainder of x / y with the sign of x; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kFmodInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_FMOD,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "remainder_",
+        .signature = "remainder_(x: mut, y: operand) -> x",
+        .doc = "x %= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kRemainderInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_REMAINDER,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "floor_divide_",
+        .signature = "floor_divide_(x: mut, y: operand) -> x",
+        .doc = "x //= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kFloorDivideInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_FLOOR_DIVIDE,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "lerp_",
+        .signature = "lerp_(x: mut, y: tensor, weight: operand) -> x",
+        .doc = "x += weight * (y - x); y and weight are broadcast to x's shape.",
+        .family = "inplace",
+        .args = kLerpInplaceSpecs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_LERP,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "addcmul_",
+        .signature = "addcmul_(x: mut, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> x",
+        .doc = "x += value * tensor1 * tensor2; both are broadcast to x's shape.",
+        .family = "inplace",
+        .args = kAddcmulInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ADDCMUL,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "addcdiv_",
+        .signature = "addcdiv_(x: mut, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> x",
+        .doc = "x += value * tensor1 / tensor2; both are broadcast to x's shape.",
+        .family = "inplace",
+        .args = kAddcdivInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_ADDCDIV,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_and_",
+        .signature = "bitwise_and_(x: mut, y: operand) -> x",
+        .doc = "x &= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kBitwiseAndInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_BITWISE_AND,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_or_",
+        .signature = "bitwise_or_(x: mut, y: operand) -> x",
+        .doc = "x |= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kBitwiseOrInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_BITWISE_OR,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_xor_",
+        .signature = "bitwise_xor_(x: mut, y: operand) -> x",
+        .doc = "x ^= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kBitwiseXorInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_BITWISE_XOR,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_not_",
+        .signature = "bitwise_not_(x: mut) -> x",
+        .doc = "Replaces x by the bits that x does not have.",
+        .family = "inplace",
+        .args = kBitwiseNotInplaceSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_BITWISE_NOT,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_left_shift_",
+        .signature = "bitwise_left_shift_(x: mut, y: operand) -> x",
+        .doc = "x <<= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kBitwiseLeftShiftInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_BITWISE_LEFT_SHIFT,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bitwise_right_shift_",
+        .signature = "bitwise_right_shift_(x: mut, y: operand) -> x",
+        .doc = "x >>= y; y is broadcast to x's shape.",
+        .family = "inplace",
+        .args = kBitwiseRightShiftInplaceSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_BITWISE_RIGHT_SHIFT,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "normal_",
+        .signature = "normal_(x: mut, mean: float = 0.0, std: float = 1.0, *, generator: generator? = none) -> x",
+        .doc = "Fills x with normal random numbers of a mean and a standard deviation.",
+        .family = "inplace",
+        .args = kNormalInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_normal_(NormalInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "uniform_",
+        .signature = "uniform_(x: mut, low: float = 0.0, high: float = 1.0, *, generator: generator? = none) -> x",
+        .doc = "Fills x with uniform random numbers in [low, high).",
+        .family = "inplace",
+        .args = kUniformInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_uniform_(UniformInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bernoulli_",
+        .signature = "bernoulli_(x: mut, p: operand = 0.5, *, generator: generator? = none) -> x",
+        .doc = "Fills x with 1 with probability p, a number or a tensor that is broadcast, else 0.",
+        .family = "inplace",
+        .args = kBernoulliInplaceSpecs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_bernoulli_(BernoulliInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "random_",
+        .signature = "random_(x: mut, low: int? = none, high: int? = none, *, generator: generator? = none) -> x",
+        .doc = "Fills x with random integers in [low, high); with a single number from 0 on, without numbers over what the dtype holds exactly from 0 on.",
+        .family = "inplace",
+        .args = kRandomInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_random_(RandomInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "exponential_",
+        .signature = "exponential_(x: mut, lambd: float = 1.0, *, generator: generator? = none) -> x",
+        .doc = "Fills x with exponential random numbers of rate lambd.",
+        .family = "inplace",
+        .args = kExponentialInplaceSpecs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_exponential_(ExponentialInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "masked_fill_",
+        .signature = "masked_fill_(x: mut, mask: tensor, value: operand) -> x",
+        .doc = "Sets x to value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast.",
+        .family = "inplace",
+        .args = kMaskedFillInplaceSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -2874,7 +5044,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "scatter_add_(x: mut, axis: int, index: tensor, src: tensor) -> x",
         .doc = "Adds each element of src to the element of x that index names along an axis.",
         .family = "inplace",
-        .args = kScatterAddInplaceArgs,
+        .args = kScatterAddInplaceSpecs,
         .arg_count = 4,
         .results = {},
         .result_count = 0,
@@ -2891,11 +5061,137 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "index_put_",
+        .signature = "index_put_(x: mut, indices: tensors, values: tensor, accumulate: bool = false, *, axis: int = 0, wraps: bool = true) -> x",
+        .doc = "Writes values into, or adds them to, the elements of x that integer tensors or masks name along neighbouring axes from axis on.",
+        .family = "inplace",
+        .args = kIndexPutInplaceSpecs,
+        .arg_count = 6,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP_INDEX_PUT,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "index_add_",
+        .signature = "index_add_(x: mut, axis: int, index: tensor, source: tensor, *, alpha: scalar = 1) -> x",
+        .doc = "Adds alpha times the parts of source to the parts of x that a 1-D index names along one axis.",
+        .family = "inplace",
+        .args = kIndexAddInplaceSpecs,
+        .arg_count = 5,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_index_add_(IndexAddInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "index_copy_",
+        .signature = "index_copy_(x: mut, axis: int, index: tensor, source: tensor) -> x",
+        .doc = "Writes the parts of source into the parts of x that a 1-D index names along one axis.",
+        .family = "inplace",
+        .args = kIndexCopyInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_index_copy_(IndexCopyInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "index_fill_",
+        .signature = "index_fill_(x: mut, axis: int, index: tensor, value: operand) -> x",
+        .doc = "Sets the parts of x that a 1-D index names along one axis to value, a number or a tensor without axes.",
+        .family = "inplace",
+        .args = kIndexFillInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_index_fill_(IndexFillInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "masked_scatter_",
+        .signature = "masked_scatter_(x: mut, mask: tensor, source: tensor) -> x",
+        .doc = "Writes the elements of source, in their order, where the bool tensor mask is true; mask is broadcast.",
+        .family = "inplace",
+        .args = kMaskedScatterInplaceSpecs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_masked_scatter_(MaskedScatterInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "scatter_",
+        .signature = "scatter_(x: mut, axis: int, index: tensor, src: operand, *, reduce: str = \"none\") -> x",
+        .doc = "Writes each element of src, or a number, into the element of x that index names along an axis; reduce is \"none\", \"add\" or \"multiply\".",
+        .family = "inplace",
+        .args = kScatterInplaceSpecs,
+        .arg_count = 5,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *) { compose_scatter_(ScatterInplaceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "sum",
         .signature = "sum(x: tensor, axis: ints? = none, keepdim: bool = false, dtype: dtype = none) -> tensor",
         .doc = "Sum over axes (all by default); integers are summed in int64.",
         .family = "reduce",
-        .args = kSumArgs,
+        .args = kSumSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -2916,7 +5212,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "mean(x: tensor, axis: ints? = none, keepdim: bool = false, dtype: dtype = none) -> tensor",
         .doc = "Arithmetic mean over axes (all by default); floating dtypes only.",
         .family = "reduce",
-        .args = kMeanArgs,
+        .args = kMeanSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -2937,7 +5233,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "amax(x: tensor, axis: ints? = none, keepdim: bool = false) -> tensor",
         .doc = "Largest value over axes; ties share the gradient evenly; NaN wins.",
         .family = "reduce",
-        .args = kAmaxArgs,
+        .args = kAmaxSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -2958,7 +5254,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "argmax(x: tensor, axis: int? = none, keepdim: bool = false) -> plain",
         .doc = "Index of the first largest value along an axis, or in the flattened tensor.",
         .family = "reduce",
-        .args = kArgmaxArgs,
+        .args = kArgmaxSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -2979,7 +5275,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "amin(x: tensor, axis: ints? = none, keepdim: bool = false) -> tensor",
         .doc = "Smallest value over axes; ties share the gradient evenly; NaN wins.",
         .family = "reduce",
-        .args = kAminArgs,
+        .args = kAminSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3000,7 +5296,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "argmin(x: tensor, axis: int? = none, keepdim: bool = false) -> plain",
         .doc = "Index of the first smallest value along an axis, or in the flattened tensor.",
         .family = "reduce",
-        .args = kArgminArgs,
+        .args = kArgminSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -3021,7 +5317,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "all(x: tensor, axis: ints? = none, keepdim: bool = false) -> plain",
         .doc = "Whether all elements over axes are true (not 0), as bool.",
         .family = "reduce",
-        .args = kAllArgs,
+        .args = kAllSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -3042,7 +5338,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "any(x: tensor, axis: ints? = none, keepdim: bool = false) -> plain",
         .doc = "Whether any element over axes is true (not 0), as bool.",
         .family = "reduce",
-        .args = kAnyArgs,
+        .args = kAnySpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -3063,7 +5359,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "prod(x: tensor, axis: ints? = none, keepdim: bool = false, dtype: dtype = none) -> tensor",
         .doc = "Product over axes (all by default); integers are multiplied in int64.",
         .family = "reduce",
-        .args = kProdArgs,
+        .args = kProdSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3084,7 +5380,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "var(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor, saved",
         .doc = "Variance over axes, divided by the count minus correction; floating dtypes only.",
         .family = "reduce",
-        .args = kVarArgs,
+        .args = kVarSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor, ResultKind::kSaved},
         .result_count = 2,
@@ -3105,7 +5401,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "std(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor, saved, saved",
         .doc = "Standard deviation over axes: the square root of var.",
         .family = "reduce",
-        .args = kStdArgs,
+        .args = kStdSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
         .result_count = 3,
@@ -3126,7 +5422,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "norm(x: tensor, p: float = 2.0, axis: ints? = none, keepdim: bool = false, *, dtype: dtype = none) -> tensor",
         .doc = "Vector norm of order p over axes; p may be 0, infinite or negative.",
         .family = "reduce",
-        .args = kNormArgs,
+        .args = kNormSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3147,7 +5443,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "logsumexp(x: tensor, axis: ints? = none, keepdim: bool = false) -> tensor",
         .doc = "log(sum(exp(x))) over axes (all by default), without overflow.",
         .family = "reduce",
-        .args = kLogsumexpArgs,
+        .args = kLogsumexpSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3168,7 +5464,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "cumsum(x: tensor, axis: int, dtype: dtype = none) -> tensor",
         .doc = "Running sum along one axis; integers are summed in int64.",
         .family = "reduce",
-        .args = kCumsumArgs,
+        .args = kCumsumSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3185,11 +5481,179 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "cumprod",
+        .signature = "cumprod(x: tensor, axis: int, dtype: dtype = none) -> tensor",
+        .doc = "Running product along one axis; integers are multiplied in int64.",
+        .family = "reduce",
+        .args = kCumprodSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x1, 0x0, 0x0},
+        .autocast = AutocastClass::kF32UnlessDtype,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_cumprod(CumprodArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_cumprod(CumprodArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "max",
+        .signature = "max(x: tensor, axis: int, keepdim: bool = false) -> tensor, plain",
+        .doc = "Largest values along one axis and their indices; of equal values the first; NaN wins.",
+        .family = "reduce",
+        .args = kMaxSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_max(MaxArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "min",
+        .signature = "min(x: tensor, axis: int, keepdim: bool = false) -> tensor, plain",
+        .doc = "Smallest values along one axis and their indices; of equal values the first; NaN wins.",
+        .family = "reduce",
+        .args = kMinSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_min(MinArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "aminmax",
+        .signature = "aminmax(x: tensor, *, axis: int? = none, keepdim: bool = false) -> tensor, tensor",
+        .doc = "Smallest and largest values along one axis, or of all elements; NaN wins.",
+        .family = "reduce",
+        .args = kAminmaxSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kTensor},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_aminmax(AminmaxArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "var_mean",
+        .signature = "var_mean(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor, tensor",
+        .doc = "var and mean over axes.",
+        .family = "reduce",
+        .args = kVarMeanSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor, ResultKind::kTensor},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_var_mean(VarMeanArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "std_mean",
+        .signature = "std_mean(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor, tensor",
+        .doc = "std and mean over axes.",
+        .family = "reduce",
+        .args = kStdMeanSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor, ResultKind::kTensor},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_std_mean(StdMeanArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "count_nonzero",
+        .signature = "count_nonzero(x: tensor, axis: ints? = none) -> plain",
+        .doc = "How many elements over axes (all by default) are not 0, as int64.",
+        .family = "reduce",
+        .args = kCountNonzeroSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_count_nonzero(CountNonzeroArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "quantile",
+        .signature = "quantile(x: tensor, q: operand, axis: int? = none, keepdim: bool = false, *, interpolation: str = \"linear\") -> tensor",
+        .doc = "The value below which a share q (0 to 1) of the elements along an axis, or of all, lies; a vector q adds a first axis. interpolation between neighbours is \"linear\", \"lower\", \"higher\", \"midpoint\" or \"nearest\"; NaN wins.",
+        .family = "reduce",
+        .args = kQuantileSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_quantile(QuantileArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "sort",
         .signature = "sort(x: tensor, axis: int = -1, descending: bool = false) -> tensor, plain",
         .doc = "Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.",
         .family = "sort",
-        .args = kSortArgs,
+        .args = kSortSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor, ResultKind::kPlain},
         .result_count = 2,
@@ -3210,7 +5674,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "argsort(x: tensor, axis: int = -1, descending: bool = false) -> plain",
         .doc = "The indices that sort x along one axis; equal values keep their order, NaN counts as the largest.",
         .family = "sort",
-        .args = kArgsortArgs,
+        .args = kArgsortSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -3231,7 +5695,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "topk(x: tensor, k: int, axis: int = -1, largest: bool = true, sorted: bool = true) -> tensor, plain",
         .doc = "The k largest (or smallest) values along one axis and their indices; of equal values the first comes first.",
         .family = "sort",
-        .args = kTopkArgs,
+        .args = kTopkSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor, ResultKind::kPlain},
         .result_count = 2,
@@ -3248,11 +5712,179 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "kthvalue",
+        .signature = "kthvalue(x: tensor, k: int, axis: int = -1, keepdim: bool = false) -> tensor, plain",
+        .doc = "The k-th smallest values along one axis, counted from 1, and their indices; NaN counts as the largest.",
+        .family = "sort",
+        .args = kKthvalueSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_kthvalue(KthvalueArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "median",
+        .signature = "median(x: tensor, axis: int, keepdim: bool = false) -> tensor, plain",
+        .doc = "The middle values along one axis, of two the smaller, and their indices; NaN wins.",
+        .family = "sort",
+        .args = kMedianSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_median(MedianArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "mode",
+        .signature = "mode(x: tensor, axis: int = -1, keepdim: bool = false) -> tensor, plain",
+        .doc = "The most frequent values along one axis, of several the smallest, and the index of their last occurrence.",
+        .family = "sort",
+        .args = kModeSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kPlain},
+        .result_count = 2,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { give_all(compose_mode(ModeArgs(a)), r); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "searchsorted",
+        .signature = "searchsorted(sorted_sequence: tensor, x: operand, *, out_int32: bool = false, right: bool = false) -> plain",
+        .doc = "The place of each element of x in the sorted last axis of sorted_sequence: how many elements are below it, or with right not above it.",
+        .family = "search",
+        .args = kSearchsortedSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_searchsorted(SearchsortedArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bucketize",
+        .signature = "bucketize(x: operand, boundaries: tensor, *, out_int32: bool = false, right: bool = false) -> plain",
+        .doc = "The place of each element of x among sorted 1-D boundaries, as searchsorted gives.",
+        .family = "search",
+        .args = kBucketizeSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_bucketize(BucketizeArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "unique",
+        .signature = "unique(x: tensor, sorted: bool = true, return_inverse: bool = false, return_counts: bool = false, axis: int? = none) -> tensor or tensors",
+        .doc = "The values of x without repeats, ascending, or the different parts along an axis; then, if asked for, the place of each element among the values, and how often each value stands in x.",
+        .family = "search",
+        .args = kUniqueSpecs,
+        .arg_count = 5,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_unique(UniqueArgs(a)); },
+        .count_list = [](yoke_arg *a) { return count_unique(UniqueArgs(a)); },
+    },
+    {
+        .name = "bincount",
+        .signature = "bincount(x: tensor, weights: tensor? = none, minlength: int = 0) -> plain",
+        .doc = "How often each number from 0 on stands in the 1-D integer tensor x, or the sums of weights; minlength numbers at least.",
+        .family = "search",
+        .args = kBincountSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_bincount(BincountArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "histc",
+        .signature = "histc(x: tensor, bins: int = 100, min: scalar = 0, max: scalar = 0) -> plain",
+        .doc = "The numbers of elements in bins of one width from min to max, or over the range of x if both are equal; elements outside are not counted.",
+        .family = "search",
+        .args = kHistcSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_histc(HistcArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "softmax",
         .signature = "softmax(x: tensor, axis: int = -1, dtype: dtype = none) -> tensor",
         .doc = "Softmax along one axis.",
         .family = "softmax",
-        .args = kSoftmaxArgs,
+        .args = kSoftmaxSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3273,7 +5905,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "log_softmax(x: tensor, axis: int = -1, dtype: dtype = none) -> tensor",
         .doc = "Logarithm of softmax along one axis.",
         .family = "softmax",
-        .args = kLogSoftmaxArgs,
+        .args = kLogSoftmaxSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3291,115 +5923,31 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "cross_entropy",
-        .signature = "cross_entropy(x: tensor, target: tensor, *, reduction: str = \"mean\", ignore_index: int = -100, label_smoothing: float = 0.0) -> tensor, saved, saved",
-        .doc = "Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is \"mean\", \"sum\" or \"none\".",
+        .signature = "cross_entropy(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\", ignore_index: int = -100, label_smoothing: float = 0.0) -> tensor",
+        .doc = "Softmax cross entropy of logits x [N, C, ...], or [C], and target: class indices of x's shape without C, or class probabilities of x's shape. weight [C] scales each class; reduction is \"mean\", \"sum\" or \"none\". The mean over indices is weighted; the mean over probabilities is divided by the number of rows.",
         .family = "loss",
-        .args = kCrossEntropyArgs,
-        .arg_count = 5,
-        .results = {ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
-        .result_count = 3,
+        .args = kCrossEntropySpecs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x70003, 0x70003, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kF32,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy(CrossEntropyArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy(CrossEntropyArgs(a), b); },
-        .compose = nullptr,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_cross_entropy(CrossEntropyArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
         .name = "nll_loss",
-        .signature = "nll_loss(x: tensor, target: tensor, *, reduction: str = \"mean\", ignore_index: int = -100) -> tensor, saved",
-        .doc = "Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is \"mean\", \"sum\" or \"none\".",
+        .signature = "nll_loss(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\", ignore_index: int = -100) -> tensor",
+        .doc = "Negative log likelihood of log-probabilities x [N, C, ...], or [C], and class indices target of x's shape without C. weight [C] scales each class; reduction is \"mean\" (weighted), \"sum\" or \"none\".",
         .family = "loss",
-        .args = kNllLossArgs,
-        .arg_count = 4,
-        .results = {ResultKind::kTensor, ResultKind::kSaved},
-        .result_count = 2,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x20002, 0x20002, 0x0, 0x0},
-        .autocast = AutocastClass::kF32,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss(NllLossArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss(NllLossArgs(a), b); },
-        .compose = nullptr,
-        .compose_list = nullptr,
-        .count_list = nullptr,
-    },
-    {
-        .name = "mse_loss",
-        .signature = "mse_loss(x: tensor, target: tensor, *, reduction: str = \"mean\") -> tensor",
-        .doc = "Squared error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
-        .family = "loss",
-        .args = kMseLossArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kF32,
-        .cost = Cost::kComposed,
-        .infer = nullptr,
-        .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_mse_loss(MseLossArgs(a)); },
-        .compose_list = nullptr,
-        .count_list = nullptr,
-    },
-    {
-        .name = "l1_loss",
-        .signature = "l1_loss(x: tensor, target: tensor, *, reduction: str = \"mean\") -> tensor",
-        .doc = "Absolute error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
-        .family = "loss",
-        .args = kL1LossArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kF32,
-        .cost = Cost::kComposed,
-        .infer = nullptr,
-        .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_l1_loss(L1LossArgs(a)); },
-        .compose_list = nullptr,
-        .count_list = nullptr,
-    },
-    {
-        .name = "smooth_l1_loss",
-        .signature = "smooth_l1_loss(x: tensor, target: tensor, *, reduction: str = \"mean\", beta: float = 1.0) -> tensor",
-        .doc = "Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
-        .family = "loss",
-        .args = kSmoothL1LossArgs,
-        .arg_count = 4,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kF32,
-        .cost = Cost::kComposed,
-        .infer = nullptr,
-        .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
-        .compose_list = nullptr,
-        .count_list = nullptr,
-    },
-    {
-        .name = "binary_cross_entropy_with_logits",
-        .signature = "binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\", pos_weight: tensor? = none) -> tensor",
-        .doc = "Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
-        .family = "loss",
-        .args = kBinaryCrossEntropyWithLogitsArgs,
+        .args = kNllLossSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3411,37 +5959,58 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_nll_loss(NllLossArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
-        .name = "binary_cross_entropy",
-        .signature = "binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\") -> tensor",
-        .doc = "Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .name = "mse_loss",
+        .signature = "mse_loss(x: tensor, target: tensor, *, reduction: str = \"mean\") -> tensor",
+        .doc = "Squared error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
-        .args = kBinaryCrossEntropyArgs,
-        .arg_count = 4,
+        .args = kMseLossSpecs,
+        .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kError,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_mse_loss(MseLossArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
-        .name = "kl_div",
-        .signature = "kl_div(x: tensor, target: tensor, *, reduction: str = \"mean\", log_target: bool = false) -> tensor",
-        .doc = "Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is \"mean\" (over all elements), \"batchmean\" (the sum over x.shape[0]), \"sum\" or \"none\".",
+        .name = "l1_loss",
+        .signature = "l1_loss(x: tensor, target: tensor, *, reduction: str = \"mean\") -> tensor",
+        .doc = "Absolute error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
-        .args = kKlDivArgs,
+        .args = kL1LossSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_l1_loss(L1LossArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "smooth_l1_loss",
+        .signature = "smooth_l1_loss(x: tensor, target: tensor, *, reduction: str = \"mean\", beta: float = 1.0) -> tensor",
+        .doc = "Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kSmoothL1LossSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3453,7 +6022,70 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_kl_div(KlDivArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_smooth_l1_loss(SmoothL1LossArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "binary_cross_entropy_with_logits",
+        .signature = "binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\", pos_weight: tensor? = none) -> tensor",
+        .doc = "Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kBinaryCrossEntropyWithLogitsSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "binary_cross_entropy",
+        .signature = "binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\") -> tensor",
+        .doc = "Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is \"mean\", \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kBinaryCrossEntropySpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kError,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_binary_cross_entropy(BinaryCrossEntropyArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "kl_div",
+        .signature = "kl_div(x: tensor, target: tensor, *, reduction: str = \"mean\", log_target: bool = false) -> tensor",
+        .doc = "Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is \"mean\" (over all elements), \"batchmean\" (the sum over x.shape[0]), \"sum\" or \"none\".",
+        .family = "loss",
+        .args = kKlDivSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_kl_div(KlDivArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3462,7 +6094,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "layer_norm(x: tensor, normalized_shape: ints, weight: tensor? = none, bias: tensor? = none, eps: float = 1e-5) -> tensor, saved, saved",
         .doc = "Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by weight and shifts by bias.",
         .family = "norm",
-        .args = kLayerNormArgs,
+        .args = kLayerNormSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
         .result_count = 3,
@@ -3483,7 +6115,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "rms_norm(x: tensor, normalized_shape: ints, weight: tensor? = none, eps: scalar? = none) -> tensor, saved",
         .doc = "Divides the last axes, of shape normalized_shape, by their root mean square, then scales by weight; eps is the dtype's own epsilon if absent.",
         .family = "norm",
-        .args = kRmsNormArgs,
+        .args = kRmsNormSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor, ResultKind::kSaved},
         .result_count = 2,
@@ -3504,7 +6136,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "group_norm(x: tensor, num_groups: int, weight: tensor? = none, bias: tensor? = none, eps: float = 1e-5) -> tensor, saved, saved",
         .doc = "Normalises x [N, C, ...] in num_groups groups of channels, then scales by weight [C] and shifts by bias [C].",
         .family = "norm",
-        .args = kGroupNormArgs,
+        .args = kGroupNormSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
         .result_count = 3,
@@ -3525,7 +6157,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "batch_norm(x: tensor, running_mean: tensor? = none, running_var: tensor? = none, weight: tensor? = none, bias: tensor? = none, training: bool = false, momentum: float = 0.1, eps: float = 1e-5) -> tensor",
         .doc = "Normalises each channel of x [N, C, ...] over the batch (training), or by the running statistics, which training updates.",
         .family = "norm",
-        .args = kBatchNormArgs,
+        .args = kBatchNormSpecs,
         .arg_count = 8,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3537,7 +6169,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_batch_norm(BatchNormArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_batch_norm(BatchNormArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3546,7 +6178,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "batch_norm_add_relu(x: tensor, residual: tensor? = none, running_mean: tensor? = none, running_var: tensor? = none, weight: tensor? = none, bias: tensor? = none, training: bool = false, momentum: float = 0.1, eps: float = 1e-5) -> tensor",
         .doc = "relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; for the gradient, no tensor between x and the result is kept.",
         .family = "norm",
-        .args = kBatchNormAddReluArgs,
+        .args = kBatchNormAddReluSpecs,
         .arg_count = 9,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3558,7 +6190,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_batch_norm_add_relu(BatchNormAddReluArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_batch_norm_add_relu(BatchNormAddReluArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3567,7 +6199,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "add_layer_norm(x: tensor, residual: tensor, normalized_shape: ints, weight: tensor? = none, bias: tensor? = none, eps: float = 1e-5, dtype: dtype = none) -> tensor, tensor, saved, saved",
         .doc = "x + residual, and layer_norm of the sum in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.",
         .family = "norm",
-        .args = kAddLayerNormArgs,
+        .args = kAddLayerNormSpecs,
         .arg_count = 7,
         .results = {ResultKind::kTensor, ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
         .result_count = 4,
@@ -3588,7 +6220,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "embedding(index: tensor, weight: tensor, padding_idx: int? = none) -> tensor",
         .doc = "The rows of weight [count, width] that index names; row padding_idx gets no gradient.",
         .family = "norm",
-        .args = kEmbeddingArgs,
+        .args = kEmbeddingSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3609,7 +6241,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "matmul(x: tensor, y: tensor) -> tensor",
         .doc = "Matrix product with NumPy's rules for 1-D and batched arguments.",
         .family = "matmul",
-        .args = kMatmulArgs,
+        .args = kMatmulSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3630,7 +6262,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "outer(x: tensor, y: tensor) -> tensor",
         .doc = "The products of all elements of x [n] with all of y [m], as [n, m].",
         .family = "matmul",
-        .args = kOuterArgs,
+        .args = kOuterSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3642,16 +6274,16 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_outer(OuterArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_outer(OuterArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
-        .name = "einsum",
-        .signature = "einsum(equation: str, tensors: tensors) -> tensor",
-        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; a sum over a product of two tensors keeps the tensors' dtype, as in matmul.",
+        .name = "mm",
+        .signature = "mm(x: tensor, y: tensor) -> tensor",
+        .doc = "Product of the matrices x [n, k] and y [k, m].",
         .family = "matmul",
-        .args = kEinsumArgs,
+        .args = kMmSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3663,7 +6295,217 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_einsum(EinsumArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_mm(MmArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "bmm",
+        .signature = "bmm(x: tensor, y: tensor) -> tensor",
+        .doc = "Products of the matrices of two batches, x [b, n, k] and y [b, k, m].",
+        .family = "matmul",
+        .args = kBmmSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_bmm(BmmArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "mv",
+        .signature = "mv(x: tensor, y: tensor) -> tensor",
+        .doc = "Product of the matrix x [n, k] and the vector y [k].",
+        .family = "matmul",
+        .args = kMvSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_mv(MvArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "dot",
+        .signature = "dot(x: tensor, y: tensor) -> tensor",
+        .doc = "Inner product of the vectors x [n] and y [n].",
+        .family = "matmul",
+        .args = kDotSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_dot(DotArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "addmm",
+        .signature = "addmm(x: tensor, mat1: tensor, mat2: tensor, *, beta: scalar = 1, alpha: scalar = 1) -> tensor",
+        .doc = "beta * x + alpha * (mat1 times mat2); x is broadcast to [n, m]. If beta is 0, NaN and infinity in x have no effect.",
+        .family = "matmul",
+        .args = kAddmmSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_addmm(AddmmArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "baddbmm",
+        .signature = "baddbmm(x: tensor, batch1: tensor, batch2: tensor, *, beta: scalar = 1, alpha: scalar = 1) -> tensor",
+        .doc = "beta * x + alpha * (batch1 times batch2) for batches of matrices; x is broadcast to [b, n, m]. If beta is 0, NaN and infinity in x have no effect.",
+        .family = "matmul",
+        .args = kBaddbmmSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_baddbmm(BaddbmmArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "trace",
+        .signature = "trace(x: tensor) -> tensor",
+        .doc = "Sum of the diagonal of a matrix; integers are summed in int64.",
+        .family = "matmul",
+        .args = kTraceSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_trace(TraceArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "cdist",
+        .signature = "cdist(x: tensor, y: tensor, p: float = 2.0, compute_mode: str = \"use_mm_for_euclid_dist_if_necessary\") -> tensor",
+        .doc = "Distances in the norm of order p of all rows of x [..., n, k] from all rows of y [..., m, k], as [..., n, m]. For p = 2, compute_mode says if they come from a matrix product: \"use_mm_for_euclid_dist_if_necessary\" (above 25 rows), \"use_mm_for_euclid_dist\" or \"donot_use_mm_for_euclid_dist\".",
+        .family = "matmul",
+        .args = kCdistSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_cdist(CdistArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "normalize",
+        .signature = "normalize(x: tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> tensor",
+        .doc = "x divided by its norm of order p along an axis; a norm below eps counts as eps.",
+        .family = "matmul",
+        .args = kNormalizeSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_normalize(NormalizeArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "cosine_similarity",
+        .signature = "cosine_similarity(x: tensor, y: tensor, axis: int = 1, eps: float = 1e-8) -> tensor",
+        .doc = "Cosine of the angle between x and y, broadcast, along an axis; a norm below eps counts as eps.",
+        .family = "matmul",
+        .args = kCosineSimilaritySpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kF32,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_cosine_similarity(CosineSimilarityArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "einsum",
+        .signature = "einsum(equation: str, tensors: tensors) -> tensor",
+        .doc = "Sums of products by Einstein's notation: \"ij,jk->ik\"; \"...\" stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; a sum over a product of two tensors keeps the tensors' dtype, as in matmul.",
+        .family = "matmul",
+        .args = kEinsumSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_einsum(EinsumArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3672,7 +6514,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "linear(x: tensor, weight: tensor, bias: tensor? = none, activation: str = \"none\") -> tensor",
         .doc = "x times the transpose of weight [out, in], plus bias [out], then the activation: \"none\", \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\".",
         .family = "matmul",
-        .args = kLinearArgs,
+        .args = kLinearSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3684,7 +6526,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_linear(LinearArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_linear(LinearArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3693,7 +6535,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "scaled_dot_product_attention(query: tensor, key: tensor, value: tensor, mask: tensor? = none, dropout_p: float = 0.0, is_causal: bool = false, scale: scalar? = none, enable_gqa: bool = false) -> tensor",
         .doc = "softmax(query key^T * scale + mask) value over [..., heads, length, width]; scale is 1 / sqrt(width) if absent; a bool mask keeps the places that are true; enable_gqa shares each head of key and value among several of query.",
         .family = "matmul",
-        .args = kScaledDotProductAttentionArgs,
+        .args = kScaledDotProductAttentionSpecs,
         .arg_count = 8,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3705,7 +6547,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3714,7 +6556,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, *, out_dtype: dtype = none) -> plain",
         .doc = "x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; float8 gives bfloat16, unless out_dtype is given.",
         .family = "matmul",
-        .args = kScaledMmArgs,
+        .args = kScaledMmSpecs,
         .arg_count = 5,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -3726,7 +6568,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_scaled_mm(ScaledMmArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_scaled_mm(ScaledMmArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3735,7 +6577,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "conv1d(x: tensor, weight: tensor, bias: tensor? = none, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1) -> tensor",
         .doc = "Convolution of x [N, C, L], or [C, L], with weight [out, C / groups, size], plus bias [out]; padding is of zeros at both ends.",
         .family = "conv",
-        .args = kConv1dArgs,
+        .args = kConv1dSpecs,
         .arg_count = 7,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3747,7 +6589,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_conv1d(Conv1dArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_conv1d(Conv1dArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3756,7 +6598,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "conv2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? = none, dilation: ints? = none, groups: int = 1) -> tensor",
         .doc = "Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. A single number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x with another order is copied once.",
         .family = "conv",
-        .args = kConv2dArgs,
+        .args = kConv2dSpecs,
         .arg_count = 7,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3768,7 +6610,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_conv2d(Conv2dArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_conv2d(Conv2dArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3777,7 +6619,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "conv_transpose2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? = none, output_padding: ints? = none, groups: int = 1, dilation: ints? = none) -> tensor",
         .doc = "The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride or dilation, is added to its size.",
         .family = "conv",
-        .args = kConvTranspose2dArgs,
+        .args = kConvTranspose2dSpecs,
         .arg_count = 8,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3789,7 +6631,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_conv_transpose2d(ConvTranspose2dArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_conv_transpose2d(ConvTranspose2dArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3798,7 +6640,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, dilation: ints? = none, ceil_mode: bool = false) -> tensor",
         .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if the window has a NaN. A single number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.",
         .family = "pool",
-        .args = kMaxPool2dArgs,
+        .args = kMaxPool2dSpecs,
         .arg_count = 6,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3810,7 +6652,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_max_pool2d(MaxPool2dArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_max_pool2d(MaxPool2dArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3819,7 +6661,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "avg_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, ceil_mode: bool = false, count_include_pad: bool = true, divisor_override: int? = none) -> tensor",
         .doc = "The mean of each window of x [N, C, H, W], or [C, H, W], with windows as in max_pool2d; zeros of padding are counted if count_include_pad is true. divisor_override divides the sum instead of the number of elements.",
         .family = "pool",
-        .args = kAvgPool2dArgs,
+        .args = kAvgPool2dSpecs,
         .arg_count = 7,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3831,7 +6673,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_avg_pool2d(AvgPool2dArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_avg_pool2d(AvgPool2dArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3840,7 +6682,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "adaptive_avg_pool2d(x: tensor, output_size: ints) -> tensor",
         .doc = "The means of windows that share x [N, C, H, W], or [C, H, W], out evenly, as many as output_size names along height and width.",
         .family = "pool",
-        .args = kAdaptiveAvgPool2dArgs,
+        .args = kAdaptiveAvgPool2dSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3852,7 +6694,70 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_adaptive_avg_pool2d(AdaptiveAvgPool2dArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_adaptive_avg_pool2d(AdaptiveAvgPool2dArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "interpolate",
+        .signature = "interpolate(x: tensor, size: ints? = none, scale_factor: scalar? = none, mode: str = \"nearest\", align_corners: bool = false, recompute_scale_factor: bool = false) -> tensor",
+        .doc = "x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is \"nearest\", \"area\", or \"bilinear\" (\"linear\" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.",
+        .family = "resize",
+        .args = kInterpolateSpecs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_interpolate(InterpolateArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "pixel_shuffle",
+        .signature = "pixel_shuffle(x: tensor, upscale_factor: int) -> tensor",
+        .doc = "x [..., C * r * r, H, W] as [..., C, H * r, W * r], where r is upscale_factor.",
+        .family = "resize",
+        .args = kPixelShuffleSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_pixel_shuffle(PixelShuffleArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "pixel_unshuffle",
+        .signature = "pixel_unshuffle(x: tensor, downscale_factor: int) -> tensor",
+        .doc = "x [..., C, H * r, W * r] as [..., C * r * r, H, W], where r is downscale_factor.",
+        .family = "resize",
+        .args = kPixelUnshuffleSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_pixel_unshuffle(PixelUnshuffleArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3861,7 +6766,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "reshape(x: tensor, shape: ints) -> tensor",
         .doc = "x with another shape; one dimension may be -1; a view where strides allow, else a copy.",
         .family = "shape",
-        .args = kReshapeArgs,
+        .args = kReshapeSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3873,7 +6778,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_reshape(ReshapeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_reshape(ReshapeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3882,7 +6787,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "view(x: tensor, shape: ints) -> tensor",
         .doc = "x with another shape and the same memory; an error where strides do not allow the shape.",
         .family = "shape",
-        .args = kViewArgs,
+        .args = kViewSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3903,7 +6808,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "transpose(x: tensor, axis0: int, axis1: int) -> tensor",
         .doc = "x with two axes exchanged; a view.",
         .family = "shape",
-        .args = kTransposeArgs,
+        .args = kTransposeSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3924,7 +6829,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "permute(x: tensor, axes: ints) -> tensor",
         .doc = "x with its axes in another order; a view.",
         .family = "shape",
-        .args = kPermuteArgs,
+        .args = kPermuteSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3945,7 +6850,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "expand(x: tensor, shape: ints) -> tensor",
         .doc = "x broadcast to a shape; -1 keeps a dimension; a view.",
         .family = "shape",
-        .args = kExpandArgs,
+        .args = kExpandSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3966,7 +6871,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "squeeze(x: tensor, axis: int? = none) -> tensor",
         .doc = "x without axes of length 1 (all, or one); a view.",
         .family = "shape",
-        .args = kSqueezeArgs,
+        .args = kSqueezeSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3978,7 +6883,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_squeeze(SqueezeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_squeeze(SqueezeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -3987,7 +6892,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "unsqueeze(x: tensor, axis: int) -> tensor",
         .doc = "x with a new axis of length 1; a view.",
         .family = "shape",
-        .args = kUnsqueezeArgs,
+        .args = kUnsqueezeSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -3999,7 +6904,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_unsqueeze(UnsqueezeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_unsqueeze(UnsqueezeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4008,7 +6913,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "slice(x: tensor, axis: int, start: int? = none, stop: int? = none, step: int = 1) -> tensor",
         .doc = "x[start:stop:step] along one axis, as in NumPy; a view.",
         .family = "shape",
-        .args = kSliceArgs,
+        .args = kSliceSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4029,7 +6934,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "contiguous(x: tensor) -> tensor",
         .doc = "x itself if it is row-major without gaps, else a row-major copy.",
         .family = "shape",
-        .args = kContiguousArgs,
+        .args = kContiguousSpecs,
         .arg_count = 1,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4041,7 +6946,196 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_contiguous(ContiguousArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_contiguous(ContiguousArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "flatten",
+        .signature = "flatten(x: tensor, start_axis: int = 0, end_axis: int = -1) -> tensor",
+        .doc = "x with the axes from start_axis to end_axis as one axis; a view where strides allow, else a copy.",
+        .family = "shape",
+        .args = kFlattenSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_flatten(FlattenArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "unflatten",
+        .signature = "unflatten(x: tensor, axis: int, sizes: ints) -> tensor",
+        .doc = "x with one axis as several axes of these sizes; one size may be -1.",
+        .family = "shape",
+        .args = kUnflattenSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_unflatten(UnflattenArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "ravel",
+        .signature = "ravel(x: tensor) -> tensor",
+        .doc = "x as one axis; a view where strides allow, else a copy.",
+        .family = "shape",
+        .args = kRavelSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_ravel(RavelArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "movedim",
+        .signature = "movedim(x: tensor, source: ints, destination: ints) -> tensor",
+        .doc = "x with the axes of source at the places of destination, the others in their order; a view.",
+        .family = "shape",
+        .args = kMovedimSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_movedim(MovedimArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "swapaxes",
+        .signature = "swapaxes(x: tensor, axis0: int, axis1: int) -> tensor",
+        .doc = "x with two axes exchanged; a view, as transpose gives.",
+        .family = "shape",
+        .args = kSwapaxesSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_swapaxes(SwapaxesArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "narrow",
+        .signature = "narrow(x: tensor, axis: int, start: int, length: int) -> tensor",
+        .doc = "length elements of x along one axis from start on; a view.",
+        .family = "shape",
+        .args = kNarrowSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_narrow(NarrowArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "diagonal",
+        .signature = "diagonal(x: tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> tensor",
+        .doc = "The diagonals of two axes as a new last axis; offset is above 0 for diagonals above the main one; a view.",
+        .family = "shape",
+        .args = kDiagonalSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kView,
+        .infer = [](yoke_arg *a, Plan &p) { infer_diagonal(DiagonalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_diagonal(DiagonalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "diag",
+        .signature = "diag(x: tensor, diagonal: int = 0) -> tensor",
+        .doc = "The diagonal of a matrix x as a copy, or for a vector x a square matrix with x on this diagonal.",
+        .family = "shape",
+        .args = kDiagSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_diag(DiagArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "unfold",
+        .signature = "unfold(x: tensor, axis: int, size: int, step: int) -> tensor",
+        .doc = "The windows of one axis, of this size and a step apart; the last axis has the elements of a window; a view.",
+        .family = "shape",
+        .args = kUnfoldSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kView,
+        .infer = [](yoke_arg *a, Plan &p) { infer_unfold(UnfoldArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_unfold(UnfoldArgs(a), b); },
+        .compose = nullptr,
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4050,7 +7144,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "index_select(x: tensor, axis: int, index: tensor) -> tensor",
         .doc = "The parts of x that a 1-D index names along one axis, in the order of the index; a copy.",
         .family = "shape",
-        .args = kIndexSelectArgs,
+        .args = kIndexSelectSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4071,7 +7165,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "cat(tensors: tensors, axis: int = 0) -> tensor",
         .doc = "Joins tensors along an existing axis.",
         .family = "shape",
-        .args = kCatArgs,
+        .args = kCatSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4092,7 +7186,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "stack(tensors: tensors, axis: int = 0) -> tensor",
         .doc = "Joins tensors of one shape along a new axis.",
         .family = "shape",
-        .args = kStackArgs,
+        .args = kStackSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4104,7 +7198,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_stack(StackArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_stack(StackArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4113,7 +7207,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "split(x: tensor, size: ints, axis: int = 0) -> tensors",
         .doc = "x in parts along an axis, as views: parts of one size, the last perhaps smaller, or of sizes that sum to the axis.",
         .family = "shape",
-        .args = kSplitArgs,
+        .args = kSplitSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -4134,7 +7228,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "chunk(x: tensor, chunks: int, axis: int = 0) -> tensors",
         .doc = "x in at most so many parts of one size along an axis, the last perhaps smaller; views.",
         .family = "shape",
-        .args = kChunkArgs,
+        .args = kChunkSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -4155,7 +7249,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "unbind(x: tensor, axis: int = 0) -> tensors",
         .doc = "The parts of x at each position of an axis, without that axis; views.",
         .family = "shape",
-        .args = kUnbindArgs,
+        .args = kUnbindSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -4172,11 +7266,53 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = [](yoke_arg *a) { return count_unbind(UnbindArgs(a)); },
     },
     {
+        .name = "tensor_split",
+        .signature = "tensor_split(x: tensor, sections: int? = none, axis: int = 0, *, indices: ints? = none) -> tensors",
+        .doc = "x in parts along an axis, as views: sections parts whose sizes differ by 1 at most, or cuts before the indices.",
+        .family = "shape",
+        .args = kTensorSplitSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_tensor_split(TensorSplitArgs(a)); },
+        .count_list = [](yoke_arg *a) { return count_tensor_split(TensorSplitArgs(a)); },
+    },
+    {
+        .name = "meshgrid",
+        .signature = "meshgrid(tensors: tensors, indexing: str = \"ij\") -> tensors",
+        .doc = "Each vector of tensors spread over the grid of all vectors; with \"xy\" the first two axes are exchanged; views.",
+        .family = "shape",
+        .args = kMeshgridSpecs,
+        .arg_count = 2,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_meshgrid(MeshgridArgs(a)); },
+        .count_list = [](yoke_arg *a) { return count_meshgrid(MeshgridArgs(a)); },
+    },
+    {
         .name = "gather",
         .signature = "gather(x: tensor, axis: int, index: tensor) -> tensor",
         .doc = "out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.",
         .family = "shape",
-        .args = kGatherArgs,
+        .args = kGatherSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4197,7 +7333,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "scatter_add(x: tensor, axis: int, index: tensor, src: tensor) -> tensor",
         .doc = "A copy of x with each element of src added at the place that index names along an axis; index has as many axes as x.",
         .family = "shape",
-        .args = kScatterAddArgs,
+        .args = kScatterAddSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4214,11 +7350,179 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "scatter",
+        .signature = "scatter(x: tensor, axis: int, index: tensor, src: operand, *, reduce: str = \"none\") -> tensor",
+        .doc = "A copy of x with each element of src, or a number, written at the place that index names along an axis; reduce \"add\" or \"multiply\" joins it with the element there. Of several writes to a place the last counts.",
+        .family = "shape",
+        .args = kScatterSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_scatter(ScatterArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "take_along_dim",
+        .signature = "take_along_dim(x: tensor, indices: tensor, axis: int? = none) -> tensor",
+        .doc = "The elements of x that indices name along an axis, or in x as a vector; x and indices are broadcast along the other axes.",
+        .family = "shape",
+        .args = kTakeAlongDimSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_take_along_dim(TakeAlongDimArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "index_put",
+        .signature = "index_put(x: tensor, indices: tensors, values: tensor, accumulate: bool = false, *, axis: int = 0, wraps: bool = true) -> tensor",
+        .doc = "A copy of x with values written, or added, where integer tensors or masks name elements along neighbouring axes from axis on. Of several writes to a place the last counts. Negative indices count from the end, unless wraps is false.",
+        .family = "shape",
+        .args = kIndexPutSpecs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x2, 0x2, 0x2, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_index_put(IndexPutArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "index_add",
+        .signature = "index_add(x: tensor, axis: int, index: tensor, source: tensor, *, alpha: scalar = 1) -> tensor",
+        .doc = "A copy of x with alpha times the parts of source added to the parts that a 1-D index names along one axis.",
+        .family = "shape",
+        .args = kIndexAddSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_index_add(IndexAddArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "index_copy",
+        .signature = "index_copy(x: tensor, axis: int, index: tensor, source: tensor) -> tensor",
+        .doc = "A copy of x with the parts of source written into the parts that a 1-D index names along one axis.",
+        .family = "shape",
+        .args = kIndexCopySpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_index_copy(IndexCopyArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "index_fill",
+        .signature = "index_fill(x: tensor, axis: int, index: tensor, value: operand) -> tensor",
+        .doc = "A copy of x with value, a number or a tensor without axes, in the parts that a 1-D index names along one axis.",
+        .family = "shape",
+        .args = kIndexFillSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_index_fill(IndexFillArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "nonzero_tuple",
+        .signature = "nonzero_tuple(x: tensor) -> tensors",
+        .doc = "The indices of the elements that are true (not 0), row-major: a vector for each axis.",
+        .family = "shape",
+        .args = kNonzeroTupleSpecs,
+        .arg_count = 1,
+        .results = {},
+        .result_count = 0,
+        .returned_count = -1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = [](yoke_arg *a) { return compose_nonzero_tuple(NonzeroTupleArgs(a)); },
+        .count_list = [](yoke_arg *a) { return count_nonzero_tuple(NonzeroTupleArgs(a)); },
+    },
+    {
+        .name = "masked_scatter",
+        .signature = "masked_scatter(x: tensor, mask: tensor, source: tensor) -> tensor",
+        .doc = "A copy of x with the elements of source, in their order, where the bool tensor mask is true; mask is broadcast to x's shape.",
+        .family = "shape",
+        .args = kMaskedScatterSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_masked_scatter(MaskedScatterArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "nonzero",
         .signature = "nonzero(x: tensor) -> plain",
         .doc = "The indices of the elements that are true (not 0), row-major, as [count, ndim].",
         .family = "shape",
-        .args = kNonzeroArgs,
+        .args = kNonzeroSpecs,
         .arg_count = 1,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4230,7 +7534,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_nonzero(NonzeroArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_nonzero(NonzeroArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4239,7 +7543,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "masked_select(x: tensor, mask: tensor) -> tensor",
         .doc = "The elements of x where the bool tensor mask is true, as one axis; both are broadcast.",
         .family = "shape",
-        .args = kMaskedSelectArgs,
+        .args = kMaskedSelectSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4251,23 +7555,23 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_masked_select(MaskedSelectArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_masked_select(MaskedSelectArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
         .name = "masked_fill",
-        .signature = "masked_fill(x: tensor, mask: tensor, value: scalar) -> tensor",
-        .doc = "A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.",
+        .signature = "masked_fill(x: tensor, mask: tensor, value: operand) -> tensor",
+        .doc = "A copy of x with value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast to x's shape.",
         .family = "shape",
-        .args = kMaskedFillArgs,
+        .args = kMaskedFillSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x2, 0x2, 0x0},
+        .saves = {0x2, 0x2, 0x2},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_masked_fill(MaskedFillArgs(a), p); },
@@ -4281,7 +7585,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "pad(x: tensor, padding: ints, mode: str = \"constant\", value: scalar = 0) -> tensor",
         .doc = "x with more elements at the ends of its last axes: padding is (before, after) for the last axis, then for the axis before; mode is \"constant\", \"reflect\", \"replicate\" or \"circular\"; negative numbers take elements away, before \"circular\" wraps the rest.",
         .family = "shape",
-        .args = kPadArgs,
+        .args = kPadSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4293,7 +7597,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_pad(PadArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_pad(PadArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4302,7 +7606,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "flip(x: tensor, axes: ints) -> tensor",
         .doc = "x with the order along axes reversed; a copy.",
         .family = "shape",
-        .args = kFlipArgs,
+        .args = kFlipSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4314,7 +7618,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_flip(FlipArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_flip(FlipArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4323,7 +7627,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "roll(x: tensor, shifts: ints, axes: ints? = none) -> tensor",
         .doc = "x with its elements moved on by shifts along axes, the last to the front; without axes, x is rolled as a vector.",
         .family = "shape",
-        .args = kRollArgs,
+        .args = kRollSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4335,7 +7639,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_roll(RollArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_roll(RollArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4344,7 +7648,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "tile(x: tensor, reps: ints) -> tensor",
         .doc = "x repeated reps times along each axis.",
         .family = "shape",
-        .args = kTileArgs,
+        .args = kTileSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4356,7 +7660,28 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_tile(TileArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_tile(TileArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "repeat_interleave",
+        .signature = "repeat_interleave(x: tensor, repeats: operand, axis: int? = none, *, output_size: int? = none) -> tensor",
+        .doc = "x with each part along an axis repeated, by one number or by a 1-D tensor of a number for each part; without axis, x is repeated as a vector.",
+        .family = "shape",
+        .args = kRepeatInterleaveSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_repeat_interleave(RepeatInterleaveArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4365,7 +7690,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "tril(x: tensor, diagonal: int = 0) -> tensor",
         .doc = "The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.",
         .family = "shape",
-        .args = kTrilArgs,
+        .args = kTrilSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4386,7 +7711,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "triu(x: tensor, diagonal: int = 0) -> tensor",
         .doc = "The upper triangle of the last two axes, from a diagonal on; 0 elsewhere.",
         .family = "shape",
-        .args = kTriuArgs,
+        .args = kTriuSpecs,
         .arg_count = 2,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4407,7 +7732,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "one_hot(x: tensor, num_classes: int = -1) -> plain",
         .doc = "1 at each index of x along a new last axis, else 0; -1 takes the largest index plus one.",
         .family = "shape",
-        .args = kOneHotArgs,
+        .args = kOneHotSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4424,11 +7749,74 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "bernoulli",
+        .signature = "bernoulli(x: tensor, p: scalar? = none, *, generator: generator? = none) -> plain",
+        .doc = "1 with the probability that x has at each place, else 0, in x's dtype; with p, 1 with probability p in x's shape and dtype.",
+        .family = "random",
+        .args = kBernoulliSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_bernoulli(BernoulliArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "multinomial",
+        .signature = "multinomial(x: tensor, num_samples: int, replacement: bool = false, *, generator: generator? = none) -> plain",
+        .doc = "Indices drawn by the weights x [C], or by each row of x [N, C]; weights need no sum of 1. Without replacement no index is drawn twice.",
+        .family = "random",
+        .args = kMultinomialSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_multinomial(MultinomialArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "normal",
+        .signature = "normal(mean: operand, std: operand = 1.0, shape: ints? = none, *, dtype: dtype = none, device: device = none, generator: generator? = none) -> plain",
+        .doc = "Normal random numbers of a mean and a standard deviation: tensors, broadcast, or two numbers with a shape. dtype and device are for two numbers.",
+        .family = "random",
+        .args = kNormalSpecs,
+        .arg_count = 6,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_normal(NormalArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "dropout",
         .signature = "dropout(x: tensor, p: float = 0.5, training: bool = true) -> tensor",
         .doc = "Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when not training.",
         .family = "random",
-        .args = kDropoutArgs,
+        .args = kDropoutSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -4440,7 +7828,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_dropout(DropoutArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_dropout(DropoutArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4449,7 +7837,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "empty(shape: ints, dtype: dtype = none, device: device = none) -> plain",
         .doc = "A tensor whose values are not set.",
         .family = "create",
-        .args = kEmptyArgs,
+        .args = kEmptySpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4461,7 +7849,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_empty(EmptyArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_empty(EmptyArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4470,7 +7858,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "zeros(shape: ints, dtype: dtype = none, device: device = none) -> plain",
         .doc = "A tensor of zeros.",
         .family = "create",
-        .args = kZerosArgs,
+        .args = kZerosSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4482,7 +7870,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_zeros(ZerosArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_zeros(ZerosArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4491,7 +7879,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "ones(shape: ints, dtype: dtype = none, device: device = none) -> plain",
         .doc = "A tensor of ones.",
         .family = "create",
-        .args = kOnesArgs,
+        .args = kOnesSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4503,7 +7891,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_ones(OnesArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_ones(OnesArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4512,7 +7900,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "full(shape: ints, value: scalar, dtype: dtype = none, device: device = none) -> plain",
         .doc = "A tensor of one value; without dtype, the dtype follows the value.",
         .family = "create",
-        .args = kFullArgs,
+        .args = kFullSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4524,7 +7912,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_full(FullArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_full(FullArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4533,7 +7921,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "arange(start: scalar, stop: scalar? = none, step: scalar = 1, dtype: dtype = none, device: device = none) -> plain",
         .doc = "start, start + step, … below stop; with a single number, from 0 to the number. An integer dtype cuts each value towards 0, after start + i * step.",
         .family = "create",
-        .args = kArangeArgs,
+        .args = kArangeSpecs,
         .arg_count = 5,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4545,7 +7933,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_arange(ArangeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_arange(ArangeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4554,7 +7942,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "linspace(start: scalar, stop: scalar, steps: int, dtype: dtype = none, device: device = none) -> plain",
         .doc = "steps values from start to stop, both included.",
         .family = "create",
-        .args = kLinspaceArgs,
+        .args = kLinspaceSpecs,
         .arg_count = 5,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4566,7 +7954,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_linspace(LinspaceArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_linspace(LinspaceArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4575,7 +7963,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "eye(n: int, m: int? = none, dtype: dtype = none, device: device = none) -> plain",
         .doc = "An n × m matrix with ones on its diagonal.",
         .family = "create",
-        .args = kEyeArgs,
+        .args = kEyeSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4587,58 +7975,16 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_eye(EyeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_eye(EyeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
-        .name = "rand",
-        .signature = "rand(shape: ints, dtype: dtype = none, device: device = none) -> plain",
-        .doc = "Uniform random numbers in [0, 1).",
+        .name = "tril_indices",
+        .signature = "tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = none, device: device = none) -> plain",
+        .doc = "The indices of the lower triangle of a row × col matrix, up to a diagonal, as [2, count] in int64.",
         .family = "create",
-        .args = kRandArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kComposed,
-        .infer = nullptr,
-        .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_rand(RandArgs(a)); },
-        .compose_list = nullptr,
-        .count_list = nullptr,
-    },
-    {
-        .name = "randn",
-        .signature = "randn(shape: ints, dtype: dtype = none, device: device = none) -> plain",
-        .doc = "Normal random numbers, mean 0 and variance 1.",
-        .family = "create",
-        .args = kRandnArgs,
-        .arg_count = 3,
-        .results = {ResultKind::kPlain},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kComposed,
-        .infer = nullptr,
-        .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_randn(RandnArgs(a)); },
-        .compose_list = nullptr,
-        .count_list = nullptr,
-    },
-    {
-        .name = "randint",
-        .signature = "randint(low: int, high: int, shape: ints, dtype: dtype = none, device: device = none) -> plain",
-        .doc = "Random integers in [low, high).",
-        .family = "create",
-        .args = kRandintArgs,
+        .args = kTrilIndicesSpecs,
         .arg_count = 5,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4650,28 +7996,112 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_randint(RandintArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_tril_indices(TrilIndicesArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
-        .name = "randperm",
-        .signature = "randperm(n: int, dtype: dtype = none, device: device = none) -> plain",
-        .doc = "A random permutation of 0 to n - 1.",
+        .name = "triu_indices",
+        .signature = "triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = none, device: device = none) -> plain",
+        .doc = "The indices of the upper triangle of a row × col matrix, from a diagonal on, as [2, count] in int64.",
         .family = "create",
-        .args = kRandpermArgs,
-        .arg_count = 3,
+        .args = kTriuIndicesSpecs,
+        .arg_count = 5,
         .results = {ResultKind::kPlain},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_randperm(RandpermArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_triu_indices(TriuIndicesArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "rand",
+        .signature = "rand(shape: ints, dtype: dtype = none, device: device = none, *, generator: generator? = none) -> plain",
+        .doc = "Uniform random numbers in [0, 1).",
+        .family = "create",
+        .args = kRandSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_rand(RandArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "randn",
+        .signature = "randn(shape: ints, dtype: dtype = none, device: device = none, *, generator: generator? = none) -> plain",
+        .doc = "Normal random numbers, mean 0 and variance 1.",
+        .family = "create",
+        .args = kRandnSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_randn(RandnArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "randint",
+        .signature = "randint(low: int, high: int, shape: ints, dtype: dtype = none, device: device = none, *, generator: generator? = none) -> plain",
+        .doc = "Random integers in [low, high).",
+        .family = "create",
+        .args = kRandintSpecs,
+        .arg_count = 6,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_randint(RandintArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "randperm",
+        .signature = "randperm(n: int, dtype: dtype = none, device: device = none, *, generator: generator? = none) -> plain",
+        .doc = "A random permutation of 0 to n - 1.",
+        .family = "create",
+        .args = kRandpermSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_randperm(RandpermArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4680,7 +8110,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "empty_like(x: tensor, dtype: dtype = none, device: device = none) -> plain",
         .doc = "empty with the shape, dtype and device of x.",
         .family = "create",
-        .args = kEmptyLikeArgs,
+        .args = kEmptyLikeSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4692,7 +8122,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_empty_like(EmptyLikeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_empty_like(EmptyLikeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4701,7 +8131,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "zeros_like(x: tensor, dtype: dtype = none, device: device = none) -> plain",
         .doc = "zeros with the shape, dtype and device of x.",
         .family = "create",
-        .args = kZerosLikeArgs,
+        .args = kZerosLikeSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4713,7 +8143,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_zeros_like(ZerosLikeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_zeros_like(ZerosLikeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4722,7 +8152,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "ones_like(x: tensor, dtype: dtype = none, device: device = none) -> plain",
         .doc = "ones with the shape, dtype and device of x.",
         .family = "create",
-        .args = kOnesLikeArgs,
+        .args = kOnesLikeSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4734,7 +8164,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_ones_like(OnesLikeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_ones_like(OnesLikeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4743,7 +8173,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "full_like(x: tensor, value: scalar, dtype: dtype = none, device: device = none) -> plain",
         .doc = "full with the shape, dtype and device of x.",
         .family = "create",
-        .args = kFullLikeArgs,
+        .args = kFullLikeSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4755,70 +8185,70 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_full_like(FullLikeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_full_like(FullLikeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
         .name = "rand_like",
-        .signature = "rand_like(x: tensor, dtype: dtype = none, device: device = none) -> plain",
+        .signature = "rand_like(x: tensor, dtype: dtype = none, device: device = none, *, generator: generator? = none) -> plain",
         .doc = "rand with the shape, dtype and device of x.",
         .family = "create",
-        .args = kRandLikeArgs,
-        .arg_count = 3,
+        .args = kRandLikeSpecs,
+        .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_rand_like(RandLikeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_rand_like(RandLikeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
         .name = "randn_like",
-        .signature = "randn_like(x: tensor, dtype: dtype = none, device: device = none) -> plain",
+        .signature = "randn_like(x: tensor, dtype: dtype = none, device: device = none, *, generator: generator? = none) -> plain",
         .doc = "randn with the shape, dtype and device of x.",
         .family = "create",
-        .args = kRandnLikeArgs,
-        .arg_count = 3,
+        .args = kRandnLikeSpecs,
+        .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_randn_like(RandnLikeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_randn_like(RandnLikeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
     {
         .name = "randint_like",
-        .signature = "randint_like(x: tensor, low: int, high: int, dtype: dtype = none, device: device = none) -> plain",
+        .signature = "randint_like(x: tensor, low: int, high: int, dtype: dtype = none, device: device = none, *, generator: generator? = none) -> plain",
         .doc = "randint with the shape, dtype and device of x.",
         .family = "create",
-        .args = kRandintLikeArgs,
-        .arg_count = 5,
+        .args = kRandintLikeSpecs,
+        .arg_count = 6,
         .results = {ResultKind::kPlain},
         .result_count = 1,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kComposed,
         .infer = nullptr,
         .vjp = nullptr,
-        .compose = [](yoke_arg *a) { return compose_randint_like(RandintLikeArgs(a)); },
+        .compose = [](yoke_arg *a, Tensor *r) { r[0] = compose_randint_like(RandintLikeArgs(a)); },
         .compose_list = nullptr,
         .count_list = nullptr,
     },
@@ -4827,7 +8257,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_relu_backward(grad: tensor, out: tensor) -> plain",
         .doc = "The gradient of relu.",
         .family = "pointwise",
-        .args = kReluBackwardArgs,
+        .args = kReluBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4848,7 +8278,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_tanh_backward(grad: tensor, out: tensor) -> plain",
         .doc = "The gradient of tanh.",
         .family = "pointwise",
-        .args = kTanhBackwardArgs,
+        .args = kTanhBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4869,7 +8299,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_gelu_backward(grad: tensor, x: tensor, approximate: str) -> plain",
         .doc = "The gradient of gelu.",
         .family = "pointwise",
-        .args = kGeluBackwardArgs,
+        .args = kGeluBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4890,7 +8320,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_abs_backward(grad: tensor, x: tensor) -> plain",
         .doc = "The gradient of abs.",
         .family = "pointwise",
-        .args = kAbsBackwardArgs,
+        .args = kAbsBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4911,7 +8341,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_sqrt_backward(grad: tensor, out: tensor) -> plain",
         .doc = "The gradient of sqrt.",
         .family = "pointwise",
-        .args = kSqrtBackwardArgs,
+        .args = kSqrtBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4932,7 +8362,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_rsqrt_backward(grad: tensor, out: tensor) -> plain",
         .doc = "The gradient of rsqrt.",
         .family = "pointwise",
-        .args = kRsqrtBackwardArgs,
+        .args = kRsqrtBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4953,7 +8383,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_reciprocal_backward(grad: tensor, out: tensor) -> plain",
         .doc = "The gradient of reciprocal.",
         .family = "pointwise",
-        .args = kReciprocalBackwardArgs,
+        .args = kReciprocalBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4974,7 +8404,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_sin_backward(grad: tensor, x: tensor) -> plain",
         .doc = "The gradient of sin.",
         .family = "pointwise",
-        .args = kSinBackwardArgs,
+        .args = kSinBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -4995,7 +8425,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_cos_backward(grad: tensor, x: tensor) -> plain",
         .doc = "The gradient of cos.",
         .family = "pointwise",
-        .args = kCosBackwardArgs,
+        .args = kCosBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5016,7 +8446,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_erf_backward(grad: tensor, x: tensor) -> plain",
         .doc = "The gradient of erf.",
         .family = "pointwise",
-        .args = kErfBackwardArgs,
+        .args = kErfBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5037,7 +8467,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_sigmoid_backward(grad: tensor, out: tensor) -> plain",
         .doc = "The gradient of sigmoid.",
         .family = "pointwise",
-        .args = kSigmoidBackwardArgs,
+        .args = kSigmoidBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5058,7 +8488,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_silu_backward(grad: tensor, x: tensor) -> plain",
         .doc = "The gradient of silu.",
         .family = "pointwise",
-        .args = kSiluBackwardArgs,
+        .args = kSiluBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5079,7 +8509,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_softplus_backward(grad: tensor, x: tensor, beta: float, threshold: float) -> plain",
         .doc = "The gradient of softplus.",
         .family = "pointwise",
-        .args = kSoftplusBackwardArgs,
+        .args = kSoftplusBackwardSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5100,7 +8530,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_leaky_relu_backward(grad: tensor, x: tensor, negative_slope: float) -> plain",
         .doc = "The gradient of leaky_relu.",
         .family = "pointwise",
-        .args = kLeakyReluBackwardArgs,
+        .args = kLeakyReluBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5121,7 +8551,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_elu_backward(grad: tensor, x: tensor, alpha: float) -> plain",
         .doc = "The gradient of elu.",
         .family = "pointwise",
-        .args = kEluBackwardArgs,
+        .args = kEluBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5142,7 +8572,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_clamp_backward(grad: tensor, x: tensor, min: scalar?, max: scalar?) -> plain",
         .doc = "The gradient of clamp.",
         .family = "pointwise",
-        .args = kClampBackwardArgs,
+        .args = kClampBackwardSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5163,7 +8593,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_pow_backward(grad: tensor, x: operand, y: operand) -> plain",
         .doc = "The gradient of pow with respect to x, not yet summed over broadcast axes.",
         .family = "pointwise",
-        .args = kPowBackwardArgs,
+        .args = kPowBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5184,7 +8614,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_pow_exponent_backward(grad: tensor, x: operand, y: operand, out: tensor) -> plain",
         .doc = "The gradient of pow with respect to y, not yet summed over broadcast axes.",
         .family = "pointwise",
-        .args = kPowExponentBackwardArgs,
+        .args = kPowExponentBackwardSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5205,7 +8635,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_maximum_backward(grad: tensor, x: operand, y: operand) -> plain",
         .doc = "The gradient of maximum with respect to x, not yet summed over broadcast axes.",
         .family = "pointwise",
-        .args = kMaximumBackwardArgs,
+        .args = kMaximumBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5226,7 +8656,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_minimum_backward(grad: tensor, x: operand, y: operand) -> plain",
         .doc = "The gradient of minimum with respect to x, not yet summed over broadcast axes.",
         .family = "pointwise",
-        .args = kMinimumBackwardArgs,
+        .args = kMinimumBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5243,18 +8673,207 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
-        .name = "_index_put_",
-        .signature = "_index_put_(x: mut, indices: tensors, values: tensor, axis: int, accumulate: bool) -> x",
-        .doc = "Writes values into the elements of x that index tensors name.",
+        .name = "_add_scaled",
+        .signature = "_add_scaled(x: operand, y: operand, alpha: scalar) -> tensor",
+        .doc = "x + alpha * y, broadcast: add with alpha.",
+        .family = "pointwise",
+        .args = kAddScaledSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_add_scaled(AddScaledArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_add_scaled(AddScaledArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_sub_scaled",
+        .signature = "_sub_scaled(x: operand, y: operand, alpha: scalar) -> tensor",
+        .doc = "x - alpha * y, broadcast: sub with alpha.",
+        .family = "pointwise",
+        .args = kSubScaledSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_sub_scaled(SubScaledArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_sub_scaled(SubScaledArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_div_rounded",
+        .signature = "_div_rounded(x: operand, y: operand, rounding_mode: str) -> tensor",
+        .doc = "x / y rounded towards 0 (\"trunc\") or down (\"floor\"), broadcast: div with rounding_mode; its gradient is 0.",
+        .family = "pointwise",
+        .args = kDivRoundedSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_div_rounded(DivRoundedArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_div_rounded(DivRoundedArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_clamp_between",
+        .signature = "_clamp_between(x: tensor, min: tensor?, max: tensor?) -> tensor",
+        .doc = "clamp with tensors as bounds, which are broadcast; one may be absent.",
+        .family = "pointwise",
+        .args = kClampBetweenSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x7, 0x7, 0x7},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_clamp_between(ClampBetweenArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_clamp_between(ClampBetweenArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_slope",
+        .signature = "_slope(grad: tensor, x: tensor, of: str) -> plain",
+        .doc = "The gradient of an elementwise function, of its argument x; for \"exp2\", \"tan\" and \"erfinv\" x is the result.",
+        .family = "pointwise",
+        .args = kSlopeSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::like(Args(a), SlopeArgs::kX, p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_pair_slope",
+        .signature = "_pair_slope(grad: tensor, x: operand, y: operand, of: str) -> plain",
+        .doc = "The gradient of \"atan2\" or \"logaddexp\" with respect to x, not yet summed over broadcast axes.",
+        .family = "pointwise",
+        .args = kPairSlopeSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::like(Args(a), PairSlopeArgs::kGrad, p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_add_scaled_",
+        .signature = "_add_scaled_(x: mut, y: operand, alpha: scalar) -> x",
+        .doc = "x += alpha * y: add_ with alpha.",
         .family = "inplace",
-        .args = kIndexPutInplaceArgs,
-        .arg_count = 5,
+        .args = kAddScaledInplaceSpecs,
+        .arg_count = 3,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
-        .in_place_of = YOKE_OP__INDEX_PUT,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .in_place_of = YOKE_OP__ADD_SCALED,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_sub_scaled_",
+        .signature = "_sub_scaled_(x: mut, y: operand, alpha: scalar) -> x",
+        .doc = "x -= alpha * y: sub_ with alpha.",
+        .family = "inplace",
+        .args = kSubScaledInplaceSpecs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP__SUB_SCALED,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_div_rounded_",
+        .signature = "_div_rounded_(x: mut, y: operand, rounding_mode: str) -> x",
+        .doc = "x /= y, rounded: div_ with rounding_mode.",
+        .family = "inplace",
+        .args = kDivRoundedInplaceSpecs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP__DIV_ROUNDED,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_clamp_between_",
+        .signature = "_clamp_between_(x: mut, min: tensor?, max: tensor?) -> x",
+        .doc = "Holds x between tensors, which are broadcast to x's shape.",
+        .family = "inplace",
+        .args = kClampBetweenInplaceSpecs,
+        .arg_count = 3,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP__CLAMP_BETWEEN,
+        .saves = {0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kInplace,
         .infer = nullptr,
@@ -5268,7 +8887,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_reverse_cumsum(x: tensor, axis: int) -> plain",
         .doc = "Running sum from the end of one axis: the gradient of cumsum.",
         .family = "reduce",
-        .args = kReverseCumsumArgs,
+        .args = kReverseCumsumSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5285,11 +8904,32 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_cumprod_backward",
+        .signature = "_cumprod_backward(grad: tensor, x: tensor, axis: int) -> plain",
+        .doc = "The gradient of cumprod.",
+        .family = "reduce",
+        .args = kCumprodBackwardSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::like(Args(a), CumprodBackwardArgs::kX, p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_amax_backward",
         .signature = "_amax_backward(grad: tensor, x: tensor, out: tensor) -> plain",
         .doc = "The gradient of amax: shared evenly between equal maxima.",
         .family = "reduce",
-        .args = kAmaxBackwardArgs,
+        .args = kAmaxBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5310,7 +8950,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_prod_backward(grad: tensor, x: tensor) -> plain",
         .doc = "The gradient of prod: grad times the product of all other elements.",
         .family = "reduce",
-        .args = kProdBackwardArgs,
+        .args = kProdBackwardSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5331,7 +8971,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_var_backward(grad: tensor, x: tensor, mean: tensor) -> plain",
         .doc = "grad * (x - mean), where grad and mean are float64.",
         .family = "reduce",
-        .args = kVarBackwardArgs,
+        .args = kVarBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5352,7 +8992,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_norm_backward(grad: tensor, x: tensor, out: tensor, p: float) -> plain",
         .doc = "The gradient of norm; 0 where the norm is 0.",
         .family = "reduce",
-        .args = kNormBackwardArgs,
+        .args = kNormBackwardSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5373,7 +9013,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_logsumexp_backward(grad: tensor, x: tensor, out: tensor) -> plain",
         .doc = "The gradient of logsumexp: grad * exp(x - out).",
         .family = "reduce",
-        .args = kLogsumexpBackwardArgs,
+        .args = kLogsumexpBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5390,11 +9030,95 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_median",
+        .signature = "_median(x: tensor) -> tensor",
+        .doc = "The middle value of all elements, of two the smaller; ties share the gradient evenly; NaN wins.",
+        .family = "sort",
+        .args = kMedianInternalSpecs,
+        .arg_count = 1,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x10001},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_median_internal(MedianInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_median_internal(MedianInternalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_kth_place",
+        .signature = "_kth_place(x: tensor, k: int, axis: int, nan_wins: bool) -> plain",
+        .doc = "Index of the first of the k-th smallest values along one axis, which stays with length 1; nan_wins takes the first NaN if there is one.",
+        .family = "sort",
+        .args = kKthPlaceSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_kth_place(KthPlaceArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_longest_run",
+        .signature = "_longest_run(x: tensor, axis: int) -> plain",
+        .doc = "Index of the last element of the first longest run of equal elements along one axis, which stays with length 1.",
+        .family = "sort",
+        .args = kLongestRunSpecs,
+        .arg_count = 2,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_longest_run(LongestRunArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_searchsorted",
+        .signature = "_searchsorted(sorted_sequence: tensor, x: tensor, right: bool) -> plain",
+        .doc = "searchsorted of two tensors of one dtype, in int64.",
+        .family = "search",
+        .args = kSearchsortedInternalSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_searchsorted_internal(SearchsortedInternalArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_softmax_backward",
         .signature = "_softmax_backward(grad: tensor, out: tensor, axis: int) -> plain",
         .doc = "The gradient of softmax.",
         .family = "softmax",
-        .args = kSoftmaxBackwardArgs,
+        .args = kSoftmaxBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5415,7 +9139,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_log_softmax_backward(grad: tensor, out: tensor, axis: int) -> plain",
         .doc = "The gradient of log_softmax.",
         .family = "softmax",
-        .args = kLogSoftmaxBackwardArgs,
+        .args = kLogSoftmaxBackwardSpecs,
         .arg_count = 3,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5432,11 +9156,32 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_cross_entropy",
+        .signature = "_cross_entropy(x: tensor, target: tensor, reduction: str, ignore_index: int, label_smoothing: float) -> tensor, saved, saved",
+        .doc = "cross_entropy of logits [N, C] and class indices [N] without weight.",
+        .family = "loss",
+        .args = kCrossEntropyInternalSpecs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
+        .result_count = 3,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x70003, 0x70003, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_cross_entropy_internal(CrossEntropyInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_cross_entropy_internal(CrossEntropyInternalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_cross_entropy_backward",
         .signature = "_cross_entropy_backward(grad: tensor, x: tensor, target: tensor, norms: tensor, denominator: tensor, reduction: str, ignore_index: int, label_smoothing: float) -> plain",
         .doc = "The gradient of cross_entropy with respect to the logits.",
         .family = "loss",
-        .args = kCrossEntropyBackwardArgs,
+        .args = kCrossEntropyBackwardSpecs,
         .arg_count = 8,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5453,11 +9198,32 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_nll_loss",
+        .signature = "_nll_loss(x: tensor, target: tensor, reduction: str, ignore_index: int) -> tensor, saved",
+        .doc = "nll_loss of log-probabilities [N, C] and class indices [N] without weight.",
+        .family = "loss",
+        .args = kNllLossInternalSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x20002, 0x20002, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_nll_loss_internal(NllLossInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_nll_loss_internal(NllLossInternalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_nll_loss_backward",
         .signature = "_nll_loss_backward(grad: tensor, x: tensor, target: tensor, denominator: tensor, reduction: str, ignore_index: int) -> plain",
         .doc = "The gradient of nll_loss.",
         .family = "loss",
-        .args = kNllLossBackwardArgs,
+        .args = kNllLossBackwardSpecs,
         .arg_count = 6,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5478,7 +9244,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_pair_loss(x: tensor, target: tensor, kind: str, beta: float, reduce: bool, divisor: float) -> tensor",
         .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"softplus\", \"weighted\", \"bce\", \"kl\" or \"kl_log\".",
         .family = "loss",
-        .args = kPairLossArgs,
+        .args = kPairLossSpecs,
         .arg_count = 6,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -5499,7 +9265,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_pair_loss_backward(grad: tensor, x: tensor, target: tensor, kind: str, beta: float, divisor: float, of_target: bool) -> plain",
         .doc = "The gradient of pair_loss with respect to x, or to target, not yet summed over broadcast axes.",
         .family = "loss",
-        .args = kPairLossBackwardArgs,
+        .args = kPairLossBackwardSpecs,
         .arg_count = 7,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5520,7 +9286,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_layer_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain, plain",
         .doc = "The gradients of layer_norm with respect to x, weight and bias (empty unless asked for); normalised axes begin at axis.",
         .family = "norm",
-        .args = kLayerNormBackwardArgs,
+        .args = kLayerNormBackwardSpecs,
         .arg_count = 8,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
@@ -5541,7 +9307,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_rms_norm_backward(grad: tensor, x: tensor, weight: tensor?, rstd: tensor, axis: int, of_x: bool, of_weight: bool) -> plain, plain",
         .doc = "The gradients of rms_norm with respect to x and weight (empty unless asked for); normalised axes begin at axis.",
         .family = "norm",
-        .args = kRmsNormBackwardArgs,
+        .args = kRmsNormBackwardSpecs,
         .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 2,
@@ -5562,7 +9328,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_group_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, num_groups: int, of_x: bool) -> plain, plain, plain",
         .doc = "The gradients of group_norm with respect to x (empty unless asked for), weight and bias.",
         .family = "norm",
-        .args = kGroupNormBackwardArgs,
+        .args = kGroupNormBackwardSpecs,
         .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
@@ -5583,7 +9349,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_batch_norm(x: tensor, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain, saved",
         .doc = "batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
         .family = "norm",
-        .args = kBatchNormInternalArgs,
+        .args = kBatchNormInternalSpecs,
         .arg_count = 6,
         .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain, ResultKind::kSaved},
         .result_count = 4,
@@ -5604,7 +9370,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, of_batch: bool, of_x: bool) -> plain, plain, plain",
         .doc = "The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and rstd came from x.",
         .family = "norm",
-        .args = kBatchNormBackwardArgs,
+        .args = kBatchNormBackwardSpecs,
         .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
@@ -5625,7 +9391,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_batch_norm_add_relu(x: tensor, residual: tensor?, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain, saved",
         .doc = "relu of batch_norm plus residual, with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
         .family = "norm",
-        .args = kBatchNormAddReluInternalArgs,
+        .args = kBatchNormAddReluInternalSpecs,
         .arg_count = 7,
         .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain, ResultKind::kSaved},
         .result_count = 4,
@@ -5646,7 +9412,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_batch_norm_add_relu_backward(grad: tensor, x: tensor, out: tensor, weight: tensor?, mean: tensor, rstd: tensor, of_batch: bool, of_x: bool, of_residual: bool) -> plain, plain, plain, plain",
         .doc = "The gradients of batch_norm_add_relu with respect to x (empty unless asked for), weight, bias and residual (empty unless asked for); of_batch where mean and rstd came from x.",
         .family = "norm",
-        .args = kBatchNormAddReluBackwardArgs,
+        .args = kBatchNormAddReluBackwardSpecs,
         .arg_count = 9,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 4,
@@ -5667,7 +9433,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_add_layer_norm_backward(grad: tensor, grad_sum: tensor?, sum: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int, of_sum: bool, of_weight: bool) -> plain, plain, plain",
         .doc = "The gradients of add_layer_norm with respect to the sum (empty unless asked for), weight and bias (empty unless asked for); grad_sum is what came to the sum itself; normalised axes begin at axis.",
         .family = "norm",
-        .args = kAddLayerNormBackwardArgs,
+        .args = kAddLayerNormBackwardSpecs,
         .arg_count = 9,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
@@ -5688,7 +9454,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_embedding_backward(grad: tensor, index: tensor, count: int, padding_idx: int?) -> plain",
         .doc = "The gradient of embedding with respect to weight [count, width].",
         .family = "norm",
-        .args = kEmbeddingBackwardArgs,
+        .args = kEmbeddingBackwardSpecs,
         .arg_count = 4,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5709,7 +9475,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_linear(x: tensor, weight: tensor, bias: tensor?) -> tensor",
         .doc = "linear without an activation.",
         .family = "matmul",
-        .args = kLinearInternalArgs,
+        .args = kLinearInternalSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -5730,7 +9496,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_linear_relu(x: tensor, weight: tensor, bias: tensor?) -> tensor",
         .doc = "linear with relu.",
         .family = "matmul",
-        .args = kLinearReluArgs,
+        .args = kLinearReluSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -5751,7 +9517,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_linear_act(x: tensor, weight: tensor, bias: tensor?, activation: str, keep: bool) -> tensor, saved",
         .doc = "linear with an activation whose gradient needs its input, which is kept if asked for.",
         .family = "matmul",
-        .args = kLinearActArgs,
+        .args = kLinearActSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor, ResultKind::kSaved},
         .result_count = 2,
@@ -5772,7 +9538,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_product_gradients(grads: muts, grad: tensor, x: tensor, adds: bool) -> ()",
         .doc = "The gradients of linear with respect to its weight and, if grads has two items, its bias, from a gradient and an x of rows; adds: the weight's is added to what is there.",
         .family = "matmul",
-        .args = kProductGradientsArgs,
+        .args = kProductGradientsSpecs,
         .arg_count = 4,
         .results = {},
         .result_count = 0,
@@ -5793,7 +9559,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_attention(query: tensor, key: tensor, value: tensor, mask: tensor?, is_causal: bool, scale: float, dropout_p: float, seed: int, offset: int) -> tensor, saved",
         .doc = "Attention in tiles; the log-sum-exp of each row is kept for the gradient.",
         .family = "matmul",
-        .args = kAttentionArgs,
+        .args = kAttentionSpecs,
         .arg_count = 9,
         .results = {ResultKind::kTensor, ResultKind::kSaved},
         .result_count = 2,
@@ -5814,7 +9580,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_attention_backward(grad: tensor, query: tensor, key: tensor, value: tensor, mask: tensor?, out: tensor, lse: tensor, is_causal: bool, scale: float, dropout_p: float, seed: int, offset: int) -> plain, plain, plain",
         .doc = "The gradients of attention with respect to query, key and value.",
         .family = "matmul",
-        .args = kAttentionBackwardArgs,
+        .args = kAttentionBackwardSpecs,
         .arg_count = 12,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
@@ -5835,7 +9601,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_conv(x: tensor, weight: tensor, bias: tensor?, window: ints, groups: int) -> tensor",
         .doc = "conv2d of an x that lies NHWC; window is stride, padding and dilation, each for height and width.",
         .family = "conv",
-        .args = kConvArgs,
+        .args = kConvSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -5856,7 +9622,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_conv_data(grad: tensor, weight: tensor, bias: tensor?, size: ints, window: ints, groups: int) -> tensor",
         .doc = "The gradient of conv with respect to an x of height and width size, plus a bias.",
         .family = "conv",
-        .args = kConvDataArgs,
+        .args = kConvDataSpecs,
         .arg_count = 6,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -5877,7 +9643,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_conv_weight(grad: tensor, x: tensor, size: ints, window: ints, groups: int) -> plain",
         .doc = "The gradient of conv with respect to a weight of height and width size.",
         .family = "conv",
-        .args = kConvWeightArgs,
+        .args = kConvWeightSpecs,
         .arg_count = 5,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5898,7 +9664,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_max_pool(x: tensor, kernel: ints, window: ints, size: ints, keep: bool) -> tensor, saved",
         .doc = "max_pool2d to a height and width of size; window is stride, padding and dilation, each for height and width. The second result is the number of the maximum in its window, if it is to be kept.",
         .family = "pool",
-        .args = kMaxPoolArgs,
+        .args = kMaxPoolSpecs,
         .arg_count = 5,
         .results = {ResultKind::kTensor, ResultKind::kSaved},
         .result_count = 2,
@@ -5919,7 +9685,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_max_pool_backward(grad: tensor, place: tensor, kernel: ints, window: ints, size: ints, channels_last: bool) -> plain",
         .doc = "The gradient of max_pool with respect to an x of height and width size.",
         .family = "pool",
-        .args = kMaxPoolBackwardArgs,
+        .args = kMaxPoolBackwardSpecs,
         .arg_count = 6,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5940,7 +9706,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_avg_pool(x: tensor, kernel: ints, window: ints, size: ints, include_pad: bool, divisor: int) -> tensor",
         .doc = "avg_pool2d to a height and width of size; a kernel of 0 shares x out.",
         .family = "pool",
-        .args = kAvgPoolArgs,
+        .args = kAvgPoolSpecs,
         .arg_count = 6,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -5961,7 +9727,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_avg_pool_backward(grad: tensor, kernel: ints, window: ints, size: ints, include_pad: bool, divisor: int, channels_last: bool) -> plain",
         .doc = "The gradient of avg_pool with respect to an x of height and width size.",
         .family = "pool",
-        .args = kAvgPoolBackwardArgs,
+        .args = kAvgPoolBackwardSpecs,
         .arg_count = 7,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -5978,11 +9744,53 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_interpolate",
+        .signature = "_interpolate(x: tensor, size: ints, step_height: float, step_width: float, linear: bool, align_corners: bool) -> tensor",
+        .doc = "interpolate to a height and width of size; a step of the result is step_height or step_width steps of x.",
+        .family = "resize",
+        .args = kInterpolateInternalSpecs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_interpolate_internal(InterpolateInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_interpolate_internal(InterpolateInternalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_interpolate_backward",
+        .signature = "_interpolate_backward(grad: tensor, size: ints, step_height: float, step_width: float, linear: bool, align_corners: bool, channels_last: bool) -> plain",
+        .doc = "The gradient of interpolate with respect to an x of height and width size.",
+        .family = "resize",
+        .args = kInterpolateBackwardSpecs,
+        .arg_count = 7,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_interpolate_backward(InterpolateBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_split3",
         .signature = "_split3(x: tensor, size: ints, axis: int) -> tensor, tensor, tensor",
         .doc = "split into three parts, whose gradients are joined in one pass: queries, keys and values.",
         .family = "shape",
-        .args = kSplit3Args,
+        .args = kSplit3Specs,
         .arg_count = 3,
         .results = {ResultKind::kTensor, ResultKind::kTensor, ResultKind::kTensor},
         .result_count = 3,
@@ -6003,7 +9811,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_count_nonzero(x: tensor) -> plain",
         .doc = "How many elements are not 0, as an int64 scalar.",
         .family = "shape",
-        .args = kCountNonzeroArgs,
+        .args = kCountNonzeroInternalSpecs,
         .arg_count = 1,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -6013,7 +9821,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .saves = {0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_count_nonzero(CountNonzeroArgs(a), p); },
+        .infer = [](yoke_arg *a, Plan &p) { infer_count_nonzero_internal(CountNonzeroInternalArgs(a), p); },
         .vjp = nullptr,
         .compose = nullptr,
         .compose_list = nullptr,
@@ -6024,7 +9832,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_nonzero(x: tensor, count: int) -> plain",
         .doc = "The indices of the count elements that are not 0.",
         .family = "shape",
-        .args = kNonzeroInternalArgs,
+        .args = kNonzeroInternalSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -6045,7 +9853,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_index(x: tensor, indices: tensors, axis: int) -> tensor",
         .doc = "The elements of x that integer tensors of one shape name along neighbouring axes from `axis` on.",
         .family = "shape",
-        .args = kIndexArgs,
+        .args = kIndexSpecs,
         .arg_count = 3,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -6062,32 +9870,11 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
-        .name = "_index_put",
-        .signature = "_index_put(x: tensor, indices: tensors, values: tensor, axis: int, accumulate: bool) -> tensor",
-        .doc = "A copy of x with values written, or added, where integer tensors of one shape name elements along neighbouring axes from `axis` on.",
-        .family = "shape",
-        .args = kIndexPutArgs,
-        .arg_count = 5,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
-        .returned_count = 1,
-        .mut_result = -1,
-        .in_place_of = -1,
-        .saves = {0x2, 0x2, 0x2, 0x0, 0x0},
-        .autocast = AutocastClass::kNone,
-        .cost = Cost::kBytes,
-        .infer = [](yoke_arg *a, Plan &p) { infer_index_put(IndexPutArgs(a), p); },
-        .vjp = [](yoke_arg *a, Backward &b) { vjp_index_put(IndexPutArgs(a), b); },
-        .compose = nullptr,
-        .compose_list = nullptr,
-        .count_list = nullptr,
-    },
-    {
         .name = "_dropout",
         .signature = "_dropout(x: tensor, p: float, seed: int, offset: int) -> tensor",
         .doc = "Dropout whose mask is Philox at (seed, offset); nothing is stored for the backward pass.",
         .family = "random",
-        .args = kDropoutInternalArgs,
+        .args = kDropoutInternalSpecs,
         .arg_count = 4,
         .results = {ResultKind::kTensor},
         .result_count = 1,
@@ -6105,17 +9892,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_uniform",
-        .signature = "_uniform(x: mut, seed: int, offset: int) -> x",
-        .doc = "Uniform random numbers in [0, 1).",
+        .signature = "_uniform(x: mut, low: float, high: float, seed: int, offset: int) -> x",
+        .doc = "Uniform random numbers in [low, high).",
         .family = "random",
-        .args = kUniformArgs,
-        .arg_count = 3,
+        .args = kUniformSpecs,
+        .arg_count = 5,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *, Plan &) {},
@@ -6126,17 +9913,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_normal",
-        .signature = "_normal(x: mut, seed: int, offset: int) -> x",
-        .doc = "Normal random numbers, mean 0 and variance 1.",
+        .signature = "_normal(x: mut, mean: float, std: float, seed: int, offset: int) -> x",
+        .doc = "Normal random numbers of a mean and a standard deviation.",
         .family = "random",
-        .args = kNormalArgs,
-        .arg_count = 3,
+        .args = kNormalInternalSpecs,
+        .arg_count = 5,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = 0,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *, Plan &) {},
@@ -6150,7 +9937,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_randint(x: mut, low: int, high: int, seed: int, offset: int) -> x",
         .doc = "Random integers in [low, high).",
         .family = "random",
-        .args = kRandintInternalArgs,
+        .args = kRandintInternalSpecs,
         .arg_count = 5,
         .results = {},
         .result_count = 0,
@@ -6171,7 +9958,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_randperm(x: mut, seed: int, offset: int) -> x",
         .doc = "A random permutation of 0 to n - 1.",
         .family = "random",
-        .args = kRandpermInternalArgs,
+        .args = kRandpermInternalSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -6188,11 +9975,116 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_exponential",
+        .signature = "_exponential(x: mut, lambd: float, seed: int, offset: int) -> x",
+        .doc = "Exponential random numbers of rate lambd, above 0.",
+        .family = "random",
+        .args = kExponentialSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *, Plan &) {},
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_bernoulli_fill",
+        .signature = "_bernoulli_fill(x: mut, p: float, seed: int, offset: int) -> x",
+        .doc = "1 with probability p, else 0.",
+        .family = "random",
+        .args = kBernoulliFillSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *, Plan &) {},
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_bernoulli",
+        .signature = "_bernoulli(x: tensor, seed: int, offset: int) -> plain",
+        .doc = "1 with the probability that x has at each place, else 0; an error outside [0, 1].",
+        .family = "random",
+        .args = kBernoulliInternalSpecs,
+        .arg_count = 3,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { rules::row_major_like(Args(a), BernoulliInternalArgs::kX, p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_multinomial",
+        .signature = "_multinomial(x: tensor, num_samples: int, seed: int, offset: int) -> plain",
+        .doc = "Indices drawn with replacement by the weights of each row of x [N, C].",
+        .family = "random",
+        .args = kMultinomialInternalSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_multinomial_internal(MultinomialInternalArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_race",
+        .signature = "_race(x: tensor, count: int, seed: int, offset: int) -> plain",
+        .doc = "Weights x [N, C] over exponential random numbers: the indices of the largest are a draw without replacement. An error if a row has a bad weight, or fewer than count above 0.",
+        .family = "random",
+        .args = kRaceSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_race(RaceArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_arange",
         .signature = "_arange(x: mut, start: scalar, step: scalar) -> x",
         .doc = "x[i] = start + i * step.",
         .family = "create",
-        .args = kArangeInternalArgs,
+        .args = kArangeInternalSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -6213,7 +10105,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_eye(x: mut) -> x",
         .doc = "Ones on the diagonal of a matrix, zeros elsewhere.",
         .family = "create",
-        .args = kEyeInternalArgs,
+        .args = kEyeInternalSpecs,
         .arg_count = 1,
         .results = {},
         .result_count = 0,
@@ -6234,7 +10126,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_sgd(params: muts, grads: tensors, momenta: muts, masters: muts, found_inf: tensor?, lr: float, momentum: float, weight_decay: float, nesterov: bool) -> ()",
         .doc = "One step of stochastic gradient descent over all tensors of a group; nothing changes where found_inf is not 0.",
         .family = "optim",
-        .args = kSgdArgs,
+        .args = kSgdSpecs,
         .arg_count = 9,
         .results = {},
         .result_count = 0,
@@ -6255,7 +10147,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_adam(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
         .doc = "One step of Adam over all tensors of a group; nothing changes where found_inf is not 0.",
         .family = "optim",
-        .args = kAdamArgs,
+        .args = kAdamSpecs,
         .arg_count = 12,
         .results = {},
         .result_count = 0,
@@ -6276,7 +10168,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_adamw(params: muts, grads: tensors, exp_avgs: muts, exp_avg_sqs: muts, steps: muts, masters: muts, found_inf: tensor?, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> ()",
         .doc = "The same with weight decay apart from the gradient.",
         .family = "optim",
-        .args = kAdamwArgs,
+        .args = kAdamwSpecs,
         .arg_count = 12,
         .results = {},
         .result_count = 0,
@@ -6297,7 +10189,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_unscale(grads: muts, found_inf: mut, scale: tensor) -> ()",
         .doc = "Divides gradients by scale, and sets found_inf to 1 where one of them is not finite, else to 0.",
         .family = "optim",
-        .args = kUnscaleArgs,
+        .args = kUnscaleSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -6318,7 +10210,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_update_scale(scale: mut, growth_tracker: mut, found_infs: tensors, growth_factor: float, backoff_factor: float, growth_interval: int, smallest: float) -> ()",
         .doc = "Shrinks the loss scale after an overflow, at most to smallest, and lets it grow after growth_interval steps without one.",
         .family = "optim",
-        .args = kUpdateScaleArgs,
+        .args = kUpdateScaleSpecs,
         .arg_count = 7,
         .results = {},
         .result_count = 0,
@@ -6339,7 +10231,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_total_norm(tensors: tensors, p: float) -> plain",
         .doc = "The norm of all tensors as if they were one vector, in float64.",
         .family = "optim",
-        .args = kTotalNormArgs,
+        .args = kTotalNormSpecs,
         .arg_count = 2,
         .results = {ResultKind::kPlain},
         .result_count = 1,
@@ -6360,7 +10252,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_clip_all(tensors: muts, norm: tensor, max_norm: float) -> ()",
         .doc = "Multiplies all tensors by max_norm / norm where that is below 1.",
         .family = "optim",
-        .args = kClipAllArgs,
+        .args = kClipAllSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -6381,7 +10273,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_cast_all(casts: muts, tensors: tensors) -> ()",
         .doc = "Casts each tensor to the dtype of its cast.",
         .family = "optim",
-        .args = kCastAllArgs,
+        .args = kCastAllSpecs,
         .arg_count = 2,
         .results = {},
         .result_count = 0,
@@ -6402,7 +10294,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .signature = "_lerp_all(averages: muts, tensors: tensors, weight: float) -> ()",
         .doc = "averages += weight * (tensors - averages).",
         .family = "optim",
-        .args = kLerpAllArgs,
+        .args = kLerpAllSpecs,
         .arg_count = 3,
         .results = {},
         .result_count = 0,
@@ -6624,6 +10516,210 @@ Tensor minimum(const Operand &x, const Operand &y)
 {
     yoke_arg args[] = {x.arg(), y.arg()};
     return run_one(YOKE_OP_MINIMUM, args);
+}
+
+Tensor log1p(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_LOG1P, args);
+}
+
+Tensor expm1(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_EXPM1, args);
+}
+
+Tensor log2(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_LOG2, args);
+}
+
+Tensor log10(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_LOG10, args);
+}
+
+Tensor exp2(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_EXP2, args);
+}
+
+Tensor square(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_SQUARE, args);
+}
+
+Tensor tan(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_TAN, args);
+}
+
+Tensor atan(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ATAN, args);
+}
+
+Tensor asin(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ASIN, args);
+}
+
+Tensor acos(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ACOS, args);
+}
+
+Tensor sinh(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_SINH, args);
+}
+
+Tensor cosh(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_COSH, args);
+}
+
+Tensor trunc(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_TRUNC, args);
+}
+
+Tensor frac(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_FRAC, args);
+}
+
+Tensor erfinv(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ERFINV, args);
+}
+
+Tensor isinf(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_ISINF, args);
+}
+
+Tensor nan_to_num(const yoke_tensor &x, std::optional<Operand> nan, std::optional<Operand> posinf, std::optional<Operand> neginf)
+{
+    yoke_arg args[] = {arg_tensor(x), nan ? nan->arg() : arg_none(), posinf ? posinf->arg() : arg_none(), neginf ? neginf->arg() : arg_none()};
+    return run_one(YOKE_OP_NAN_TO_NUM, args);
+}
+
+Tensor atan2(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_ATAN2, args);
+}
+
+Tensor fmod(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_FMOD, args);
+}
+
+Tensor remainder(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_REMAINDER, args);
+}
+
+Tensor floor_divide(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_FLOOR_DIVIDE, args);
+}
+
+Tensor logaddexp(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_LOGADDEXP, args);
+}
+
+Tensor isclose(const Operand &x, const Operand &y, double rtol, double atol, bool equal_nan)
+{
+    yoke_arg args[] = {x.arg(), y.arg(), arg_float(rtol), arg_float(atol), arg_bool(equal_nan)};
+    return run_one(YOKE_OP_ISCLOSE, args);
+}
+
+Tensor allclose(const Operand &x, const Operand &y, double rtol, double atol, bool equal_nan)
+{
+    yoke_arg args[] = {x.arg(), y.arg(), arg_float(rtol), arg_float(atol), arg_bool(equal_nan)};
+    return run_one(YOKE_OP_ALLCLOSE, args);
+}
+
+Tensor equal(const yoke_tensor &x, const yoke_tensor &y)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y)};
+    return run_one(YOKE_OP_EQUAL, args);
+}
+
+Tensor lerp(const yoke_tensor &x, const yoke_tensor &y, const Operand &weight)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y), weight.arg()};
+    return run_one(YOKE_OP_LERP, args);
+}
+
+Tensor addcmul(const yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(tensor1), arg_tensor(tensor2), value.arg()};
+    return run_one(YOKE_OP_ADDCMUL, args);
+}
+
+Tensor addcdiv(const yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(tensor1), arg_tensor(tensor2), value.arg()};
+    return run_one(YOKE_OP_ADDCDIV, args);
+}
+
+Tensor bitwise_and(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_BITWISE_AND, args);
+}
+
+Tensor bitwise_or(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_BITWISE_OR, args);
+}
+
+Tensor bitwise_xor(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_BITWISE_XOR, args);
+}
+
+Tensor bitwise_not(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_BITWISE_NOT, args);
+}
+
+Tensor bitwise_left_shift(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_BITWISE_LEFT_SHIFT, args);
+}
+
+Tensor bitwise_right_shift(const Operand &x, const Operand &y)
+{
+    yoke_arg args[] = {x.arg(), y.arg()};
+    return run_one(YOKE_OP_BITWISE_RIGHT_SHIFT, args);
 }
 
 Tensor eq(const Operand &x, const Operand &y)
@@ -6866,6 +10962,210 @@ void clamp_(yoke_tensor &x, std::optional<Operand> min, std::optional<Operand> m
     run_in_place(YOKE_OP_CLAMP_, args);
 }
 
+void log1p_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_LOG1P_, args);
+}
+
+void expm1_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_EXPM1_, args);
+}
+
+void log2_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_LOG2_, args);
+}
+
+void log10_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_LOG10_, args);
+}
+
+void exp2_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_EXP2_, args);
+}
+
+void square_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_SQUARE_, args);
+}
+
+void tan_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_TAN_, args);
+}
+
+void atan_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_ATAN_, args);
+}
+
+void asin_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_ASIN_, args);
+}
+
+void acos_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_ACOS_, args);
+}
+
+void sinh_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_SINH_, args);
+}
+
+void cosh_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_COSH_, args);
+}
+
+void trunc_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_TRUNC_, args);
+}
+
+void frac_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_FRAC_, args);
+}
+
+void erfinv_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_ERFINV_, args);
+}
+
+void nan_to_num_(yoke_tensor &x, std::optional<Operand> nan, std::optional<Operand> posinf, std::optional<Operand> neginf)
+{
+    yoke_arg args[] = {arg_tensor(x), nan ? nan->arg() : arg_none(), posinf ? posinf->arg() : arg_none(), neginf ? neginf->arg() : arg_none()};
+    run_in_place(YOKE_OP_NAN_TO_NUM_, args);
+}
+
+void atan2_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_ATAN2_, args);
+}
+
+void fmod_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_FMOD_, args);
+}
+
+void remainder_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_REMAINDER_, args);
+}
+
+void floor_divide_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_FLOOR_DIVIDE_, args);
+}
+
+void lerp_(yoke_tensor &x, const yoke_tensor &y, const Operand &weight)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y), weight.arg()};
+    run_in_place(YOKE_OP_LERP_, args);
+}
+
+void addcmul_(yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(tensor1), arg_tensor(tensor2), value.arg()};
+    run_in_place(YOKE_OP_ADDCMUL_, args);
+}
+
+void addcdiv_(yoke_tensor &x, const yoke_tensor &tensor1, const yoke_tensor &tensor2, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(tensor1), arg_tensor(tensor2), value.arg()};
+    run_in_place(YOKE_OP_ADDCDIV_, args);
+}
+
+void bitwise_and_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_BITWISE_AND_, args);
+}
+
+void bitwise_or_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_BITWISE_OR_, args);
+}
+
+void bitwise_xor_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_BITWISE_XOR_, args);
+}
+
+void bitwise_not_(yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    run_in_place(YOKE_OP_BITWISE_NOT_, args);
+}
+
+void bitwise_left_shift_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_BITWISE_LEFT_SHIFT_, args);
+}
+
+void bitwise_right_shift_(yoke_tensor &x, const Operand &y)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg()};
+    run_in_place(YOKE_OP_BITWISE_RIGHT_SHIFT_, args);
+}
+
+void normal_(yoke_tensor &x, double mean, double std, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(mean), arg_float(std), arg_generator(generator)};
+    run_in_place(YOKE_OP_NORMAL_, args);
+}
+
+void uniform_(yoke_tensor &x, double low, double high, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(low), arg_float(high), arg_generator(generator)};
+    run_in_place(YOKE_OP_UNIFORM_, args);
+}
+
+void bernoulli_(yoke_tensor &x, const Operand &p, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_tensor(x), p.arg(), arg_generator(generator)};
+    run_in_place(YOKE_OP_BERNOULLI_, args);
+}
+
+void random_(yoke_tensor &x, std::optional<int64_t> low, std::optional<int64_t> high, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_tensor(x), low ? arg_int(*low) : arg_none(), high ? arg_int(*high) : arg_none(), arg_generator(generator)};
+    run_in_place(YOKE_OP_RANDOM_, args);
+}
+
+void exponential_(yoke_tensor &x, double lambd, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(lambd), arg_generator(generator)};
+    run_in_place(YOKE_OP_EXPONENTIAL_, args);
+}
+
 void masked_fill_(yoke_tensor &x, const yoke_tensor &mask, const Operand &value)
 {
     yoke_arg args[] = {arg_tensor(x), arg_tensor(mask), value.arg()};
@@ -6876,6 +11176,42 @@ void scatter_add_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const 
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(src)};
     run_in_place(YOKE_OP_SCATTER_ADD_, args);
+}
+
+void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, bool accumulate, int64_t axis, bool wraps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_tensor(values), arg_bool(accumulate), arg_int(axis), arg_bool(wraps)};
+    run_in_place(YOKE_OP_INDEX_PUT_, args);
+}
+
+void index_add_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source, const Operand &alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(source), alpha.arg()};
+    run_in_place(YOKE_OP_INDEX_ADD_, args);
+}
+
+void index_copy_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(source)};
+    run_in_place(YOKE_OP_INDEX_COPY_, args);
+}
+
+void index_fill_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), value.arg()};
+    run_in_place(YOKE_OP_INDEX_FILL_, args);
+}
+
+void masked_scatter_(yoke_tensor &x, const yoke_tensor &mask, const yoke_tensor &source)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(mask), arg_tensor(source)};
+    run_in_place(YOKE_OP_MASKED_SCATTER_, args);
+}
+
+void scatter_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &src, const char *reduce)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), src.arg(), arg_string(reduce)};
+    run_in_place(YOKE_OP_SCATTER_, args);
 }
 
 Tensor sum(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim, yoke_dtype dtype)
@@ -6962,6 +11298,54 @@ Tensor cumsum(const yoke_tensor &x, int64_t axis, yoke_dtype dtype)
     return run_one(YOKE_OP_CUMSUM, args);
 }
 
+Tensor cumprod(const yoke_tensor &x, int64_t axis, yoke_dtype dtype)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_int(dtype)};
+    return run_one(YOKE_OP_CUMPROD, args);
+}
+
+std::array<Tensor, 2> max(const yoke_tensor &x, int64_t axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_bool(keepdim)};
+    return run_many<2>(YOKE_OP_MAX, args);
+}
+
+std::array<Tensor, 2> min(const yoke_tensor &x, int64_t axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_bool(keepdim)};
+    return run_many<2>(YOKE_OP_MIN, args);
+}
+
+std::array<Tensor, 2> aminmax(const yoke_tensor &x, std::optional<int64_t> axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_int(*axis) : arg_none(), arg_bool(keepdim)};
+    return run_many<2>(YOKE_OP_AMINMAX, args);
+}
+
+std::array<Tensor, 2> var_mean(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim, int64_t correction)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim), arg_int(correction)};
+    return run_many<2>(YOKE_OP_VAR_MEAN, args);
+}
+
+std::array<Tensor, 2> std_mean(const yoke_tensor &x, std::optional<IntList> axis, bool keepdim, int64_t correction)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none(), arg_bool(keepdim), arg_int(correction)};
+    return run_many<2>(YOKE_OP_STD_MEAN, args);
+}
+
+Tensor count_nonzero(const yoke_tensor &x, std::optional<IntList> axis)
+{
+    yoke_arg args[] = {arg_tensor(x), axis ? arg_ints(*axis) : arg_none()};
+    return run_one(YOKE_OP_COUNT_NONZERO, args);
+}
+
+Tensor quantile(const yoke_tensor &x, const Operand &q, std::optional<int64_t> axis, bool keepdim, const char *interpolation)
+{
+    yoke_arg args[] = {arg_tensor(x), q.arg(), axis ? arg_int(*axis) : arg_none(), arg_bool(keepdim), arg_string(interpolation)};
+    return run_one(YOKE_OP_QUANTILE, args);
+}
+
 std::array<Tensor, 2> sort(const yoke_tensor &x, int64_t axis, bool descending)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_bool(descending)};
@@ -6980,6 +11364,54 @@ std::array<Tensor, 2> topk(const yoke_tensor &x, int64_t k, int64_t axis, bool l
     return run_many<2>(YOKE_OP_TOPK, args);
 }
 
+std::array<Tensor, 2> kthvalue(const yoke_tensor &x, int64_t k, int64_t axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(k), arg_int(axis), arg_bool(keepdim)};
+    return run_many<2>(YOKE_OP_KTHVALUE, args);
+}
+
+std::array<Tensor, 2> median(const yoke_tensor &x, int64_t axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_bool(keepdim)};
+    return run_many<2>(YOKE_OP_MEDIAN, args);
+}
+
+std::array<Tensor, 2> mode(const yoke_tensor &x, int64_t axis, bool keepdim)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_bool(keepdim)};
+    return run_many<2>(YOKE_OP_MODE, args);
+}
+
+Tensor searchsorted(const yoke_tensor &sorted_sequence, const Operand &x, bool out_int32, bool right)
+{
+    yoke_arg args[] = {arg_tensor(sorted_sequence), x.arg(), arg_bool(out_int32), arg_bool(right)};
+    return run_one(YOKE_OP_SEARCHSORTED, args);
+}
+
+Tensor bucketize(const Operand &x, const yoke_tensor &boundaries, bool out_int32, bool right)
+{
+    yoke_arg args[] = {x.arg(), arg_tensor(boundaries), arg_bool(out_int32), arg_bool(right)};
+    return run_one(YOKE_OP_BUCKETIZE, args);
+}
+
+std::vector<Tensor> unique(const yoke_tensor &x, bool sorted, bool return_inverse, bool return_counts, std::optional<int64_t> axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_bool(sorted), arg_bool(return_inverse), arg_bool(return_counts), axis ? arg_int(*axis) : arg_none()};
+    return run_list(YOKE_OP_UNIQUE, args);
+}
+
+Tensor bincount(const yoke_tensor &x, const yoke_tensor *weights, int64_t minlength)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(weights), arg_int(minlength)};
+    return run_one(YOKE_OP_BINCOUNT, args);
+}
+
+Tensor histc(const yoke_tensor &x, int64_t bins, const Operand &min, const Operand &max)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(bins), min.arg(), max.arg()};
+    return run_one(YOKE_OP_HISTC, args);
+}
+
 Tensor softmax(const yoke_tensor &x, int64_t axis, yoke_dtype dtype)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_int(dtype)};
@@ -6992,15 +11424,15 @@ Tensor log_softmax(const yoke_tensor &x, int64_t axis, yoke_dtype dtype)
     return run_one(YOKE_OP_LOG_SOFTMAX, args);
 }
 
-Tensor cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, int64_t ignore_index, double label_smoothing)
+Tensor cross_entropy(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight, const char *reduction, int64_t ignore_index, double label_smoothing)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction), arg_int(ignore_index), arg_float(label_smoothing)};
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_optional_tensor(weight), arg_string(reduction), arg_int(ignore_index), arg_float(label_smoothing)};
     return run_one(YOKE_OP_CROSS_ENTROPY, args);
 }
 
-Tensor nll_loss(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, int64_t ignore_index)
+Tensor nll_loss(const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor *weight, const char *reduction, int64_t ignore_index)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction), arg_int(ignore_index)};
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_optional_tensor(weight), arg_string(reduction), arg_int(ignore_index)};
     return run_one(YOKE_OP_NLL_LOSS, args);
 }
 
@@ -7094,6 +11526,66 @@ Tensor outer(const yoke_tensor &x, const yoke_tensor &y)
     return run_one(YOKE_OP_OUTER, args);
 }
 
+Tensor mm(const yoke_tensor &x, const yoke_tensor &y)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y)};
+    return run_one(YOKE_OP_MM, args);
+}
+
+Tensor bmm(const yoke_tensor &x, const yoke_tensor &y)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y)};
+    return run_one(YOKE_OP_BMM, args);
+}
+
+Tensor mv(const yoke_tensor &x, const yoke_tensor &y)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y)};
+    return run_one(YOKE_OP_MV, args);
+}
+
+Tensor dot(const yoke_tensor &x, const yoke_tensor &y)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y)};
+    return run_one(YOKE_OP_DOT, args);
+}
+
+Tensor addmm(const yoke_tensor &x, const yoke_tensor &mat1, const yoke_tensor &mat2, const Operand &beta, const Operand &alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(mat1), arg_tensor(mat2), beta.arg(), alpha.arg()};
+    return run_one(YOKE_OP_ADDMM, args);
+}
+
+Tensor baddbmm(const yoke_tensor &x, const yoke_tensor &batch1, const yoke_tensor &batch2, const Operand &beta, const Operand &alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(batch1), arg_tensor(batch2), beta.arg(), alpha.arg()};
+    return run_one(YOKE_OP_BADDBMM, args);
+}
+
+Tensor trace(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_TRACE, args);
+}
+
+Tensor cdist(const yoke_tensor &x, const yoke_tensor &y, double p, const char *compute_mode)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y), arg_float(p), arg_string(compute_mode)};
+    return run_one(YOKE_OP_CDIST, args);
+}
+
+Tensor normalize(const yoke_tensor &x, double p, int64_t axis, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(p), arg_int(axis), arg_float(eps)};
+    return run_one(YOKE_OP_NORMALIZE, args);
+}
+
+Tensor cosine_similarity(const yoke_tensor &x, const yoke_tensor &y, int64_t axis, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(y), arg_int(axis), arg_float(eps)};
+    return run_one(YOKE_OP_COSINE_SIMILARITY, args);
+}
+
 Tensor einsum(const char *equation, TensorList tensors)
 {
     yoke_arg args[] = {arg_string(equation), arg_tensors(tensors)};
@@ -7154,6 +11646,24 @@ Tensor adaptive_avg_pool2d(const yoke_tensor &x, IntList output_size)
     return run_one(YOKE_OP_ADAPTIVE_AVG_POOL2D, args);
 }
 
+Tensor interpolate(const yoke_tensor &x, std::optional<IntList> size, std::optional<Operand> scale_factor, const char *mode, bool align_corners, bool recompute_scale_factor)
+{
+    yoke_arg args[] = {arg_tensor(x), size ? arg_ints(*size) : arg_none(), scale_factor ? scale_factor->arg() : arg_none(), arg_string(mode), arg_bool(align_corners), arg_bool(recompute_scale_factor)};
+    return run_one(YOKE_OP_INTERPOLATE, args);
+}
+
+Tensor pixel_shuffle(const yoke_tensor &x, int64_t upscale_factor)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(upscale_factor)};
+    return run_one(YOKE_OP_PIXEL_SHUFFLE, args);
+}
+
+Tensor pixel_unshuffle(const yoke_tensor &x, int64_t downscale_factor)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(downscale_factor)};
+    return run_one(YOKE_OP_PIXEL_UNSHUFFLE, args);
+}
+
 Tensor reshape(const yoke_tensor &x, IntList shape)
 {
     yoke_arg args[] = {arg_tensor(x), arg_ints(shape)};
@@ -7208,6 +11718,60 @@ Tensor contiguous(const yoke_tensor &x)
     return run_one(YOKE_OP_CONTIGUOUS, args);
 }
 
+Tensor flatten(const yoke_tensor &x, int64_t start_axis, int64_t end_axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(start_axis), arg_int(end_axis)};
+    return run_one(YOKE_OP_FLATTEN, args);
+}
+
+Tensor unflatten(const yoke_tensor &x, int64_t axis, IntList sizes)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_ints(sizes)};
+    return run_one(YOKE_OP_UNFLATTEN, args);
+}
+
+Tensor ravel(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP_RAVEL, args);
+}
+
+Tensor movedim(const yoke_tensor &x, IntList source, IntList destination)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(source), arg_ints(destination)};
+    return run_one(YOKE_OP_MOVEDIM, args);
+}
+
+Tensor swapaxes(const yoke_tensor &x, int64_t axis0, int64_t axis1)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis0), arg_int(axis1)};
+    return run_one(YOKE_OP_SWAPAXES, args);
+}
+
+Tensor narrow(const yoke_tensor &x, int64_t axis, int64_t start, int64_t length)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_int(start), arg_int(length)};
+    return run_one(YOKE_OP_NARROW, args);
+}
+
+Tensor diagonal(const yoke_tensor &x, int64_t offset, int64_t axis1, int64_t axis2)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(offset), arg_int(axis1), arg_int(axis2)};
+    return run_one(YOKE_OP_DIAGONAL, args);
+}
+
+Tensor diag(const yoke_tensor &x, int64_t diagonal)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(diagonal)};
+    return run_one(YOKE_OP_DIAG, args);
+}
+
+Tensor unfold(const yoke_tensor &x, int64_t axis, int64_t size, int64_t step)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_int(size), arg_int(step)};
+    return run_one(YOKE_OP_UNFOLD, args);
+}
+
 Tensor index_select(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index)};
@@ -7244,6 +11808,18 @@ std::vector<Tensor> unbind(const yoke_tensor &x, int64_t axis)
     return run_list(YOKE_OP_UNBIND, args);
 }
 
+std::vector<Tensor> tensor_split(const yoke_tensor &x, std::optional<int64_t> sections, int64_t axis, std::optional<IntList> indices)
+{
+    yoke_arg args[] = {arg_tensor(x), sections ? arg_int(*sections) : arg_none(), arg_int(axis), indices ? arg_ints(*indices) : arg_none()};
+    return run_list(YOKE_OP_TENSOR_SPLIT, args);
+}
+
+std::vector<Tensor> meshgrid(TensorList tensors, const char *indexing)
+{
+    yoke_arg args[] = {arg_tensors(tensors), arg_string(indexing)};
+    return run_list(YOKE_OP_MESHGRID, args);
+}
+
 Tensor gather(const yoke_tensor &x, int64_t axis, const yoke_tensor &index)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index)};
@@ -7254,6 +11830,54 @@ Tensor scatter_add(const yoke_tensor &x, int64_t axis, const yoke_tensor &index,
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(src)};
     return run_one(YOKE_OP_SCATTER_ADD, args);
+}
+
+Tensor scatter(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &src, const char *reduce)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), src.arg(), arg_string(reduce)};
+    return run_one(YOKE_OP_SCATTER, args);
+}
+
+Tensor take_along_dim(const yoke_tensor &x, const yoke_tensor &indices, std::optional<int64_t> axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(indices), axis ? arg_int(*axis) : arg_none()};
+    return run_one(YOKE_OP_TAKE_ALONG_DIM, args);
+}
+
+Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &values, bool accumulate, int64_t axis, bool wraps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_tensor(values), arg_bool(accumulate), arg_int(axis), arg_bool(wraps)};
+    return run_one(YOKE_OP_INDEX_PUT, args);
+}
+
+Tensor index_add(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source, const Operand &alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(source), alpha.arg()};
+    return run_one(YOKE_OP_INDEX_ADD, args);
+}
+
+Tensor index_copy(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &source)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(source)};
+    return run_one(YOKE_OP_INDEX_COPY, args);
+}
+
+Tensor index_fill(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const Operand &value)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), value.arg()};
+    return run_one(YOKE_OP_INDEX_FILL, args);
+}
+
+std::vector<Tensor> nonzero_tuple(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_list(YOKE_OP_NONZERO_TUPLE, args);
+}
+
+Tensor masked_scatter(const yoke_tensor &x, const yoke_tensor &mask, const yoke_tensor &source)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(mask), arg_tensor(source)};
+    return run_one(YOKE_OP_MASKED_SCATTER, args);
 }
 
 Tensor nonzero(const yoke_tensor &x)
@@ -7298,6 +11922,12 @@ Tensor tile(const yoke_tensor &x, IntList reps)
     return run_one(YOKE_OP_TILE, args);
 }
 
+Tensor repeat_interleave(const yoke_tensor &x, const Operand &repeats, std::optional<int64_t> axis, std::optional<int64_t> output_size)
+{
+    yoke_arg args[] = {arg_tensor(x), repeats.arg(), axis ? arg_int(*axis) : arg_none(), output_size ? arg_int(*output_size) : arg_none()};
+    return run_one(YOKE_OP_REPEAT_INTERLEAVE, args);
+}
+
 Tensor tril(const yoke_tensor &x, int64_t diagonal)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(diagonal)};
@@ -7314,6 +11944,24 @@ Tensor one_hot(const yoke_tensor &x, int64_t num_classes)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(num_classes)};
     return run_one(YOKE_OP_ONE_HOT, args);
+}
+
+Tensor bernoulli(const yoke_tensor &x, std::optional<Operand> p, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_tensor(x), p ? p->arg() : arg_none(), arg_generator(generator)};
+    return run_one(YOKE_OP_BERNOULLI, args);
+}
+
+Tensor multinomial(const yoke_tensor &x, int64_t num_samples, bool replacement, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(num_samples), arg_bool(replacement), arg_generator(generator)};
+    return run_one(YOKE_OP_MULTINOMIAL, args);
+}
+
+Tensor normal(const Operand &mean, const Operand &std, std::optional<IntList> shape, yoke_dtype dtype, Device *device, yoke_generator *generator)
+{
+    yoke_arg args[] = {mean.arg(), std.arg(), shape ? arg_ints(*shape) : arg_none(), arg_int(dtype), arg_device(device), arg_generator(generator)};
+    return run_one(YOKE_OP_NORMAL, args);
 }
 
 Tensor dropout(const yoke_tensor &x, double p, bool training)
@@ -7364,27 +12012,39 @@ Tensor eye(int64_t n, std::optional<int64_t> m, yoke_dtype dtype, Device *device
     return run_one(YOKE_OP_EYE, args);
 }
 
-Tensor rand(IntList shape, yoke_dtype dtype, Device *device)
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype, Device *device)
 {
-    yoke_arg args[] = {arg_ints(shape), arg_int(dtype), arg_device(device)};
+    yoke_arg args[] = {arg_int(row), arg_int(col), arg_int(offset), arg_int(dtype), arg_device(device)};
+    return run_one(YOKE_OP_TRIL_INDICES, args);
+}
+
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype, Device *device)
+{
+    yoke_arg args[] = {arg_int(row), arg_int(col), arg_int(offset), arg_int(dtype), arg_device(device)};
+    return run_one(YOKE_OP_TRIU_INDICES, args);
+}
+
+Tensor rand(IntList shape, yoke_dtype dtype, Device *device, yoke_generator *generator)
+{
+    yoke_arg args[] = {arg_ints(shape), arg_int(dtype), arg_device(device), arg_generator(generator)};
     return run_one(YOKE_OP_RAND, args);
 }
 
-Tensor randn(IntList shape, yoke_dtype dtype, Device *device)
+Tensor randn(IntList shape, yoke_dtype dtype, Device *device, yoke_generator *generator)
 {
-    yoke_arg args[] = {arg_ints(shape), arg_int(dtype), arg_device(device)};
+    yoke_arg args[] = {arg_ints(shape), arg_int(dtype), arg_device(device), arg_generator(generator)};
     return run_one(YOKE_OP_RANDN, args);
 }
 
-Tensor randint(int64_t low, int64_t high, IntList shape, yoke_dtype dtype, Device *device)
+Tensor randint(int64_t low, int64_t high, IntList shape, yoke_dtype dtype, Device *device, yoke_generator *generator)
 {
-    yoke_arg args[] = {arg_int(low), arg_int(high), arg_ints(shape), arg_int(dtype), arg_device(device)};
+    yoke_arg args[] = {arg_int(low), arg_int(high), arg_ints(shape), arg_int(dtype), arg_device(device), arg_generator(generator)};
     return run_one(YOKE_OP_RANDINT, args);
 }
 
-Tensor randperm(int64_t n, yoke_dtype dtype, Device *device)
+Tensor randperm(int64_t n, yoke_dtype dtype, Device *device, yoke_generator *generator)
 {
-    yoke_arg args[] = {arg_int(n), arg_int(dtype), arg_device(device)};
+    yoke_arg args[] = {arg_int(n), arg_int(dtype), arg_device(device), arg_generator(generator)};
     return run_one(YOKE_OP_RANDPERM, args);
 }
 
@@ -7412,21 +12072,21 @@ Tensor full_like(const yoke_tensor &x, const Operand &value, yoke_dtype dtype, D
     return run_one(YOKE_OP_FULL_LIKE, args);
 }
 
-Tensor rand_like(const yoke_tensor &x, yoke_dtype dtype, Device *device)
+Tensor rand_like(const yoke_tensor &x, yoke_dtype dtype, Device *device, yoke_generator *generator)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_int(dtype), arg_device(device)};
+    yoke_arg args[] = {arg_tensor(x), arg_int(dtype), arg_device(device), arg_generator(generator)};
     return run_one(YOKE_OP_RAND_LIKE, args);
 }
 
-Tensor randn_like(const yoke_tensor &x, yoke_dtype dtype, Device *device)
+Tensor randn_like(const yoke_tensor &x, yoke_dtype dtype, Device *device, yoke_generator *generator)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_int(dtype), arg_device(device)};
+    yoke_arg args[] = {arg_tensor(x), arg_int(dtype), arg_device(device), arg_generator(generator)};
     return run_one(YOKE_OP_RANDN_LIKE, args);
 }
 
-Tensor randint_like(const yoke_tensor &x, int64_t low, int64_t high, yoke_dtype dtype, Device *device)
+Tensor randint_like(const yoke_tensor &x, int64_t low, int64_t high, yoke_dtype dtype, Device *device, yoke_generator *generator)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_int(low), arg_int(high), arg_int(dtype), arg_device(device)};
+    yoke_arg args[] = {arg_tensor(x), arg_int(low), arg_int(high), arg_int(dtype), arg_device(device), arg_generator(generator)};
     return run_one(YOKE_OP_RANDINT_LIKE, args);
 }
 
@@ -7550,16 +12210,76 @@ Tensor minimum_backward(const yoke_tensor &grad, const Operand &x, const Operand
     return run_one(YOKE_OP__MINIMUM_BACKWARD, args);
 }
 
-void index_put_(yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate)
+Tensor add_scaled(const Operand &x, const Operand &y, const Operand &alpha)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_tensor(values), arg_int(axis), arg_bool(accumulate)};
-    run_in_place(YOKE_OP__INDEX_PUT_, args);
+    yoke_arg args[] = {x.arg(), y.arg(), alpha.arg()};
+    return run_one(YOKE_OP__ADD_SCALED, args);
+}
+
+Tensor sub_scaled(const Operand &x, const Operand &y, const Operand &alpha)
+{
+    yoke_arg args[] = {x.arg(), y.arg(), alpha.arg()};
+    return run_one(YOKE_OP__SUB_SCALED, args);
+}
+
+Tensor div_rounded(const Operand &x, const Operand &y, const char *rounding_mode)
+{
+    yoke_arg args[] = {x.arg(), y.arg(), arg_string(rounding_mode)};
+    return run_one(YOKE_OP__DIV_ROUNDED, args);
+}
+
+Tensor clamp_between(const yoke_tensor &x, const yoke_tensor *min, const yoke_tensor *max)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(min), arg_optional_tensor(max)};
+    return run_one(YOKE_OP__CLAMP_BETWEEN, args);
+}
+
+Tensor slope(const yoke_tensor &grad, const yoke_tensor &x, const char *of)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_string(of)};
+    return run_one(YOKE_OP__SLOPE, args);
+}
+
+Tensor pair_slope(const yoke_tensor &grad, const Operand &x, const Operand &y, const char *of)
+{
+    yoke_arg args[] = {arg_tensor(grad), x.arg(), y.arg(), arg_string(of)};
+    return run_one(YOKE_OP__PAIR_SLOPE, args);
+}
+
+void add_scaled_(yoke_tensor &x, const Operand &y, const Operand &alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg(), alpha.arg()};
+    run_in_place(YOKE_OP__ADD_SCALED_, args);
+}
+
+void sub_scaled_(yoke_tensor &x, const Operand &y, const Operand &alpha)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg(), alpha.arg()};
+    run_in_place(YOKE_OP__SUB_SCALED_, args);
+}
+
+void div_rounded_(yoke_tensor &x, const Operand &y, const char *rounding_mode)
+{
+    yoke_arg args[] = {arg_tensor(x), y.arg(), arg_string(rounding_mode)};
+    run_in_place(YOKE_OP__DIV_ROUNDED_, args);
+}
+
+void clamp_between_(yoke_tensor &x, const yoke_tensor *min, const yoke_tensor *max)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(min), arg_optional_tensor(max)};
+    run_in_place(YOKE_OP__CLAMP_BETWEEN_, args);
 }
 
 Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
     return run_one(YOKE_OP__REVERSE_CUMSUM, args);
+}
+
+Tensor cumprod_backward(const yoke_tensor &grad, const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_int(axis)};
+    return run_one(YOKE_OP__CUMPROD_BACKWARD, args);
 }
 
 Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out)
@@ -7592,6 +12312,30 @@ Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const y
     return run_one(YOKE_OP__LOGSUMEXP_BACKWARD, args);
 }
 
+Tensor median_internal(const yoke_tensor &x)
+{
+    yoke_arg args[] = {arg_tensor(x)};
+    return run_one(YOKE_OP__MEDIAN, args);
+}
+
+Tensor kth_place(const yoke_tensor &x, int64_t k, int64_t axis, bool nan_wins)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(k), arg_int(axis), arg_bool(nan_wins)};
+    return run_one(YOKE_OP__KTH_PLACE, args);
+}
+
+Tensor longest_run(const yoke_tensor &x, int64_t axis)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
+    return run_one(YOKE_OP__LONGEST_RUN, args);
+}
+
+Tensor searchsorted_internal(const yoke_tensor &sorted_sequence, const yoke_tensor &x, bool right)
+{
+    yoke_arg args[] = {arg_tensor(sorted_sequence), arg_tensor(x), arg_bool(right)};
+    return run_one(YOKE_OP__SEARCHSORTED, args);
+}
+
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis)
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(out), arg_int(axis)};
@@ -7604,10 +12348,22 @@ Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int
     return run_one(YOKE_OP__LOG_SOFTMAX_BACKWARD, args);
 }
 
+Tensor cross_entropy_internal(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, int64_t ignore_index, double label_smoothing)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction), arg_int(ignore_index), arg_float(label_smoothing)};
+    return run_one(YOKE_OP__CROSS_ENTROPY, args);
+}
+
 Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &norms, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing)
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_tensor(norms), arg_tensor(denominator), arg_string(reduction), arg_int(ignore_index), arg_float(label_smoothing)};
     return run_one(YOKE_OP__CROSS_ENTROPY_BACKWARD, args);
+}
+
+Tensor nll_loss_internal(const yoke_tensor &x, const yoke_tensor &target, const char *reduction, int64_t ignore_index)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(target), arg_string(reduction), arg_int(ignore_index)};
+    return run_one(YOKE_OP__NLL_LOSS, args);
 }
 
 Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index)
@@ -7760,13 +12516,25 @@ Tensor avg_pool_backward(const yoke_tensor &grad, IntList kernel, IntList window
     return run_one(YOKE_OP__AVG_POOL_BACKWARD, args);
 }
 
+Tensor interpolate_internal(const yoke_tensor &x, IntList size, double step_height, double step_width, bool linear, bool align_corners)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_float(step_height), arg_float(step_width), arg_bool(linear), arg_bool(align_corners)};
+    return run_one(YOKE_OP__INTERPOLATE, args);
+}
+
+Tensor interpolate_backward(const yoke_tensor &grad, IntList size, double step_height, double step_width, bool linear, bool align_corners, bool channels_last)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_ints(size), arg_float(step_height), arg_float(step_width), arg_bool(linear), arg_bool(align_corners), arg_bool(channels_last)};
+    return run_one(YOKE_OP__INTERPOLATE_BACKWARD, args);
+}
+
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis)
 {
     yoke_arg args[] = {arg_tensor(x), arg_ints(size), arg_int(axis)};
     return run_many<3>(YOKE_OP__SPLIT3, args);
 }
 
-Tensor count_nonzero(const yoke_tensor &x)
+Tensor count_nonzero_internal(const yoke_tensor &x)
 {
     yoke_arg args[] = {arg_tensor(x)};
     return run_one(YOKE_OP__COUNT_NONZERO, args);
@@ -7784,27 +12552,21 @@ Tensor index(const yoke_tensor &x, TensorList indices, int64_t axis)
     return run_one(YOKE_OP__INDEX, args);
 }
 
-Tensor index_put(const yoke_tensor &x, TensorList indices, const yoke_tensor &values, int64_t axis, bool accumulate)
-{
-    yoke_arg args[] = {arg_tensor(x), arg_tensors(indices), arg_tensor(values), arg_int(axis), arg_bool(accumulate)};
-    return run_one(YOKE_OP__INDEX_PUT, args);
-}
-
 Tensor dropout_internal(const yoke_tensor &x, double p, int64_t seed, int64_t offset)
 {
     yoke_arg args[] = {arg_tensor(x), arg_float(p), arg_int(seed), arg_int(offset)};
     return run_one(YOKE_OP__DROPOUT, args);
 }
 
-void uniform(yoke_tensor &x, int64_t seed, int64_t offset)
+void uniform(yoke_tensor &x, double low, double high, int64_t seed, int64_t offset)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_int(seed), arg_int(offset)};
+    yoke_arg args[] = {arg_tensor(x), arg_float(low), arg_float(high), arg_int(seed), arg_int(offset)};
     run_in_place(YOKE_OP__UNIFORM, args);
 }
 
-void normal(yoke_tensor &x, int64_t seed, int64_t offset)
+void normal_internal(yoke_tensor &x, double mean, double std, int64_t seed, int64_t offset)
 {
-    yoke_arg args[] = {arg_tensor(x), arg_int(seed), arg_int(offset)};
+    yoke_arg args[] = {arg_tensor(x), arg_float(mean), arg_float(std), arg_int(seed), arg_int(offset)};
     run_in_place(YOKE_OP__NORMAL, args);
 }
 
@@ -7818,6 +12580,36 @@ void randperm_internal(yoke_tensor &x, int64_t seed, int64_t offset)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(seed), arg_int(offset)};
     run_in_place(YOKE_OP__RANDPERM, args);
+}
+
+void exponential(yoke_tensor &x, double lambd, int64_t seed, int64_t offset)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(lambd), arg_int(seed), arg_int(offset)};
+    run_in_place(YOKE_OP__EXPONENTIAL, args);
+}
+
+void bernoulli_fill(yoke_tensor &x, double p, int64_t seed, int64_t offset)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_float(p), arg_int(seed), arg_int(offset)};
+    run_in_place(YOKE_OP__BERNOULLI_FILL, args);
+}
+
+Tensor bernoulli_internal(const yoke_tensor &x, int64_t seed, int64_t offset)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(seed), arg_int(offset)};
+    return run_one(YOKE_OP__BERNOULLI, args);
+}
+
+Tensor multinomial_internal(const yoke_tensor &x, int64_t num_samples, int64_t seed, int64_t offset)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(num_samples), arg_int(seed), arg_int(offset)};
+    return run_one(YOKE_OP__MULTINOMIAL, args);
+}
+
+Tensor race(const yoke_tensor &x, int64_t count, int64_t seed, int64_t offset)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(count), arg_int(seed), arg_int(offset)};
+    return run_one(YOKE_OP__RACE, args);
 }
 
 void arange_internal(yoke_tensor &x, const Operand &start, const Operand &step)

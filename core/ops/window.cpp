@@ -50,4 +50,31 @@ Tensor channels_last(const yoke_tensor &x)
     return ops::permute(ops::clone(ops::permute(x, kToLast)), kBack);
 }
 
+bool goes_nhwc(const yoke_tensor &x)
+{
+    return lies_nhwc(x) && !x.contiguous;
+}
+
+Tensor dense_batch(const yoke_tensor &x)
+{
+    const Tensor all =
+        x.ndim == 4 ? Tensor::share(const_cast<yoke_tensor *>(&x)) : ops::unsqueeze(x, 0);
+    return lies_nhwc(*all) ? all : ops::contiguous(all);
+}
+
+Tensor in_order(const yoke_tensor &grad, bool is_nhwc)
+{
+    return is_nhwc ? channels_last(grad) : ops::contiguous(grad);
+}
+
+Dims shape_of(const yoke_tensor &like, const IntList &size)
+{
+    return {like.shape_[0], like.shape_[1], size[0], size[1]};
+}
+
+void plan_in_order(Plan &plan, const Dims &shape, yoke_dtype dtype, bool is_nhwc)
+{
+    plan.result(shape, dtype, is_nhwc ? nhwc_strides(shape).data() : nullptr);
+}
+
 }  // namespace yoke

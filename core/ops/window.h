@@ -41,5 +41,15 @@ Dims nhwc_strides(IntList shape);
 bool lies_nhwc(const yoke_tensor &x);
 // Returns x itself if it lies NHWC, else an NHWC copy; the tape records the copy.
 Tensor channels_last(const yoke_tensor &x);
+// Returns whether ops of this kind give a result in NHWC for x: where x lies so, and not row-major too.
+bool goes_nhwc(const yoke_tensor &x);
+// Returns x [N, C, H, W], or [C, H, W] as a batch of one, dense in NHWC or row-major.
+Tensor dense_batch(const yoke_tensor &x);
+// Returns a gradient in the memory order of its tensor: NHWC if `is_nhwc`, else row-major.
+Tensor in_order(const yoke_tensor &grad, bool is_nhwc);
+// Returns the shape of a result of height and width `size` for [N, C, H, W].
+Dims shape_of(const yoke_tensor &like, const IntList &size);
+// Adds a result in NHWC if `is_nhwc`, else row-major.
+void plan_in_order(Plan &plan, const Dims &shape, yoke_dtype dtype, bool is_nhwc);
 
 }  // namespace yoke

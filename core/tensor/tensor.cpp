@@ -255,6 +255,7 @@ void take_data(yoke_tensor &x, const yoke_tensor &data)
     std::copy_n(data.strides_, data.ndim, x.strides_);
     x.contiguous = data.contiguous;
     x.is_view = data.is_view;
+    x.base = nullptr;
     x.device = data.device;
     x.dtype = data.dtype;
     x.data = data.data;

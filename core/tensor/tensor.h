@@ -194,6 +194,9 @@ struct yoke_tensor final : yoke::RefCounted {
     yoke::Ref<yoke::RefCounted> node;
     uint32_t output_index = 0;   // index among the node's results
     uint32_t node_rewrites = 0;  // the storage's rewrites when the node was set or the view taken
+    // Tensor whose memory a view shows, and never a view itself: a recorded write into the view changes the history of
+    // this tensor. Null for tensors that are no views, and for views taken under no_grad.
+    yoke::Ref<yoke_tensor> base;
 
     int64_t *strides_ = nullptr;
     int64_t shape_[2 * YOKE_MAX_NDIM];  // strides follow the shape, so both share a cache line

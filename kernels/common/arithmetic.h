@@ -350,7 +350,7 @@ struct Square {
     template <class T>
     YOKE_HD T operator()(T x) const
     {
-        return x * x;
+        return Mul()(x, x);
     }
 };
 

@@ -94,6 +94,15 @@ struct IsNan {
     }
 };
 
+// Test for an infinity: equal to itself, but its difference from itself is NaN.
+struct IsInf {
+    template <class T>
+    YOKE_HD bool operator()(T x) const
+    {
+        return (x == x) & (x - x != (T)0);
+    }
+};
+
 // Test for a finite number. Infinity minus infinity is NaN, so x - x is 0 only for a finite x.
 struct IsFinite {
     template <class T>

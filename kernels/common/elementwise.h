@@ -13,4 +13,7 @@
 
 #include "kernels/common/activation.h"
 #include "kernels/common/arithmetic.h"
+#include "kernels/common/bits.h"
 #include "kernels/common/compare.h"
+#include "kernels/common/functions.h"
+#include "kernels/common/quotient.h"

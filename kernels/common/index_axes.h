@@ -1,4 +1,4 @@
-// Layout of operands beside an index. gather and scatter_add index along one axis. For _index, _index_put and
+// Layout of operands beside an index. gather and scatter_add index along one axis. For _index, index_put and
 // index_select, index tensors name places along neighbouring axes: [before…, entries…, behind…]. Host code.
 #pragma once
 

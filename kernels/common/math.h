@@ -194,15 +194,24 @@ YOKE_HD float expm1_below_zero(float x)
 
 // ---- log ----------------------------------------------------------------------------------------
 
-// Returns log x. x = 2^k m with m in [sqrt(1/2), sqrt(2)); log x = k ln 2 + f - f^2/2 + f^3 p(f) with f = m - 1.
-// Negative x gives NaN, 0 gives -infinity.
-YOKE_HD float log(float x)
+// Parts of x = 2^k (1 + f), with 1 + f in [sqrt(1/2), sqrt(2)).
+struct LogReduction {
+    float k, f;
+};
+
+// Reduces a finite x above 0.
+YOKE_HD LogReduction log_reduce(float x)
 {
     constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
     bool tiny = x < 0x1p-126f;
     uint32_t bits = bit_cast<uint32_t>(select(tiny, x * 0x1p23f, x)) + (0x3f800000u - kSqrtHalf);
     float k = (float)((int32_t)(bits >> 23) - select(tiny, 127 + 23, 127));
-    float f = bit_cast<float>((bits & 0x007fffffu) + kSqrtHalf) - 1.0f;
+    return {k, bit_cast<float>((bits & 0x007fffffu) + kSqrtHalf) - 1.0f};
+}
+
+// Returns log(1 + f) - f + f^2/2 = f^3 p(f) for a reduced f.
+YOKE_HD float log_cubic(float f)
+{
     float p = 0x1.14607ap-4f;
     p = p * f - 0x1.de4126p-4f;
     p = p * f + 0x1.e6eefcp-4f;
@@ -212,11 +221,28 @@ YOKE_HD float log(float x)
     p = p * f + 0x1.99a4b4p-3f;
     p = p * f - 0x1.000006p-2f;
     p = p * f + 0x1.555548p-2f;
-    float square = f * f;
-    float tail = (p * f) * square + k * 0x1.7f7d1cp-20f;
-    float finite = k * 0x1.62e4p-1f + (f + (tail - 0.5f * square));
-    float positive = select(x < kInfinity, finite, x);  // infinity and NaN are their own logarithm
+    return (p * f) * (f * f);
+}
+
+// Returns k ln 2 + log(1 + f).
+YOKE_HD float log_sum(float k, float f)
+{
+    float tail = log_cubic(f) + k * 0x1.7f7d1cp-20f;
+    return k * 0x1.62e4p-1f + (f + (tail - 0.5f * (f * f)));
+}
+
+// Returns the logarithm of x, which is `finite` for a finite x above 0. Negative x gives NaN, 0 gives -infinity.
+// Infinity and NaN are their own logarithm.
+YOKE_HD float log_with_ends(float x, float finite)
+{
+    float positive = select(x < kInfinity, finite, x);
     return select(x <= 0.0f, select(x < 0.0f, __builtin_nanf(""), -kInfinity), positive);
+}
+
+YOKE_HD float log(float x)
+{
+    LogReduction r = log_reduce(x);
+    return log_with_ends(x, log_sum(r.k, r.f));
 }
 
 // Returns log(1 + u) for 0 <= u <= 1, as 2 atanh(s) = 2 s + s z p(z) with s = u / (2 + u), z = s^2, minimax to

@@ -36,11 +36,12 @@ YOKE_KERNELS_BEGIN
                 return bad_dtype(launch, operand, (yoke_dtype)dtype);                             \
         }                                                                                         \
     }
-#define YOKE_DISPATCHERS                           \
-    YOKE_DISPATCHER(for_float, YOKE_FLOAT_TYPES)   \
-    YOKE_DISPATCHER(for_number, YOKE_NUMBER_TYPES) \
-    YOKE_DISPATCHER(for_any, YOKE_ALL_TYPES)       \
-    YOKE_DISPATCHER(for_stored, YOKE_STORED_TYPES) \
+#define YOKE_DISPATCHERS                             \
+    YOKE_DISPATCHER(for_integer, YOKE_INTEGER_TYPES) \
+    YOKE_DISPATCHER(for_float, YOKE_FLOAT_TYPES)     \
+    YOKE_DISPATCHER(for_number, YOKE_NUMBER_TYPES)   \
+    YOKE_DISPATCHER(for_any, YOKE_ALL_TYPES)         \
+    YOKE_DISPATCHER(for_stored, YOKE_STORED_TYPES)   \
     YOKE_DISPATCHER(for_size, YOKE_SIZE_TYPES)
 
 // The dtype that a type stores.

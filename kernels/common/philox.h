@@ -178,6 +178,76 @@ struct StandardNormal<double> {
     }
 };
 
+// [low, high). From 0 to 1 these are the values of Uniform, else numbers of all bits, scaled. If such a number rounds
+// up to high, it becomes low.
+template <class T>
+struct UniformBetween {
+    using Value = compute_type<T>;
+    static constexpr int kDraws = Uniform<T>::kDraws;
+    Value low, high, span;
+    bool is_unit;
+
+    UniformBetween(double from, double to)
+        : low((Value)from), high((Value)to), span((Value)(to - from)), is_unit(from == 0 && to == 1)
+    {
+    }
+
+    YOKE_HD void operator()(const Words &block, Value *out) const
+    {
+        if (is_unit) return Uniform<T>()(block, out);
+        Uniform<Value>()(block, out);
+        for (int k = 0; k < kDraws; ++k) {
+            Value scaled = low + out[k] * span;
+            out[k] = load<T>(store<T>(scaled)) < high ? scaled : low;
+        }
+    }
+};
+
+// Normals of a mean and a standard deviation.
+template <class T>
+struct ScaledNormal {
+    using Value = compute_type<T>;
+    static constexpr int kDraws = StandardNormal<T>::kDraws;
+    Value mean, deviation;
+
+    YOKE_HD void operator()(const Words &block, Value *out) const
+    {
+        StandardNormal<T>()(block, out);
+        for (int k = 0; k < kDraws; ++k) out[k] = out[k] * deviation + mean;
+    }
+};
+
+// -log of a number in (0, 1], but above 0.
+YOKE_HD float exponential_f32(uint32_t word)
+{
+    float e = -random_log(positive_unit_f32(word));
+    return select(e > 0.0f, e, 0x1p-26f);
+}
+
+YOKE_HD double exponential_f64(uint64_t word)
+{
+    double e = -random_log(positive_unit_f64(word));
+    return select(e > 0.0, e, 0x1p-55);
+}
+
+// Exponential numbers of a rate.
+template <class T>
+struct Exponential {
+    using Value = compute_type<T>;
+    static constexpr int kDraws = Uniform<T>::kDraws;
+    Value rate;
+
+    YOKE_HD void operator()(const Words &block, Value *out) const
+    {
+        for (int k = 0; k < kDraws; ++k) {
+            if constexpr (kDraws == 4)
+                out[k] = exponential_f32(block.w[k]) / rate;
+            else
+                out[k] = exponential_f64(word64(block, k)) / rate;
+        }
+    }
+};
+
 // Integers in [low, high), high > low: the upper half of word * (high - low). With r = high - low,
 // the probability of a value differs from 1/r by less than 2^-64, hence relatively by less than r /
 // 2^64.

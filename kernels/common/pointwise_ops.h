@@ -67,4 +67,54 @@
     COMPARISON(logical_xor, LogicalXor)       \
     TEST(logical_not, LogicalNot)             \
     TEST(isnan, IsNan)                        \
-    TEST(isfinite, IsFinite)
+    TEST(isfinite, IsFinite)                  \
+    TEST(isinf, IsInf)
+
+// Functions beyond arithmetic, and the names of their slopes: _slope and _pair_slope choose a functor by name.
+#define YOKE_FUNCTION_OPS(UNARY, BINARY)           \
+    UNARY(log1p, for_float, Log1p, kCostlyGrain)   \
+    UNARY(expm1, for_float, Expm1, kCostlyGrain)   \
+    UNARY(log2, for_float, Log2, kCostlyGrain)     \
+    UNARY(log10, for_float, Log10, kCostlyGrain)   \
+    UNARY(exp2, for_float, Exp2, kCostlyGrain)     \
+    UNARY(square, for_number, Square, kGrain)      \
+    UNARY(tan, for_float, Tan, kCostlyGrain)       \
+    UNARY(atan, for_float, Atan, kCostlyGrain)     \
+    UNARY(asin, for_float, Asin, kCostlyGrain)     \
+    UNARY(acos, for_float, Acos, kCostlyGrain)     \
+    UNARY(sinh, for_float, Sinh, kCostlyGrain)     \
+    UNARY(cosh, for_float, Cosh, kCostlyGrain)     \
+    UNARY(trunc, for_number, Trunc, kGrain)        \
+    UNARY(frac, for_float, Frac, kGrain)           \
+    UNARY(erfinv, for_float, Erfinv, kCostlyGrain) \
+    BINARY(atan2, for_float, Atan2, kCostlyGrain)  \
+    BINARY(logaddexp, for_float, LogAddExp, kCostlyGrain)
+
+#define YOKE_SLOPES(SLOPE)         \
+    SLOPE("exp", SlopeOfExp)       \
+    SLOPE("exp2", SlopeOfExp2)     \
+    SLOPE("log1p", SlopeOfLog1p)   \
+    SLOPE("log2", SlopeOfLog2)     \
+    SLOPE("log10", SlopeOfLog10)   \
+    SLOPE("square", SlopeOfSquare) \
+    SLOPE("tan", SlopeOfTan)       \
+    SLOPE("atan", SlopeOfAtan)     \
+    SLOPE("asin", SlopeOfAsin)     \
+    SLOPE("acos", SlopeOfAcos)     \
+    SLOPE("sinh", SlopeOfSinh)     \
+    SLOPE("cosh", SlopeOfCosh)     \
+    SLOPE("erfinv", SlopeOfErfinv) \
+    SLOPE("finite", SlopeOfFinite)
+
+#define YOKE_PAIR_SLOPES(SLOPE)  \
+    SLOPE("atan2", SlopeOfAtan2) \
+    SLOPE("logaddexp", SlopeOfLogAddExp)
+
+#define YOKE_BIT_OPS(OP)    \
+    OP(bitwise_and, BitAnd) \
+    OP(bitwise_or, BitOr)   \
+    OP(bitwise_xor, BitXor)
+
+#define YOKE_SHIFT_OPS(OP)          \
+    OP(bitwise_left_shift, ShiftUp) \
+    OP(bitwise_right_shift, ShiftDown)

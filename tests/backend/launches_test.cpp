@@ -223,7 +223,7 @@ TEST_P(Launches, AnIndexThatIsNoClassFailsAndIsNamed)
     const float *x = upload(ramp<float>(6));
     const int64_t *target = upload(std::vector<int64_t>{0, 3});
     float *loss = room<float>(1, 0), *norms = room<float>(4, 0), *used = room<float>(1, 0);
-    Record call = record(YOKE_OP_CROSS_ENTROPY);
+    Record call = record(YOKE_OP__CROSS_ENTROPY);
     call.in(x, {2, 3}).in(target, {2}).out(loss, {}).out(norms, {2, 2}).out(used, {});
     call.text("mean").param(int64_t{-100}).param(0.0);
     yoke_status status = call.run(*table_);
@@ -290,7 +290,13 @@ TEST_P(Launches, RandomNumbersDependOnSeedAndOffsetAlone)
     float *whole = room<float>(kCount, -1), *again = room<float>(kCount, -1),
           *part = room<float>(kCount, -1);
     const auto draw = [&](float *to, int64_t count, int64_t seed, int64_t offset) {
-        return record(YOKE_OP__UNIFORM).change(to, {count}).param(seed).param(offset).run(*table_);
+        return record(YOKE_OP__UNIFORM)
+            .change(to, {count})
+            .param(0.0)
+            .param(1.0)
+            .param(seed)
+            .param(offset)
+            .run(*table_);
     };
     ASSERT_DONE(draw(whole, kCount, 7, 0));
     ASSERT_DONE(draw(again, kCount, 7, 0));
@@ -336,6 +342,8 @@ TEST_P(Launches, ADrawFollowsTheShapeWhereverItsElementsLie)
                 .run(*table_);
         return record(op)
             .change(x, {kRows, kColumns}, place.strides)
+            .param(0.0)
+            .param(1.0)
             .param(int64_t{7})
             .param(int64_t{3})
             .run(*table_);

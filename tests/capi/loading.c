@@ -127,7 +127,7 @@ static int leave_tensors_alive(void)
 {
     const int64_t shape[2] = {64, 64};
     yoke_tensor *x = NULL, *y = NULL;
-    if (yoke_randn(shape, 2, YOKE_F32, NULL, &x)) return 1;
+    if (yoke_randn(shape, 2, YOKE_F32, NULL, NULL, &x)) return 1;
     if (yoke_tensor_set_requires_grad(x, 1) || yoke_exp(x, &y)) return 1;
     exit(0); /* through atexit and static destructors, unlike _exit */
 }

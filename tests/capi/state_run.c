@@ -35,7 +35,7 @@ static yoke_state *node(void)
 static yoke_tensor *random_leaf(const int64_t *shape, int64_t ndim)
 {
     yoke_tensor *made = NULL;
-    OK(yoke_rand(shape, ndim, YOKE_F32, NULL, &made));
+    OK(yoke_rand(shape, ndim, YOKE_F32, NULL, NULL, &made));
     OK(yoke_tensor_set_requires_grad(made, 1));
     return made;
 }
@@ -169,7 +169,7 @@ static yoke_tensor *loss_of(const Run *run)
 {
     const int64_t shape[] = {4};
     yoke_tensor *noise = NULL, *product = NULL, *loss = NULL;
-    OK(yoke_rand(shape, 1, YOKE_F32, NULL, &noise));
+    OK(yoke_rand(shape, 1, YOKE_F32, NULL, NULL, &noise));
     OK(yoke_mul(run->params[0], noise, &product));
     yoke_tensor *first = sum_of_squares(product), *second = sum_of_squares(run->params[1]);
     OK(yoke_add(first, second, &loss));

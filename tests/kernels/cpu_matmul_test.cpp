@@ -159,6 +159,8 @@ TEST(CpuRandom, DrawsAreTheSameAtEveryLevelThreadCountAndLayout)
                     Array x = Array(integral ? YOKE_I64 : YOKE_F32, {50001 * step})
                                   .sliced(0, 0, step, 50001);
                     std::vector<yoke_arg> params = {integer(7), integer(3)};
+                    if (op == YOKE_OP__UNIFORM || op == YOKE_OP__NORMAL)
+                        params.insert(params.begin(), {number(0), number(1)});
                     if (op == YOKE_OP__RANDINT)
                         params.insert(params.begin(), {integer(-5), integer(12)});
                     ASSERT_EQ(launch(level, op, {x}, 0, params), YOKE_OK);

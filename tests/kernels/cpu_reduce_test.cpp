@@ -272,7 +272,7 @@ TEST(CpuLoss, CrossEntropyAndItsGradientAgreeWithTheFormula)
                         Array norms(wide, {rows, 2}), count(wide, {}), out(dtype, {rows, classes});
                         std::vector<yoke_arg> params = {text(reduction), integer(-100),
                                                         number(smoothing)};
-                        ASSERT_EQ(launch(level, YOKE_OP_CROSS_ENTROPY,
+                        ASSERT_EQ(launch(level, YOKE_OP__CROSS_ENTROPY,
                                          {x, target, loss, norms, count}, 2, params),
                                   YOKE_OK);
                         std::string what = level.name + reduction + std::to_string(dtype);
@@ -293,7 +293,7 @@ TEST(CpuLoss, ATargetThatIsNoClassIsRefusedByPlaceAndValue)
         Array x(YOKE_F32, {3, 4}, ramp(12)), target(YOKE_I32, {3}, {0, 4, 1}), loss(YOKE_F32, {}),
             norms(YOKE_F32, {3, 2}), count(YOKE_F32, {});
         std::vector<yoke_arg> params = {text("mean"), integer(-100), number(0)};
-        EXPECT_EQ(launch(level, YOKE_OP_CROSS_ENTROPY, {x, target, loss, norms, count}, 2, params),
+        EXPECT_EQ(launch(level, YOKE_OP__CROSS_ENTROPY, {x, target, loss, norms, count}, 2, params),
                   YOKE_E_INDEX);
         std::string error = take_error();
         EXPECT_NE(error.find("target[1] is 4"), std::string::npos) << error;

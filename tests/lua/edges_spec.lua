@@ -8,6 +8,8 @@ local ROWS, EDGES = 3, { 511, 512, 513 } -- a buffer of 512 elements, 1 less and
 local NOT_HERE = { -- ops without a tensor argument, or with a new result each time
     empty = true, zeros = true, ones = true, full = true, arange = true, linspace = true, eye = true, rand = true, randn = true,
     randint = true, randperm = true, empty_like = true, rand_like = true, randn_like = true, randint_like = true, dropout = true,
+    tril_indices = true, triu_indices = true, bernoulli = true, multinomial = true, normal = true, normal_ = true, uniform_ = true,
+    bernoulli_ = true, random_ = true, exponential_ = true,
 }
 
 local function dense(n) return yoke.linspace(0.1, 0.9, ROWS * n):reshape({ ROWS, n }) end
@@ -39,6 +41,8 @@ local REST = {
     rms_norm = function(n) return { n } end,
     linear = function(n) return dense(n) end,
     matmul = function(n) return yoke.transpose(dense(n), 0, 1) end,
+    mm = function(n) return yoke.transpose(dense(n), 0, 1) end,
+    mv = function(n) return dense(n)[1] end,
     masked_fill = function(n) return mask(n), 1 end,
     masked_fill_ = function(n) return mask(n), 1 end,
     masked_select = function(n) return mask(n) end,
@@ -57,12 +61,36 @@ local REST = {
     transpose = function() return 0, 1 end,
     unsqueeze = function() return 0 end,
     view = function(n) return { ROWS, n, 1 } end,
+    bucketize = function(n) return dense(n)[1] end,
+    movedim = function() return 0, 1 end,
+    narrow = function(n) return 1, 1, n - 2 end,
+    repeat_interleave = function() return 2, 1 end,
+    searchsorted = function(n) return dense(n) end,
+    swapaxes = function() return 0, 1 end,
+    take_along_dim = function(n) return places(n), 1 end,
+    tensor_split = function() return 2, 1 end,
+    unflatten = function(n) return 1, { n, 1 } end,
+    unfold = function() return 1, 3, 2 end,
 }
+
+-- Ops that write by an index or a mask, also in place.
+for name, rest in pairs {
+    index_add = function(n) return 0, yoke.tensor { 2, 0 }, yoke.narrow(dense(n), 0, 1, 2) end,
+    index_copy = function(n) return 0, yoke.tensor { 2, 0 }, yoke.narrow(dense(n), 0, 1, 2) end,
+    index_fill = function(n) return 1, yoke.tensor { n - 1, 0 }, 2 end,
+    index_put = function(n) return { yoke.tensor { 2, 0 } }, yoke.narrow(dense(n), 0, 1, 2) end,
+    masked_scatter = function(n) return mask(n), dense(n) end,
+    scatter = function(n) return 1, places(n), dense(n) end,
+} do
+    REST[name], REST[name .. "_"] = rest, rest
+end
 
 local function call(name, x, n)
     local op = yoke[name]
     if name == "cat" or name == "stack" then return op({ x, x }) end
     if name == "einsum" then return op("ij,kj->ik", { x, x }) end
+    if name == "meshgrid" then return op({ x[0], x[1] }) end
+    if name == "bincount" then return op(yoke.argmax(x, 1)) end
     if name == "one_hot" then return op(yoke.argmax(x, 1), { num_classes = n }) end
     if name == "embedding" then return op(yoke.tensor { 0, 2, 1 }, x) end
     if name == "where" then return op(mask(n), x, x) end
@@ -70,7 +98,14 @@ local function call(name, x, n)
     if name == "max_pool2d" or name == "avg_pool2d" then return op(yoke.unsqueeze(x, 0), 1) end
     if name == "adaptive_avg_pool2d" then return op(yoke.unsqueeze(x, 0), { ROWS, n }) end
     if name == "conv2d" or name == "conv_transpose2d" then return op(yoke.unsqueeze(x, 0), yoke.ones({ 1, 1, 2, 3 })) end
-    if name == "outer" then return op(x[0], x[1]) end
+    if name == "outer" or name == "dot" then return op(x[0], x[1]) end
+    if name == "addmm" then return op(yoke.ones({ ROWS, 1 }), x, yoke.transpose(dense(n), 0, 1)) end
+    if name == "bmm" or name == "baddbmm" then
+        local a, b = yoke.unsqueeze(x, 0), yoke.unsqueeze(yoke.transpose(dense(n), 0, 1), 0)
+        return name == "bmm" and op(a, b) or op(yoke.ones({ ROWS }), a, b)
+    end
+    if name == "interpolate" then return op(yoke.unsqueeze(x, 0), n + 1, { mode = "linear" }) end
+    if name:find "^pixel_" then return op(yoke.unsqueeze(x, 0), 1) end
     if name == "view" then x = yoke.clone(x) end -- view needs strides of a dense tensor
     if REST[name] then return op(x, REST[name](n)) end
     local signature = yoke.ops()[name].signature

@@ -62,6 +62,8 @@ local cases = {
     full = { function() return yoke.full({ 2 }, 7) end, { 7, 7 } },
     arange = { function() return yoke.arange(1, 7, 2) end, { 1, 3, 5 } },
     linspace = { function() return yoke.linspace(0, 1, 3) end, { 0, 0.5, 1 } },
+    tril_indices = { function() return yoke.tril_indices(2, 3) end, { { 0, 1, 1 }, { 0, 0, 1 } } },
+    triu_indices = { function() return yoke.triu_indices(2, 3, 1) end, { { 0, 0, 1 }, { 1, 2, 2 } } },
     eye = { function() return yoke.eye(2, 3) end, { { 1, 0, 0 }, { 0, 1, 0 } } },
     rand = { function() return yoke.rand({ 100 }) end, all_below(1) },
     randn = { function() return yoke.randn({ 4, 2 }) end, has_shape(4, 2) },
@@ -79,7 +81,7 @@ local cases = {
     randn_like = { function() return yoke.randn_like(t { 1., 2. }) end, has_shape(2) },
     randint_like = { function() return yoke.randint_like(t { 1, 2 }, 0, 3) end, all_below(3) },
 }
-for _, family in ipairs { "pointwise", "reduce", "norm", "loss", "matmul", "conv", "pool", "shape" } do
+for _, family in ipairs { "pointwise", "functions", "reduce", "norm", "loss", "matmul", "conv", "pool", "random", "resize", "shape", "axes", "index", "search" } do
     for name, case in pairs(dofile("tests/lua/cases/" .. family .. ".lua")) do cases[name] = case end
 end
 
@@ -170,6 +172,22 @@ describe("operators", function()
         assert.same({ 2.0, 1.0 }, (2 / x):tolist())
         assert.same({ -1.0, -2.0 }, (-x):tolist())
         fails("type", "string", function() return x + "1" end)
+    end)
+
+    it("combine bits, and divide to whole numbers, as Lua's own", function()
+        local x = t { 6, 5, -7 }
+        assert.same({ 6 & 3, 5 & 3, -7 & 3 }, (x & 3):tolist())
+        assert.same({ 6 | 8, 5 | 8, -7 | 8 }, (8 | x):tolist())
+        assert.same({ 6 ~ 1, 5 ~ 1, -7 ~ 1 }, (x ~ 1):tolist())
+        assert.same({ ~6, ~5, ~-7 }, (~x):tolist())
+        assert.same({ 24, 20, -28 }, (x << 2):tolist())
+        assert.same({ 3, 2, -4 }, (x >> 1):tolist())
+        assert.same({ 6 // 4, 5 // 4, -7 // 4 }, (x // 4):tolist())
+        assert.same({ 6 % 4, 5 % 4, -7 % 4 }, (x % 4):tolist())
+        assert.same({ 17 // 6, 17 // 5, 17 // -7 }, (17 // x):tolist())
+        assert.same({ true, false }, (t { true, true } & t { true, false }):tolist())
+        fails("type", { "bitwise_and", "float32" }, function() return t { 1. } & 1 end)
+        fails("value", { "floor_divide", "divisor is 0" }, function() return x // 0 end)
     end)
 
     it("take numbers as weak scalars", function()

@@ -38,6 +38,25 @@ describe("a generator", function()
         assert.same(own[2], drawn())
     end)
 
+    it("is where a single op draws", function()
+        yoke.manual_seed(5)
+        local want = { drawn(), yoke.zeros(3):normal_():tolist(), drawn() }
+        yoke.manual_seed(99)
+        local own = drawn()
+        yoke.manual_seed(99)
+        local generator = yoke.Generator("cpu", 5)
+        assert.same(want[1], yoke.rand({ 5 }, { generator = generator }):tolist())
+        assert.same(want[2], yoke.zeros(3):normal_({ generator = generator }):tolist())
+        assert.same(own, drawn())
+        do -- in its scope the thread draws from the generator
+            local _ <close> = generator:use()
+            assert.same(want[3], yoke.rand({ 5, generator = generator }):tolist())
+        end
+        fails("type", { "rand", "'generator'", "yoke.Generator" }, yoke.rand, { 5 }, { generator = 5 })
+        fails("type", { "rand", "'generator'" }, yoke.rand, { 5 }, { generator = { 5 } })
+        fails("type", { "Generator", "'stream'" }, require "yoke.core".stream_place, 5)
+    end)
+
     it("stands in a state", function()
         local generator, path = yoke.Generator("cpu", 5), os.tmpname()
         generator:use(drawn)

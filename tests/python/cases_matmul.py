@@ -44,12 +44,69 @@ def np_attention(query, key, value, mask=None, dropout_p=0.0, is_causal=False, s
     return weights / np.where(total == 0, 1, total) @ value
 
 
+def np_cdist(x, y, p=2.0, compute_mode=None):
+    apart = np.abs(x[..., :, None, :] - y[..., None, :, :])
+    if p == 0:
+        return (apart != 0).sum(-1).astype(np.float64)
+    return apart.max(-1, initial=0) if math.isinf(p) else (apart**p).sum(-1) ** (1 / p)
+
+
+def np_normalize(x, p=2.0, axis=1, eps=1e-12):
+    return x / np.maximum((np.abs(x) ** p).sum(axis, keepdims=True) ** (1 / p), eps)
+
+
+def np_cosine_similarity(x, y, axis=1, eps=1e-8):
+    x, y = np.broadcast_arrays(x, y)
+    return (np_normalize(x, 2, axis, eps) * np_normalize(y, 2, axis, eps)).sum(axis)
+
+
+def product_of(*shapes, large, empty=()):
+    """Calls of matmul by a name of its own."""
+    return Case(np.matmul, [call(*[values(*s) for s in pair]) for pair in shapes], empty=[call(*[values(*s) for s in pair]) for pair in empty],
+                large=call(*[values(*s) for s in large]), dtypes=NUMBERS, ulps=16, absolute=True)
+
+
+def sum_with(*shapes, large, empty):
+    """Calls of beta * x + alpha * product."""
+    calls = [call(*[values(*s) for s in each]) for each in shapes]
+    calls += [call(*[values(*s) for s in shapes[0]], beta=2, alpha=3), call(*[values(*s) for s in shapes[0]], beta=0),
+              call(*[values(*s) for s in shapes[-1]], beta=1, alpha=3)]
+    return Case(lambda x, mat1, mat2, beta=1, alpha=1: beta * x + alpha * np.matmul(mat1, mat2), calls,
+                empty=[call(*[values(*s) for s in each]) for each in empty], large=call(*[values(*s) for s in large]), dtypes=NUMBERS, ulps=24,
+                absolute=True)
+
+
 _holes = np.array([[True, False, True], [False, False, False], [True, True, True], [False, True, False]])
 
 CASES = {
     "outer": Case(lambda x, y: np.logical_and.outer(x, y) if x.dtype == bool else np.multiply.outer(x, y),
                   [call(values(3), values(4)), call(values(1), values(1))],
                   empty=[call(values(0), values(3))], large=call(values(257), values(273))),
+    "mm": product_of(((3, 4), (4, 5)), ((1, 1), (1, 1)), large=((129, 301), (301, 257)), empty=[((0, 4), (4, 2)), ((2, 0), (0, 3))]),
+    "bmm": product_of(((2, 3, 4), (2, 4, 5)), ((1, 1, 2), (1, 2, 1)), large=((3, 150, 101), (3, 101, 170)), empty=[((0, 2, 3), (0, 3, 2))]),
+    "mv": product_of(((3, 4), (4,)), large=((70_001, 3), (3,)), empty=[((0, 4), (4,)), ((3, 0), (0,))]),
+    "dot": product_of(((5,), (5,)), ((1,), (1,)), large=((70_001,), (70_001,)), empty=[((0,), (0,))]),
+    "addmm": sum_with(((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), ((), (2, 2), (2, 3)), ((3, 1), (3, 4), (4, 5)),
+                      large=((257,), (129, 301), (301, 257)), empty=[((3,), (0, 4), (4, 3)), ((2, 3), (2, 0), (0, 3))]),
+    "baddbmm": sum_with(((2, 3, 5), (2, 3, 4), (2, 4, 5)), ((3, 5), (2, 3, 4), (2, 4, 5)), ((2, 1, 1), (2, 3, 4), (2, 4, 5)),
+                        large=((170,), (3, 150, 101), (3, 101, 170)), empty=[((2,), (0, 3, 4), (0, 4, 2))]),
+    "trace": Case(np.trace, [call(values(3, 3)), call(values(2, 4)), call(values(4, 2)), call(values(1, 1))], empty=[call(values(0, 3))],
+                  large=call(values(300, 257)), result="sum", ulps=16, absolute=True),
+    "cdist": Case(np_cdist, [
+        call(values(3, 4), values(5, 4)), call(values(2, 3, 4), values(2, 5, 4)), call(values(3, 4), values(2, 5, 4)),
+        call(values(3, 4), values(5, 4), 1.0), call(values(3, 4), values(5, 4), math.inf), call(values(3, 4), values(5, 4), p=3.0),
+        call(values(3, 4), values(5, 4), 2.0, "use_mm_for_euclid_dist"), call(values(30, 3), values(4, 3)),
+        call(values(30, 3), values(4, 3), 2.0, "donot_use_mm_for_euclid_dist"), call(values(3, 4), values(5, 4), 0.0)],
+        empty=[call(values(0, 4), values(3, 4)), call(values(2, 4), values(0, 4)), call(values(2, 0), values(3, 0))],
+        large=call(values(280, 3), values(257, 3), 1.0), dtypes=FLOATS, ulps=64, absolute=True),
+    "normalize": Case(np_normalize, [
+        call(values(3, 5)), call(values(2, 3, 4), 1.0), call(values(2, 3, 4), axis=-1), call(values(7), 3.0, 0), call(values(3, 5), 2.0, 0, 5.0)],
+        empty=[call(values(0, 3)), call(values(2, 0))], large=call(values(257, 273)), dtypes=FLOATS, ulps=16, absolute=True),
+    "cosine_similarity": Case(np_cosine_similarity, [
+        call(values(3, 5), values(3, 5)), call(values(2, 3, 4), values(3, 1)), call(values(7), values(7), 0), call(values(3, 5), values(5), axis=-1),
+        call(values(3, 5), values(3, 5), 1, 4.0)],
+        empty=[call(values(0, 3), values(0, 3)), call(values(2, 0), values(2, 0))], large=call(values(257, 273), values(257, 273)), dtypes=FLOATS,
+        ulps=16, absolute=True),
     "scaled_mm": Case(lambda x, y, scale_x, scale_y: x * scale_x @ (y * scale_y),
                       [call(values(3, 4), values(4, 2), values(), values(1)), call(values(1, 1), values(1, 1), values(1, 1), values())],
                       empty=[call(values(0, 4), values(4, 2), values(), values()), call(values(2, 0), values(0, 3), values(), values())],

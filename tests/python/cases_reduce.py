@@ -89,6 +89,97 @@ CASES = {
                  empty=[call(values(0, 3), 2), call(values(3, 4), 0), call(values(2, 0, 3), 2, 2)],
                  large=call(values(273, 257), 5)),
 }
+def kth(k_of):
+    """Values of a rank along an axis: Yoke's first result."""
+    def reference(x, *args, axis=-1, keepdim=False, **named):
+        if x.ndim == 0:
+            return x
+        k, axis = k_of(x, axis, *args, **named)
+        values_ = np.take(np.sort(x, axis), [k], axis)
+        return values_ if keepdim else np.squeeze(values_, axis)
+    return reference
+
+
+def np_median(x, axis, keepdim=False):
+    return kth(lambda x, axis: ((x.shape[axis] - 1) // 2, axis))(x, axis=axis, keepdim=keepdim)
+
+
+def np_kthvalue(x, k, axis=-1, keepdim=False):
+    return kth(lambda x, axis: (k - 1, axis))(x, axis=axis, keepdim=keepdim)
+
+
+def np_mode(x, axis=-1, keepdim=False):
+    def of_row(row):
+        found, counts = np.unique(row, return_counts=True)
+        return found[np.argmax(counts)]
+    if x.ndim == 0:
+        return x
+    modes = np.apply_along_axis(of_row, axis, x).astype(x.dtype) if x.size else np.zeros(np.delete(x.shape, axis), x.dtype)
+    return np.expand_dims(modes, axis) if keepdim else modes
+
+
+def extreme(function):
+    def reference(x, axis=None, keepdim=False):
+        return x if x.ndim == 0 else function(x, axis=axis, keepdims=keepdim)
+    return reference
+
+
+def np_aminmax(x, axis=None, keepdim=False):
+    """Returns what a case judges: of floats the second result, of others the first."""
+    return extreme(np.max if x.dtype.kind == "f" else np.min)(x, axis, keepdim)
+
+
+def np_quantile(x, q, axis=None, keepdim=False, interpolation="linear"):
+    with np.errstate(all="ignore"):
+        return np.quantile(x, q, axis=axis, keepdims=keepdim, method=interpolation)
+
+
+def np_count_nonzero(x, axis=None):
+    return np.count_nonzero(x, axis=axes_of(axis)) if axis != () else (x != 0).astype(np.int64)
+
+
+def np_cumprod(x, axis):
+    return np.cumprod(x, axis=axis) if x.ndim else x
+
+
+def along(extra=(), **options):
+    """Calls along an axis, by name, with keepdim; `extra` stands before the axis."""
+    return dict(calls=[call(values(3, 5), *extra, axis=0), call(values(3, 5), *extra, axis=-1, keepdim=True),
+                       call(values(2, 3, 4), *extra, axis=1), call(values(7), *extra, axis=0), call(values(), *extra, axis=0),
+                       call(values(300), *extra, axis=0), call(values(3, 1, 2), *extra, axis=1)],
+                empty=[call(values(0, 3), *extra, axis=1), call(values(2, 0, 3), *extra, axis=2)],
+                large=call(values(273, 257), *extra, axis=0), **options)
+
+
+CASES |= {
+    "cumprod": Case(np_cumprod, [call(values(3, 5), 0), call(values(3, 5), axis=-1), call(values(2, 3, 4), 1), call(values(7), 0),
+                                 call(values(), 0), call(values(1, 1), 1)],
+                    empty=[call(values(0, 3), 0), call(values(3, 0), 0), call(values(2, 0, 3), 2)],
+                    large=call(NEAR_ONE, 0), result="sum", ulps=8),
+    "max": Case(extreme(np.max), **along()),
+    "min": Case(extreme(np.min), **along()),
+    "median": Case(np_median, **along()),
+    "kthvalue": Case(np_kthvalue, **along((1,))),
+    "mode": Case(np_mode, **along()),
+    "aminmax": Case(np_aminmax, [call(values(3, 5)), call(values(2, 3, 4), axis=1), call(values(7), axis=0, keepdim=True),
+                                 call(values(3, 4), keepdim=True), call(values())],
+                    empty=[call(values(0, 3), axis=1)], large=call(values(273, 257), axis=0)),
+    "var_mean": reduction(over(np.mean), keep_empty=False, dtypes=FLOATS),
+    "std_mean": reduction(over(np.mean), keep_empty=False, dtypes=FLOATS),
+    "count_nonzero": Case(np_count_nonzero, [call(values(3, 5)), call(values(3, 5), 0), call(values(2, 3, 4), axis=(0, 2)), call(values()),
+                                             call(values(2, 3), axis=-1)],
+                          empty=[call(values(0)), call(values(0, 3), 0), call(values(0, 3), 1)],
+                          large=call(values(273, 257), 0), result="index"),
+    "quantile": Case(np_quantile, [
+        call(values(7), 0.3), call(values(3, 5), 0.5, 0), call(values(2, 3, 4), 0.9, axis=1, keepdim=True), call(values(), 0.5),
+        call(values(3, 5), 0.0), call(values(3, 5), 1, 1), call(values(3, 4), 0.7, keepdim=True),
+        *(call(values(3, 6), 0.33, 1, interpolation=name) for name in ("lower", "higher", "midpoint", "nearest"))],
+        empty=[call(values(0, 3), 0.5, 1)], large=call(values(273, 257), 0.4, 0), dtypes=FLOATS, absolute=True),
+}
+CASES["kthvalue"].calls += [call(values(3, 5), 4), call(values(2, 3, 4), 2, 1, True), call(values(300), 150)]
+for name in ("var_mean", "std_mean"):
+    CASES[name].calls = [c for c in CASES[name].calls if c.args[0].size > 1 and c.named.get("axis") != ()]
+    CASES[name].calls = [c for c in CASES[name].calls if c.args[0].shape != (3, 1, 2)]
 for name in ("var", "std"):
     # Slices of a single element are for test_ops_reduce.py, because no divisor is left. Here every slice has at least
     # two.

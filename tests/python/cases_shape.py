@@ -53,7 +53,7 @@ def np_masked_fill(x, mask, value):
 
 
 FILLS = [call(values(3, 5), masks(3, 5), 2), call(values(2, 3, 4), masks(3, 1), 1), call(values(4), masks(), 0),
-         call(values(), np.array(True), 1), call(values(7), np.ones(7, bool), True)]
+         call(values(), np.array(True), 1), call(values(7), np.ones(7, bool), True), call(values(3, 5), masks(5), values())]
 NO_FILLS = [call(values(0), masks(0), 1), call(values(2, 0, 3), masks(3), 1)]
 # Sums of samples are small integers for integer dtypes; the last of the large calls names every place many times.
 SCATTERS = [call(values(5, 3), 0, indices(5, 4, 3), values(4, 3)), call(values(3, 5), -1, indices(5, 2, 9), values(3, 9)),
@@ -81,8 +81,8 @@ CASES = {
         call(values(3, 5), masks(3, 5)), call(values(2, 3, 4), masks(3, 1)), call(values(4), masks(3, 1)), call(values(3), np.array(True)),
         call(values(), np.array(True)), call(values(), np.array(False)), call(values(7), np.zeros(7, bool))],
         empty=[call(values(0), masks(0)), call(values(2, 0, 3), masks(3))], large=call(values(257, 273), masks(257, 273))),
-    "masked_fill": Case(np_masked_fill, FILLS, empty=NO_FILLS, large=call(values(257, 273), masks(273), 3)),
-    "masked_fill_": Case(np_masked_fill, FILLS, empty=NO_FILLS, large=call(values(257, 273), masks(273), 3)),
+    "masked_fill": Case(np_masked_fill, FILLS, empty=NO_FILLS, large=call(values(257, 273), masks(273), 3), result="x"),
+    "masked_fill_": Case(np_masked_fill, FILLS, empty=NO_FILLS, large=call(values(257, 273), masks(273), 3), result="x"),
     "pad": Case(np_pad, [
         call(values(3, 5), (1, 2)), call(values(3, 5), (1, 2, 0, 1), "constant", 3), call(values(2, 3, 4), (0, 1, 2, 1, 1, 0), value=2),
         call(values(3, 5), (-1, 2)), call(values(3, 5), (-1, -1, 1, 1)), call(values(7), ()), call(values(2, 5), (2, 3), "reflect"),

@@ -3,14 +3,19 @@ import math
 
 import numpy as np
 
+import cases_axes
 import cases_conv
+import cases_index
 import cases_loss
 import cases_matmul
 import cases_norm
 import cases_pointwise
 import cases_pool
 import cases_reduce
+import cases_resize
+import cases_search
 import cases_shape
+from cases_loss import np_log_softmax
 from op_samples import (SHAPES, Case, along_axis, are_bools, as_real, axes_of, binary, call, indices, real, reduction, unary, values)
 from op_table import FLOATS, NUMBERS
 
@@ -39,26 +44,6 @@ def np_mean(x, axis=None, keepdim=False):
     count = np.sum(np.ones_like(x), axis=axes_of(axis), keepdims=keepdim)
     with np.errstate(all="ignore"):
         return np.sum(x, axis=axes_of(axis), keepdims=keepdim) / count
-
-
-def np_log_softmax(x, axis=-1):
-    x = as_real(x)
-    if x.ndim == 0:
-        return np.zeros(())
-    shifted = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
-    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
-
-
-def np_cross_entropy(x, target, reduction="mean", ignore_index=-100, label_smoothing=0.0):
-    logs = np_log_softmax(x, 1)
-    counts = target != ignore_index
-    rows = np.where(counts, target, 0)
-    nll = -np.take_along_axis(logs, rows[:, None], 1)[:, 0] if x.size else np.zeros(len(target))
-    losses = counts * ((1 - label_smoothing) * nll - label_smoothing * (logs.mean(1) if x.size else 0))
-    if reduction == "none":
-        return losses
-    with np.errstate(all="ignore"):
-        return losses.sum() / counts.sum() if reduction == "mean" else losses.sum()
 
 
 def np_slice(x, axis, start=None, stop=None, step=1):
@@ -117,15 +102,6 @@ CASES = {
                         takes_lists=False, result="index"),
     "softmax": along_axis(lambda x, axis=-1: np.exp(np_log_softmax(x, axis))),
     "log_softmax": along_axis(np_log_softmax),
-    "cross_entropy": Case(np_cross_entropy, [
-        call(values(5, 4), indices(4, 5)), call(values(5, 4), indices(4, 5), "sum"),
-        call(values(5, 4), indices(4, 5), reduction="none"), call(values(5, 4), np.array([0, 3, -100, 1, -100])),
-        call(values(5, 4), np.array([0, 3, 2, 1, 2]), ignore_index=2), call(values(1, 1), indices(1, 1)),
-        call(values(5, 4), np.array([0, 3, -100, 1, 2]), label_smoothing=0.1),
-        call(values(4, 6), indices(6, 4).astype(np.int32), "none", label_smoothing=0.3)],
-        empty=[call(values(0, 4), indices(4, 0)), call(values(0, 4), indices(4, 0), "sum"),
-               call(values(0, 4), indices(4, 0), "none")],
-        large=call(values(301, 227), indices(227, 301), "none"), dtypes=FLOATS, ulps=8, absolute=True),
     "matmul": Case(np.matmul, [
         call(values(3, 4), values(4, 5)), call(values(4), values(4)), call(values(3, 4), values(4)),
         call(values(4), values(4, 2)), call(values(2, 3, 4), values(4, 5)), call(values(2, 3, 4), values(2, 4, 3)),
@@ -177,15 +153,16 @@ CASES = {
     "cast": Case(lambda x, dtype: x, [call(values(3, 5), "float64"), call(values(7), "float32")],
                  empty=[call(values(0, 3), "float32")], large=call(values(257, 273), "float64"), result="argument"),
 }
-for family in (cases_conv, cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_pool, cases_reduce, cases_shape):
+for family in (cases_axes, cases_conv, cases_index, cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_pool, cases_reduce, cases_resize, cases_search, cases_shape):
     CASES.update(family.CASES)
 # Plain samples of dropout draw a mask; a reference can only check the calls without a mask.
 CASES["dropout"].calls = CASES["dropout"].calls[len(SHAPES):]
 CASES["dropout"].large = call(values(70_001), 0.0)
 
 # New tensors, from sizes and numbers alone: tests/python/test_ops_create.py and test_ops_random.py hold these.
-CREATION = {"empty", "zeros", "ones", "full", "arange", "linspace", "eye", "empty_like", "zeros_like", "ones_like",
+CREATION = {"empty", "zeros", "ones", "full", "arange", "linspace", "eye", "tril_indices", "triu_indices", "empty_like", "zeros_like", "ones_like",
             "full_like"}
-# Lists of views of their argument: tests/python/test_ops_split.py holds these.
-LISTS = {"split", "chunk", "unbind"}
-RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"}
+# Lists of results: tests/python/test_ops_split.py and test_ops_parts.py hold these.
+LISTS = {"split", "chunk", "unbind", "tensor_split", "meshgrid", "nonzero_tuple"}
+RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial", "normal",
+          "normal_", "uniform_", "bernoulli_", "random_", "exponential_"}

@@ -34,6 +34,8 @@ def result_dtype(op, case, call, dtype):
     floating = dtype in EPSILON
     if case.result == "argument":
         return call.args[1]
+    if case.result == "x":  # whatever numbers stand beside x
+        return dtype
     if case.result in ("index", "bool"):
         return {"index": "int64", "bool": "bool"}[case.result]
     if (case.result(call) if callable(case.result) else case.result) == "sum" and not floating:

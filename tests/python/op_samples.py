@@ -51,8 +51,8 @@ class Case:
     empty: list = dataclasses.field(default_factory=list)  # zero-size calls
     large: Any = None  # beyond 64 Ki elements, of an odd size: what threads share
     dtypes: tuple = ALL  # accepted dtypes; all others are a type error
-    # The result's dtype: same, floating (integers give float32), sum, index, bool, or a function of the call that says
-    # so.
+    # The result's dtype: same, x (x's, whatever numbers stand beside it), floating (integers give float32), sum, index,
+    # bool, or a function of the call that says so.
     result: Any = "same"
     ulps: float = 4  # allowed error, in units in the last place of the result's dtype
     absolute: bool = False  # the error is measured against the largest result: sums cancel

@@ -41,7 +41,7 @@ class Op:
     @property
     def differentiable(self):
         """Returns whether a gradient flows through the op to its floating tensors."""
-        return self.results.startswith("tensor") or self.mut_arg >= 0
+        return re.match(r"tensor\b(?! or)", self.results) is not None or self.mut_arg >= 0
 
     @property
     def function(self):

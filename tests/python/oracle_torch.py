@@ -154,8 +154,18 @@ def _attention(query, key, value, mask=None, dropout_p=0.0, is_causal=False, sca
     return F.scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
 
-def _cross_entropy(x, target, reduction="mean", ignore_index=-100, label_smoothing=0.0):
-    return F.cross_entropy(x, target.long(), reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing)
+def _of_classes(operation):
+    """A loss of classes; PyTorch has no gradient for its weight."""
+    def loss(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+        target = target if target.is_floating_point() else target.long()
+        more = {"label_smoothing": label_smoothing} if operation is F.cross_entropy else {}
+        weight = None if weight is None else weight.detach()
+        return operation(x, target, weight, reduction=reduction, ignore_index=ignore_index, **more)
+    return loss
+
+
+def _interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False, recompute_scale_factor=False):
+    return F.interpolate(x, size, scale_factor, mode, align_corners if "linear" in mode else None, recompute_scale_factor or None)
 
 
 def _along(operation):
@@ -164,6 +174,28 @@ def _along(operation):
 
 def _paired(operation):
     return lambda x, y: operation(*_to_tensors(x, y))
+
+
+def _index_put(x, indices, values, accumulate=False, axis=0, wraps=True):
+    key = (slice(None),) * axis + tuple(i if i.dtype == torch.bool else i.long() for i in indices)
+    out = x.clone()
+    if accumulate:
+        return out.index_put_(key, values, True)
+    out[key] = values
+    return out
+
+
+def _scatter(x, axis, index, src, reduce="none"):
+    named = {} if reduce == "none" else {"reduce": reduce}
+    return torch.scatter(x, axis, index.long(), src, **named)
+
+
+def _repeat_interleave(x, repeats, axis=None, output_size=None):
+    return torch.repeat_interleave(x, repeats.reshape(-1) if isinstance(repeats, torch.Tensor) else repeats, axis)
+
+
+def _unique(x, sorted=True, return_inverse=False, return_counts=False, axis=None):
+    return torch.unique(x, True, return_inverse, return_counts, dim=axis)
 
 
 def _into(operation):
@@ -200,9 +232,7 @@ OPS = {
     "topk": _topk,
     "softmax": _along(torch.softmax), "log_softmax": _along(torch.log_softmax),
     # losses
-    "cross_entropy": _cross_entropy,
-    "nll_loss": lambda x, target, reduction="mean", ignore_index=-100: F.nll_loss(
-        x, target.long(), reduction=reduction, ignore_index=ignore_index),
+    "cross_entropy": _of_classes(F.cross_entropy), "nll_loss": _of_classes(F.nll_loss),
     "mse_loss": lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction),
     "l1_loss": lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction),
     "smooth_l1_loss": lambda x, target, reduction="mean", beta=1.0: F.smooth_l1_loss(x, target, reduction=reduction, beta=beta),
@@ -225,6 +255,11 @@ OPS = {
     "max_pool2d": _pool(F.max_pool2d, [None, 0, 1, False]), "avg_pool2d": _pool(F.avg_pool2d, [None, 0, False, True, None]),
     "adaptive_avg_pool2d": _pool(F.adaptive_avg_pool2d, []),
     "conv1d": _conv(F.conv1d), "conv2d": _conv(F.conv2d), "conv_transpose2d": _conv(F.conv_transpose2d),
+    "mm": torch.mm, "bmm": torch.bmm, "mv": torch.mv, "dot": torch.dot, "addmm": torch.addmm, "baddbmm": torch.baddbmm, "trace": torch.trace,
+    "cdist": lambda x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary": torch.cdist(x, y, p, compute_mode),
+    "normalize": lambda x, p=2.0, axis=1, eps=1e-12: F.normalize(x, p, axis, eps),
+    "cosine_similarity": lambda x, y, axis=1, eps=1e-8: F.cosine_similarity(x, y, axis, eps),
+    "interpolate": _interpolate, "pixel_shuffle": F.pixel_shuffle, "pixel_unshuffle": F.pixel_unshuffle,
     "matmul": torch.matmul, "outer": lambda x, y: torch.outer(x, y), "scaled_mm": lambda x, y, a, b: (x * a) @ (y * b), "linear": _linear,
     "einsum": lambda equation, tensors: torch.einsum(equation, *tensors), "scaled_dot_product_attention": _attention,
     # shape
@@ -241,6 +276,23 @@ OPS = {
     "flip": lambda x, axes: torch.flip(x, tuple(axes)),
     "roll": lambda x, shifts, axes=None: torch.roll(x, _list(shifts), None if axes is None else tuple(axes)),
     "tile": lambda x, reps: torch.tile(x, tuple(reps)), "tril": torch.tril, "triu": torch.triu,
+    "flatten": lambda x, start_axis=0, end_axis=-1: torch.flatten(x, start_axis, end_axis),
+    "unflatten": lambda x, axis, sizes: torch.unflatten(x, axis, tuple(sizes)), "ravel": torch.ravel,
+    "movedim": lambda x, source, destination: torch.movedim(x, _list(source), _list(destination)), "swapaxes": torch.swapaxes,
+    "narrow": torch.narrow, "diagonal": lambda x, offset=0, axis1=0, axis2=1: torch.diagonal(x, offset, axis1, axis2), "diag": torch.diag,
+    "unfold": lambda x, axis, size, step: x.unfold(axis, size, step), "repeat_interleave": _repeat_interleave,
+    "tensor_split": lambda x, sections=None, axis=0, indices=None: torch.tensor_split(
+        x, sections if indices is None else tuple(indices), axis),
+    "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
+    "nonzero_tuple": lambda x: torch.nonzero(x, as_tuple=True),
+    "scatter": _scatter, "take_along_dim": lambda x, indices, axis=None: torch.take_along_dim(x, indices.long(), axis),
+    "index_put": _index_put, "index_add": lambda x, axis, index, source, alpha=1: torch.index_add(x, axis, index, source, alpha=alpha),
+    "index_copy": lambda x, axis, index, source: torch.index_copy(x, axis, index.long(), source),
+    "index_fill": lambda x, axis, index, value: torch.index_fill(x, axis, index.long(), value), "masked_scatter": torch.masked_scatter,
+    # places and counts
+    "searchsorted": lambda sequence, x, out_int32=False, right=False: torch.searchsorted(sequence, x, out_int32=out_int32, right=right),
+    "bucketize": lambda x, boundaries, out_int32=False, right=False: torch.bucketize(x, boundaries, out_int32=out_int32, right=right),
+    "unique": _unique, "bincount": torch.bincount, "histc": torch.histc,
     "one_hot": lambda x, num_classes=-1: F.one_hot(x.long(), num_classes),
     "dropout": lambda x, p=0.5, training=True: F.dropout(x, p, training),
 }

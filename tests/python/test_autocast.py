@@ -16,10 +16,11 @@ from op_table import OPS, name_of
 HALVES = ("float16", "bfloat16")
 
 # The lists, as far as Yoke has the ops. An op in no list runs in the dtypes of its arguments.
-LOW = {"matmul", "linear", "einsum", "scaled_dot_product_attention", "conv1d", "conv2d", "conv_transpose2d"}
+LOW = {"matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear", "einsum", "scaled_dot_product_attention", "conv1d", "conv2d", "conv_transpose2d"}
 F32 = {"exp", "log", "reciprocal", "rsqrt", "pow", "softplus", "logsumexp", "layer_norm", "group_norm", "rms_norm",
-       "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "kl_div", "binary_cross_entropy_with_logits"}
-F32_UNLESS_DTYPE = {"sum", "prod", "cumsum", "softmax", "log_softmax", "norm"}
+       "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "kl_div", "binary_cross_entropy_with_logits", "cdist",
+       "cosine_similarity", "log1p", "expm1", "log2", "log10", "tan", "asin", "acos", "sinh", "cosh", "erfinv", "logaddexp"}
+F32_UNLESS_DTYPE = {"sum", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "norm"}
 PROMOTE = {"cat", "stack", "scatter_add"}
 REFUSED = {"binary_cross_entropy"}
 LISTED = LOW | F32 | F32_UNLESS_DTYPE | PROMOTE | REFUSED

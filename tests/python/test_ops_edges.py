@@ -15,8 +15,8 @@ from op_table import LAYOUTS, OPS, to_numpy, to_yoke
 
 EDGES = (511, 512, 513)  # a buffer of 512 elements, of 256 and of 128, vectors of up to 64, a tile: 1 less, all, 1 more
 TILE = (31, 32, 33)  # the other sides of a product
-PRODUCTS = {"matmul", "linear", "einsum", "outer", "scaled_mm", "scaled_dot_product_attention"}
-FIXED = {"view", "tile"}  # sizes that determine other sizes
+PRODUCTS = {"matmul", "linear", "einsum", "outer", "scaled_mm", "scaled_dot_product_attention", "mm", "bmm", "mv", "dot", "addmm", "baddbmm"}
+FIXED = {"view", "unflatten", "tile", "pixel_unshuffle"}  # sizes that determine other sizes
 TAKES_INDICES = {"one_hot"}
 SIDES = {"last": -1, "first": 0}
 SHORT = 16  # sides up to this one are of the op's own: channels, groups

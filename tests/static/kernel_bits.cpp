@@ -41,6 +41,11 @@ int main()
 {
     take_draw<float>(Uniform<float>());
     take_draw<double>(Uniform<double>());
+    take_draw<float>(UniformBetween<float>(-3, 5));
+    take_draw<f16>(UniformBetween<f16>(-3, 5));
+    take_draw<float>(ScaledNormal<float>{2, 3});
+    take_draw<float>(Exponential<float>{3});
+    take_draw<double>(Exponential<double>{3});
     take_draw<float>(StandardNormal<float>());
     float sum = reduce_span(Sum<float>(), buffer<float>, 1, kCount - 5);
     take_draw<bf16>(StandardNormal<bf16>());

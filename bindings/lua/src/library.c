@@ -70,6 +70,42 @@ static int set_rng_state(lua_State *L)
     return 0;
 }
 
+/* Implements core.new_stream(): returns the memory of a generator. */
+static int new_stream(lua_State *L)
+{
+    *(yoke_generator *)lua_newuserdatauv(L, sizeof(yoke_generator), 0) = (yoke_generator){0, 0};
+    return 1;
+}
+
+static yoke_generator *stream_arg(lua_State *L)
+{
+    yoke_generator *stream = lua_touserdata(L, 1);
+    if (!stream || lua_rawlen(L, 1) != sizeof *stream)
+        yl_raise(L, yl_binding(L), YOKE_E_TYPE, "Generator",
+                 "argument 'stream' is %s; it takes a result of new_stream",
+                 luaL_tolstring(L, 1, NULL));
+    return stream;
+}
+
+/* Implements core.stream_place(stream): returns seed and offset. */
+static int stream_place(lua_State *L)
+{
+    const yoke_generator *stream = stream_arg(L);
+    lua_pushinteger(L, (lua_Integer)stream->seed);
+    lua_pushinteger(L, (lua_Integer)stream->offset);
+    return 2;
+}
+
+/* Implements core.set_stream(stream, seed, offset). */
+static int set_stream(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_generator *stream = stream_arg(L);
+    stream->seed = (uint64_t)yl_int_arg(L, b, 2, "Generator", "seed");
+    stream->offset = (uint64_t)yl_int_arg(L, b, 3, "Generator", "offset");
+    return 0;
+}
+
 /* Implements core.clock(): returns the seconds of a clock that only goes forward. */
 static int monotonic_clock(lua_State *L)
 {
@@ -256,6 +292,9 @@ void yl_open_library(lua_State *L, Binding *b)
         {"manual_seed", manual_seed},
         {"get_rng_state", get_rng_state},
         {"set_rng_state", set_rng_state},
+        {"new_stream", new_stream},
+        {"stream_place", stream_place},
+        {"set_stream", set_stream},
         {"clock", monotonic_clock},
         {"set_num_threads", set_num_threads},
         {"get_num_threads", get_num_threads},

@@ -116,7 +116,37 @@ static int op_call_list(lua_State *L)
         fill_list(L, b, given, outs, count, source);
     else
         lua_createtable(L, 0, 0);
+    if (room == 1 && strstr(op->op->signature, "-> tensor or tensors")) lua_rawgeti(L, -1, 1);
     return 1;
+}
+
+/* Calls nonzero_tuple, the third upvalue of the function that runs, with the only argument on the stack. */
+static int call_nonzero_tuple(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(3));
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushcclosure(L, op_call_list, 2);
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+/* Calls where; with one argument, gives the places of its true elements, as in PyTorch. */
+static int op_where(lua_State *L)
+{
+    return lua_gettop(L) == 1 ? call_nonzero_tuple(L) : op_call(L);
+}
+
+/* Calls nonzero, which also takes {as_tuple = true}. */
+static int op_nonzero(lua_State *L)
+{
+    const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
+    if (lua_gettop(L) != 2 || !lua_istable(L, 2)) return op_call(L);
+    lua_getfield(L, 2, "as_tuple");
+    const int is_given = !lua_isnil(L, 3);
+    const int as_tuple = is_given ? yl_bool_arg(L, op->binding, 3, op->op->name, "as_tuple") : 0;
+    lua_settop(L, is_given ? 1 : 2);
+    return as_tuple ? call_nonzero_tuple(L) : op_call(L);
 }
 
 /* Calls a unary operator's op with one operand, since Lua hands the operand over twice. */
@@ -193,11 +223,22 @@ static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_C
 /* Sets an op as the operator that stands for it in the metatable on the top, if there is such an operator. */
 static void set_operators(lua_State *L, OpBinding *op)
 {
-    static const char *const binary[][2] = {
-        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"}, {"div", "__div"}, {"pow", "__pow"}};
+    static const char *const binary[][2] = {{"add", "__add"},
+                                            {"sub", "__sub"},
+                                            {"mul", "__mul"},
+                                            {"div", "__div"},
+                                            {"pow", "__pow"},
+                                            {"floor_divide", "__idiv"},
+                                            {"remainder", "__mod"},
+                                            {"bitwise_and", "__band"},
+                                            {"bitwise_or", "__bor"},
+                                            {"bitwise_xor", "__bxor"},
+                                            {"bitwise_left_shift", "__shl"},
+                                            {"bitwise_right_shift", "__shr"}};
     for (size_t i = 0; i < sizeof binary / sizeof *binary; ++i)
         if (!strcmp(op->op->name, binary[i][0])) set_metamethod(L, binary[i][1], op, op_call);
     if (!strcmp(op->op->name, "neg")) set_metamethod(L, "__unm", op, op_unary);
+    if (!strcmp(op->op->name, "bitwise_not")) set_metamethod(L, "__bnot", op, op_unary);
 }
 
 /* Sets the function of an op in the module's table at -3, the operators of the metatable at -2 and, where the first
@@ -205,9 +246,17 @@ static void set_operators(lua_State *L, OpBinding *op)
 static void set_op(lua_State *L, OpBinding *binding)
 {
     const char *name = binding->op->name;
+    const int is_where = !strcmp(name, "where"), is_nonzero = !strcmp(name, "nonzero");
     lua_pushlightuserdata(L, binding);
     lua_pushvalue(L, -3);
-    lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 2);
+    if (is_where || is_nonzero) {
+        int32_t tuple;
+        yoke_op_find("nonzero_tuple", &tuple);
+        lua_pushlightuserdata(L, binding - binding->op->id + tuple);
+        lua_pushcclosure(L, is_where ? op_where : op_nonzero, 3);
+    } else {
+        lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 2);
+    }
     if (binding->op->arg_count > 0 &&
         (binding->types[0] == kTensor || binding->types[0] == kOperand)) {
         lua_pushvalue(L, -1);

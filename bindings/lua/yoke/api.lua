@@ -50,7 +50,15 @@ function Device:supports(dtype, feature) end
 ---@operator mul(yoke.Tensor|number): yoke.Tensor
 ---@operator div(yoke.Tensor|number): yoke.Tensor
 ---@operator pow(yoke.Tensor|number): yoke.Tensor
+---@operator idiv(yoke.Tensor|number): yoke.Tensor
+---@operator mod(yoke.Tensor|number): yoke.Tensor
+---@operator band(yoke.Tensor|integer): yoke.Tensor
+---@operator bor(yoke.Tensor|integer): yoke.Tensor
+---@operator bxor(yoke.Tensor|integer): yoke.Tensor
+---@operator shl(yoke.Tensor|integer): yoke.Tensor
+---@operator shr(yoke.Tensor|integer): yoke.Tensor
 ---@operator unm: yoke.Tensor
+---@operator bnot: yoke.Tensor
 ---@operator len: integer
 local Tensor = {}
 

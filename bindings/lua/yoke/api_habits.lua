@@ -44,6 +44,12 @@ function Tensor:cuda(device) end
 ---@return integer[]|integer
 function Tensor:size(axis) end
 
+---Returns the part at one index of an axis, without that axis; a view.
+---@param axis integer
+---@param index integer
+---@return yoke.Tensor
+function Tensor:select(axis, index) end
+
 ---The number of axes.
 ---@return integer
 function Tensor:dim() end

@@ -29,6 +29,22 @@ function habits.dim(tensor) return tensor.ndim end
 
 function habits.zero_(tensor) return methods.fill_(tensor, 0) end
 
+--- Returns the part at one index of an axis, without that axis; a view.
+function habits.select(tensor, axis, index)
+    for _, given in ipairs { { "axis", axis }, { "index", index } } do
+        if math.type(given[2]) ~= "integer" then
+            core.raise("type", "select", ("argument '%s' is %s; it takes an integer"):format(given[1], tostring(given[2])))
+        end
+    end
+    local length = habits.size(tensor, axis)
+    local start = index < 0 and index + length or index
+    if start < 0 or start >= length then
+        core.raise("index", "select", ("argument 'index' is %d; it must be %d to %d for axis %d"):format(index, -length,
+            length - 1, axis))
+    end
+    return methods.squeeze(methods.slice(tensor, axis, start, start + 1), axis)
+end
+
 -- The current CUDA device, or the first.
 local function default_cuda()
     local current = core.current_device()

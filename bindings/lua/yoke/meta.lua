@@ -353,6 +353,378 @@ function yoke.minimum(x, y) end
 ---@return yoke.Tensor
 function Tensor:minimum(y) end
 
+---log(1 + x), precise near 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.log1p(x) end
+
+---log(1 + x), precise near 0.
+---@return yoke.Tensor
+function Tensor:log1p() end
+
+---exp(x) - 1, precise near 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.expm1(x) end
+
+---exp(x) - 1, precise near 0.
+---@return yoke.Tensor
+function Tensor:expm1() end
+
+---Logarithm of x to base 2.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.log2(x) end
+
+---Logarithm of x to base 2.
+---@return yoke.Tensor
+function Tensor:log2() end
+
+---Logarithm of x to base 10.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.log10(x) end
+
+---Logarithm of x to base 10.
+---@return yoke.Tensor
+function Tensor:log10() end
+
+---2 to the power of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.exp2(x) end
+
+---2 to the power of x.
+---@return yoke.Tensor
+function Tensor:exp2() end
+
+---x times x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.square(x) end
+
+---x times x.
+---@return yoke.Tensor
+function Tensor:square() end
+
+---Tangent of x, in radians.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.tan(x) end
+
+---Tangent of x, in radians.
+---@return yoke.Tensor
+function Tensor:tan() end
+
+---Inverse tangent of x, in radians.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.atan(x) end
+
+---Inverse tangent of x, in radians.
+---@return yoke.Tensor
+function Tensor:atan() end
+
+---Inverse sine of x, in radians; NaN outside -1 to 1.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.asin(x) end
+
+---Inverse sine of x, in radians; NaN outside -1 to 1.
+---@return yoke.Tensor
+function Tensor:asin() end
+
+---Inverse cosine of x, in radians; NaN outside -1 to 1.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.acos(x) end
+
+---Inverse cosine of x, in radians; NaN outside -1 to 1.
+---@return yoke.Tensor
+function Tensor:acos() end
+
+---Hyperbolic sine of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sinh(x) end
+
+---Hyperbolic sine of x.
+---@return yoke.Tensor
+function Tensor:sinh() end
+
+---Hyperbolic cosine of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.cosh(x) end
+
+---Hyperbolic cosine of x.
+---@return yoke.Tensor
+function Tensor:cosh() end
+
+---x without its fraction, towards 0; its gradient is 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.trunc(x) end
+
+---x without its fraction, towards 0; its gradient is 0.
+---@return yoke.Tensor
+function Tensor:trunc() end
+
+---The fraction of x, with the sign of x: x - trunc(x).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.frac(x) end
+
+---The fraction of x, with the sign of x: x - trunc(x).
+---@return yoke.Tensor
+function Tensor:frac() end
+
+---Inverse of erf; NaN outside -1 to 1.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.erfinv(x) end
+
+---Inverse of erf; NaN outside -1 to 1.
+---@return yoke.Tensor
+function Tensor:erfinv() end
+
+---Whether x is infinite, as bool.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.isinf(x) end
+
+---Whether x is infinite, as bool.
+---@return yoke.Tensor
+function Tensor:isinf() end
+
+---x with NaN replaced by nan (0 if absent), and the infinities by posinf and neginf (the largest and lowest number of the dtype if absent); their gradient is 0.
+---@param x yoke.Tensor
+---@param nan? number|boolean
+---@param posinf? number|boolean
+---@param neginf? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { nan?: number|boolean, posinf?: number|boolean, neginf?: number|boolean }): yoke.Tensor
+function yoke.nan_to_num(x, nan, posinf, neginf) end
+
+---x with NaN replaced by nan (0 if absent), and the infinities by posinf and neginf (the largest and lowest number of the dtype if absent); their gradient is 0.
+---@param nan? number|boolean
+---@param posinf? number|boolean
+---@param neginf? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { nan?: number|boolean, posinf?: number|boolean, neginf?: number|boolean }): yoke.Tensor
+function Tensor:nan_to_num(nan, posinf, neginf) end
+
+---Angle of the point (y, x), in radians: the inverse tangent of x / y in the quadrant of both signs.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.atan2(x, y) end
+
+---Angle of the point (y, x), in radians: the inverse tangent of x / y in the quadrant of both signs.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:atan2(y) end
+
+---Remainder of x / y with the sign of x, broadcast.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.fmod(x, y) end
+
+---Remainder of x / y with the sign of x, broadcast.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:fmod(y) end
+
+---Remainder of x / y with the sign of y, broadcast: Python's %.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.remainder(x, y) end
+
+---Remainder of x / y with the sign of y, broadcast: Python's %.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:remainder(y) end
+
+---x / y rounded down, broadcast: Python's //; its gradient is 0.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.floor_divide(x, y) end
+
+---x / y rounded down, broadcast: Python's //; its gradient is 0.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:floor_divide(y) end
+
+---log(exp(x) + exp(y)), broadcast, without overflow.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.logaddexp(x, y) end
+
+---log(exp(x) + exp(y)), broadcast, without overflow.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:logaddexp(y) end
+
+---Whether x and y are equal or differ by at most atol + rtol * abs(y), broadcast, as bool; equal_nan makes NaN equal NaN.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@param rtol? number
+---@param atol? number
+---@param equal_nan? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): yoke.Tensor
+function yoke.isclose(x, y, rtol, atol, equal_nan) end
+
+---Whether x and y are equal or differ by at most atol + rtol * abs(y), broadcast, as bool; equal_nan makes NaN equal NaN.
+---@param y yoke.Tensor|number
+---@param rtol? number
+---@param atol? number
+---@param equal_nan? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): yoke.Tensor
+function Tensor:isclose(y, rtol, atol, equal_nan) end
+
+---Whether isclose holds for all elements, as one bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@param rtol? number
+---@param atol? number
+---@param equal_nan? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): yoke.Tensor
+function yoke.allclose(x, y, rtol, atol, equal_nan) end
+
+---Whether isclose holds for all elements, as one bool.
+---@param y yoke.Tensor|number
+---@param rtol? number
+---@param atol? number
+---@param equal_nan? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): yoke.Tensor
+function Tensor:allclose(y, rtol, atol, equal_nan) end
+
+---Whether x and y have one shape and equal elements, as one bool.
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function yoke.equal(x, y) end
+
+---Whether x and y have one shape and equal elements, as one bool.
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function Tensor:equal(y) end
+
+---x + weight * (y - x), broadcast.
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@param weight yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.lerp(x, y, weight) end
+
+---x + weight * (y - x), broadcast.
+---@param y yoke.Tensor
+---@param weight yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:lerp(y, weight) end
+
+---x + value * tensor1 * tensor2, broadcast.
+---@param x yoke.Tensor
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function yoke.addcmul(x, tensor1, tensor2) end
+
+---x + value * tensor1 * tensor2, broadcast.
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function Tensor:addcmul(tensor1, tensor2) end
+
+---x + value * tensor1 / tensor2, broadcast; integers give float32.
+---@param x yoke.Tensor
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function yoke.addcdiv(x, tensor1, tensor2) end
+
+---x + value * tensor1 / tensor2, broadcast; integers give float32.
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function Tensor:addcdiv(tensor1, tensor2) end
+
+---The bits that x and y both have, broadcast; integers and bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_and(x, y) end
+
+---The bits that x and y both have, broadcast; integers and bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_and(y) end
+
+---The bits that x or y has, broadcast; integers and bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_or(x, y) end
+
+---The bits that x or y has, broadcast; integers and bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_or(y) end
+
+---The bits that exactly one of x and y has, broadcast; integers and bool.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_xor(x, y) end
+
+---The bits that exactly one of x and y has, broadcast; integers and bool.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_xor(y) end
+
+---The bits that x does not have; integers and bool.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.bitwise_not(x) end
+
+---The bits that x does not have; integers and bool.
+---@return yoke.Tensor
+function Tensor:bitwise_not() end
+
+---x with its bits moved up by y places, broadcast; integers. Places below 0, or from the dtype's width on, give 0.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_left_shift(x, y) end
+
+---x with its bits moved up by y places, broadcast; integers. Places below 0, or from the dtype's width on, give 0.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_left_shift(y) end
+
+---x with its bits moved down by y places, broadcast; integers. The sign fills the places; y below 0, or from the dtype's width on, leaves the sign alone.
+---@param x yoke.Tensor|number
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_right_shift(x, y) end
+
+---x with its bits moved down by y places, broadcast; integers. The sign fills the places; y below 0, or from the dtype's width on, leaves the sign alone.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_right_shift(y) end
+
 ---Whether x == y, broadcast, as bool.
 ---@param x yoke.Tensor|number
 ---@param y yoke.Tensor|number
@@ -767,16 +1139,390 @@ function yoke.clamp_(x, min, max) end
 ---@overload fun(self: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
 function Tensor:clamp_(min, max) end
 
----Sets x to value where the bool tensor mask is true; mask is broadcast.
+---Replaces x by log(1 + x).
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.log1p_(x) end
+
+---Replaces x by log(1 + x).
+---@return yoke.Tensor
+function Tensor:log1p_() end
+
+---Replaces x by exp(x) - 1.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.expm1_(x) end
+
+---Replaces x by exp(x) - 1.
+---@return yoke.Tensor
+function Tensor:expm1_() end
+
+---Replaces x by its logarithm to base 2.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.log2_(x) end
+
+---Replaces x by its logarithm to base 2.
+---@return yoke.Tensor
+function Tensor:log2_() end
+
+---Replaces x by its logarithm to base 10.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.log10_(x) end
+
+---Replaces x by its logarithm to base 10.
+---@return yoke.Tensor
+function Tensor:log10_() end
+
+---Replaces x by 2 to the power of x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.exp2_(x) end
+
+---Replaces x by 2 to the power of x.
+---@return yoke.Tensor
+function Tensor:exp2_() end
+
+---Replaces x by x times x.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.square_(x) end
+
+---Replaces x by x times x.
+---@return yoke.Tensor
+function Tensor:square_() end
+
+---Replaces x by its tangent.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.tan_(x) end
+
+---Replaces x by its tangent.
+---@return yoke.Tensor
+function Tensor:tan_() end
+
+---Replaces x by its inverse tangent.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.atan_(x) end
+
+---Replaces x by its inverse tangent.
+---@return yoke.Tensor
+function Tensor:atan_() end
+
+---Replaces x by its inverse sine.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.asin_(x) end
+
+---Replaces x by its inverse sine.
+---@return yoke.Tensor
+function Tensor:asin_() end
+
+---Replaces x by its inverse cosine.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.acos_(x) end
+
+---Replaces x by its inverse cosine.
+---@return yoke.Tensor
+function Tensor:acos_() end
+
+---Replaces x by its hyperbolic sine.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.sinh_(x) end
+
+---Replaces x by its hyperbolic sine.
+---@return yoke.Tensor
+function Tensor:sinh_() end
+
+---Replaces x by its hyperbolic cosine.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.cosh_(x) end
+
+---Replaces x by its hyperbolic cosine.
+---@return yoke.Tensor
+function Tensor:cosh_() end
+
+---Rounds x towards 0.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.trunc_(x) end
+
+---Rounds x towards 0.
+---@return yoke.Tensor
+function Tensor:trunc_() end
+
+---Replaces x by its fraction.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.frac_(x) end
+
+---Replaces x by its fraction.
+---@return yoke.Tensor
+function Tensor:frac_() end
+
+---Replaces x by the inverse of erf.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.erfinv_(x) end
+
+---Replaces x by the inverse of erf.
+---@return yoke.Tensor
+function Tensor:erfinv_() end
+
+---Replaces NaN and infinities in x by numbers.
+---@param x yoke.Tensor
+---@param nan? number|boolean
+---@param posinf? number|boolean
+---@param neginf? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { nan?: number|boolean, posinf?: number|boolean, neginf?: number|boolean }): yoke.Tensor
+function yoke.nan_to_num_(x, nan, posinf, neginf) end
+
+---Replaces NaN and infinities in x by numbers.
+---@param nan? number|boolean
+---@param posinf? number|boolean
+---@param neginf? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { nan?: number|boolean, posinf?: number|boolean, neginf?: number|boolean }): yoke.Tensor
+function Tensor:nan_to_num_(nan, posinf, neginf) end
+
+---Replaces x by the angle of the point (y, x); y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.atan2_(x, y) end
+
+---Replaces x by the angle of the point (y, x); y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:atan2_(y) end
+
+---Replaces x by the remainder of x / y with the sign of x; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.fmod_(x, y) end
+
+---Replaces x by the remainder of x / y with the sign of x; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:fmod_(y) end
+
+---x %= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.remainder_(x, y) end
+
+---x %= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:remainder_(y) end
+
+---x //= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.floor_divide_(x, y) end
+
+---x //= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:floor_divide_(y) end
+
+---x += weight * (y - x); y and weight are broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@param weight yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.lerp_(x, y, weight) end
+
+---x += weight * (y - x); y and weight are broadcast to x's shape.
+---@param y yoke.Tensor
+---@param weight yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:lerp_(y, weight) end
+
+---x += value * tensor1 * tensor2; both are broadcast to x's shape.
+---@param x yoke.Tensor
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function yoke.addcmul_(x, tensor1, tensor2) end
+
+---x += value * tensor1 * tensor2; both are broadcast to x's shape.
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function Tensor:addcmul_(tensor1, tensor2) end
+
+---x += value * tensor1 / tensor2; both are broadcast to x's shape.
+---@param x yoke.Tensor
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function yoke.addcdiv_(x, tensor1, tensor2) end
+
+---x += value * tensor1 / tensor2; both are broadcast to x's shape.
+---@param tensor1 yoke.Tensor
+---@param tensor2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, tensor1: yoke.Tensor, tensor2: yoke.Tensor, options: { value?: number|boolean, fill_value?: number|boolean }): yoke.Tensor
+function Tensor:addcdiv_(tensor1, tensor2) end
+
+---x &= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_and_(x, y) end
+
+---x &= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_and_(y) end
+
+---x |= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_or_(x, y) end
+
+---x |= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_or_(y) end
+
+---x ^= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_xor_(x, y) end
+
+---x ^= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_xor_(y) end
+
+---Replaces x by the bits that x does not have.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.bitwise_not_(x) end
+
+---Replaces x by the bits that x does not have.
+---@return yoke.Tensor
+function Tensor:bitwise_not_() end
+
+---x <<= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_left_shift_(x, y) end
+
+---x <<= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_left_shift_(y) end
+
+---x >>= y; y is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.bitwise_right_shift_(x, y) end
+
+---x >>= y; y is broadcast to x's shape.
+---@param y yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:bitwise_right_shift_(y) end
+
+---Fills x with normal random numbers of a mean and a standard deviation.
+---@param x yoke.Tensor
+---@param mean? number
+---@param std? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { mean?: number, std?: number, generator?: yoke.Generator }): yoke.Tensor
+function yoke.normal_(x, mean, std) end
+
+---Fills x with normal random numbers of a mean and a standard deviation.
+---@param mean? number
+---@param std? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { mean?: number, std?: number, generator?: yoke.Generator }): yoke.Tensor
+function Tensor:normal_(mean, std) end
+
+---Fills x with uniform random numbers in [low, high).
+---@param x yoke.Tensor
+---@param low? number
+---@param high? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { low?: number, high?: number, generator?: yoke.Generator }): yoke.Tensor
+function yoke.uniform_(x, low, high) end
+
+---Fills x with uniform random numbers in [low, high).
+---@param low? number
+---@param high? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { low?: number, high?: number, generator?: yoke.Generator }): yoke.Tensor
+function Tensor:uniform_(low, high) end
+
+---Fills x with 1 with probability p, a number or a tensor that is broadcast, else 0.
+---@param x yoke.Tensor
+---@param p? yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { p?: yoke.Tensor|number, generator?: yoke.Generator }): yoke.Tensor
+function yoke.bernoulli_(x, p) end
+
+---Fills x with 1 with probability p, a number or a tensor that is broadcast, else 0.
+---@param p? yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { p?: yoke.Tensor|number, generator?: yoke.Generator }): yoke.Tensor
+function Tensor:bernoulli_(p) end
+
+---Fills x with random integers in [low, high); with a single number from 0 on, without numbers over what the dtype holds exactly from 0 on.
+---@param x yoke.Tensor
+---@param low? integer
+---@param high? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { low?: integer, high?: integer, generator?: yoke.Generator }): yoke.Tensor
+function yoke.random_(x, low, high) end
+
+---Fills x with random integers in [low, high); with a single number from 0 on, without numbers over what the dtype holds exactly from 0 on.
+---@param low? integer
+---@param high? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { low?: integer, high?: integer, generator?: yoke.Generator }): yoke.Tensor
+function Tensor:random_(low, high) end
+
+---Fills x with exponential random numbers of rate lambd.
+---@param x yoke.Tensor
+---@param lambd? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { lambd?: number, generator?: yoke.Generator }): yoke.Tensor
+function yoke.exponential_(x, lambd) end
+
+---Fills x with exponential random numbers of rate lambd.
+---@param lambd? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { lambd?: number, generator?: yoke.Generator }): yoke.Tensor
+function Tensor:exponential_(lambd) end
+
+---Sets x to value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast.
 ---@param x yoke.Tensor
 ---@param mask yoke.Tensor
----@param value number|boolean
+---@param value yoke.Tensor|number
 ---@return yoke.Tensor
 function yoke.masked_fill_(x, mask, value) end
 
----Sets x to value where the bool tensor mask is true; mask is broadcast.
+---Sets x to value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast.
 ---@param mask yoke.Tensor
----@param value number|boolean
+---@param value yoke.Tensor|number
 ---@return yoke.Tensor
 function Tensor:masked_fill_(mask, value) end
 
@@ -794,6 +1540,100 @@ function yoke.scatter_add_(x, axis, index, src) end
 ---@param src yoke.Tensor
 ---@return yoke.Tensor
 function Tensor:scatter_add_(axis, index, src) end
+
+---Writes values into, or adds them to, the elements of x that integer tensors or masks name along neighbouring axes from axis on.
+---@param x yoke.Tensor
+---@param indices yoke.Tensor[]
+---@param values yoke.Tensor
+---@param accumulate? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, indices: yoke.Tensor[], values: yoke.Tensor, options: { accumulate?: boolean, axis?: integer, wraps?: boolean, dim?: integer, dims?: integer }): yoke.Tensor
+function yoke.index_put_(x, indices, values, accumulate) end
+
+---Writes values into, or adds them to, the elements of x that integer tensors or masks name along neighbouring axes from axis on.
+---@param indices yoke.Tensor[]
+---@param values yoke.Tensor
+---@param accumulate? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, indices: yoke.Tensor[], values: yoke.Tensor, options: { accumulate?: boolean, axis?: integer, wraps?: boolean, dim?: integer, dims?: integer }): yoke.Tensor
+function Tensor:index_put_(indices, values, accumulate) end
+
+---Adds alpha times the parts of source to the parts of x that a 1-D index names along one axis.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, index: yoke.Tensor, source: yoke.Tensor, options: { alpha?: number|boolean }): yoke.Tensor
+function yoke.index_add_(x, axis, index, source) end
+
+---Adds alpha times the parts of source to the parts of x that a 1-D index names along one axis.
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, index: yoke.Tensor, source: yoke.Tensor, options: { alpha?: number|boolean }): yoke.Tensor
+function Tensor:index_add_(axis, index, source) end
+
+---Writes the parts of source into the parts of x that a 1-D index names along one axis.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function yoke.index_copy_(x, axis, index, source) end
+
+---Writes the parts of source into the parts of x that a 1-D index names along one axis.
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function Tensor:index_copy_(axis, index, source) end
+
+---Sets the parts of x that a 1-D index names along one axis to value, a number or a tensor without axes.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param value yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.index_fill_(x, axis, index, value) end
+
+---Sets the parts of x that a 1-D index names along one axis to value, a number or a tensor without axes.
+---@param axis integer
+---@param index yoke.Tensor
+---@param value yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:index_fill_(axis, index, value) end
+
+---Writes the elements of source, in their order, where the bool tensor mask is true; mask is broadcast.
+---@param x yoke.Tensor
+---@param mask yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function yoke.masked_scatter_(x, mask, source) end
+
+---Writes the elements of source, in their order, where the bool tensor mask is true; mask is broadcast.
+---@param mask yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function Tensor:masked_scatter_(mask, source) end
+
+---Writes each element of src, or a number, into the element of x that index names along an axis; reduce is "none", "add" or "multiply".
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, index: yoke.Tensor, src: yoke.Tensor|number, options: { reduce?: string }): yoke.Tensor
+function yoke.scatter_(x, axis, index, src) end
+
+---Writes each element of src, or a number, into the element of x that index names along an axis; reduce is "none", "add" or "multiply".
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, index: yoke.Tensor, src: yoke.Tensor|number, options: { reduce?: string }): yoke.Tensor
+function Tensor:scatter_(axis, index, src) end
 
 ---Sum over axes (all by default); integers are summed in int64.
 ---@param x yoke.Tensor
@@ -1009,6 +1849,118 @@ function yoke.cumsum(x, axis, dtype) end
 ---@overload fun(self: yoke.Tensor, axis: integer, options: { dtype?: yoke.dtype }): yoke.Tensor
 function Tensor:cumsum(axis, dtype) end
 
+---Running product along one axis; integers are multiplied in int64.
+---@param x yoke.Tensor
+---@param axis integer
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, options: { dtype?: yoke.dtype }): yoke.Tensor
+function yoke.cumprod(x, axis, dtype) end
+
+---Running product along one axis; integers are multiplied in int64.
+---@param axis integer
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, options: { dtype?: yoke.dtype }): yoke.Tensor
+function Tensor:cumprod(axis, dtype) end
+
+---Largest values along one axis and their indices; of equal values the first; NaN wins.
+---@param x yoke.Tensor
+---@param axis integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.max(x, axis, keepdim) end
+
+---Largest values along one axis and their indices; of equal values the first; NaN wins.
+---@param axis integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:max(axis, keepdim) end
+
+---Smallest values along one axis and their indices; of equal values the first; NaN wins.
+---@param x yoke.Tensor
+---@param axis integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.min(x, axis, keepdim) end
+
+---Smallest values along one axis and their indices; of equal values the first; NaN wins.
+---@param axis integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:min(axis, keepdim) end
+
+---Smallest and largest values along one axis, or of all elements; NaN wins.
+---@param x yoke.Tensor
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.aminmax(x) end
+
+---Smallest and largest values along one axis, or of all elements; NaN wins.
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:aminmax() end
+
+---var and mean over axes.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.var_mean(x, axis) end
+
+---var and mean over axes.
+---@param axis? integer|integer[]
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:var_mean(axis) end
+
+---std and mean over axes.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.std_mean(x, axis) end
+
+---std and mean over axes.
+---@param axis? integer|integer[]
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer, dim?: integer|integer[], dims?: integer|integer[], keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:std_mean(axis) end
+
+---How many elements over axes (all by default) are not 0, as int64.
+---@param x yoke.Tensor
+---@param axis? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], dim?: integer|integer[], dims?: integer|integer[] }): yoke.Tensor
+function yoke.count_nonzero(x, axis) end
+
+---How many elements over axes (all by default) are not 0, as int64.
+---@param axis? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], dim?: integer|integer[], dims?: integer|integer[] }): yoke.Tensor
+function Tensor:count_nonzero(axis) end
+
+---The value below which a share q (0 to 1) of the elements along an axis, or of all, lies; a vector q adds a first axis. interpolation between neighbours is "linear", "lower", "higher", "midpoint" or "nearest"; NaN wins.
+---@param x yoke.Tensor
+---@param q yoke.Tensor|number
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, q: yoke.Tensor|number, options: { axis?: integer, keepdim?: boolean, interpolation?: string, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor
+function yoke.quantile(x, q, axis, keepdim) end
+
+---The value below which a share q (0 to 1) of the elements along an axis, or of all, lies; a vector q adds a first axis. interpolation between neighbours is "linear", "lower", "higher", "midpoint" or "nearest"; NaN wins.
+---@param q yoke.Tensor|number
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, q: yoke.Tensor|number, options: { axis?: integer, keepdim?: boolean, interpolation?: string, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor
+function Tensor:quantile(q, axis, keepdim) end
+
 ---Sorted values along one axis and their indices in x; equal values keep their order, NaN counts as the largest.
 ---@param x yoke.Tensor
 ---@param axis? integer
@@ -1058,6 +2010,130 @@ function yoke.topk(x, k, axis, largest, sorted) end
 ---@overload fun(self: yoke.Tensor, k: integer, options: { axis?: integer, largest?: boolean, sorted?: boolean, dim?: integer, dims?: integer }): yoke.Tensor, yoke.Tensor
 function Tensor:topk(k, axis, largest, sorted) end
 
+---The k-th smallest values along one axis, counted from 1, and their indices; NaN counts as the largest.
+---@param x yoke.Tensor
+---@param k integer
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, k: integer, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.kthvalue(x, k, axis, keepdim) end
+
+---The k-th smallest values along one axis, counted from 1, and their indices; NaN counts as the largest.
+---@param k integer
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, k: integer, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:kthvalue(k, axis, keepdim) end
+
+---The middle values along one axis, of two the smaller, and their indices; NaN wins.
+---@param x yoke.Tensor
+---@param axis integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.median(x, axis, keepdim) end
+
+---The middle values along one axis, of two the smaller, and their indices; NaN wins.
+---@param axis integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:median(axis, keepdim) end
+
+---The most frequent values along one axis, of several the smallest, and the index of their last occurrence.
+---@param x yoke.Tensor
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function yoke.mode(x, axis, keepdim) end
+
+---The most frequent values along one axis, of several the smallest, and the index of their last occurrence.
+---@param axis? integer
+---@param keepdim? boolean
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { axis?: integer, keepdim?: boolean, dim?: integer, dims?: integer, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+function Tensor:mode(axis, keepdim) end
+
+---The place of each element of x in the sorted last axis of sorted_sequence: how many elements are below it, or with right not above it.
+---@param sorted_sequence yoke.Tensor
+---@param x yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(sorted_sequence: yoke.Tensor, x: yoke.Tensor|number, options: { out_int32?: boolean, right?: boolean }): yoke.Tensor
+function yoke.searchsorted(sorted_sequence, x) end
+
+---The place of each element of x in the sorted last axis of sorted_sequence: how many elements are below it, or with right not above it.
+---@param x yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, x: yoke.Tensor|number, options: { out_int32?: boolean, right?: boolean }): yoke.Tensor
+function Tensor:searchsorted(x) end
+
+---The place of each element of x among sorted 1-D boundaries, as searchsorted gives.
+---@param x yoke.Tensor|number
+---@param boundaries yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, boundaries: yoke.Tensor, options: { out_int32?: boolean, right?: boolean }): yoke.Tensor
+function yoke.bucketize(x, boundaries) end
+
+---The place of each element of x among sorted 1-D boundaries, as searchsorted gives.
+---@param boundaries yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, boundaries: yoke.Tensor, options: { out_int32?: boolean, right?: boolean }): yoke.Tensor
+function Tensor:bucketize(boundaries) end
+
+---The values of x without repeats, ascending, or the different parts along an axis; then, if asked for, the place of each element among the values, and how often each value stands in x.
+---@param x yoke.Tensor
+---@param sorted? boolean
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@param axis? integer
+---@return yoke.Tensor|yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, options: { sorted?: boolean, return_inverse?: boolean, return_counts?: boolean, axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor|yoke.Tensor[]
+function yoke.unique(x, sorted, return_inverse, return_counts, axis) end
+
+---The values of x without repeats, ascending, or the different parts along an axis; then, if asked for, the place of each element among the values, and how often each value stands in x.
+---@param sorted? boolean
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@param axis? integer
+---@return yoke.Tensor|yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, options: { sorted?: boolean, return_inverse?: boolean, return_counts?: boolean, axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor|yoke.Tensor[]
+function Tensor:unique(sorted, return_inverse, return_counts, axis) end
+
+---How often each number from 0 on stands in the 1-D integer tensor x, or the sums of weights; minlength numbers at least.
+---@param x yoke.Tensor
+---@param weights? yoke.Tensor
+---@param minlength? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { weights?: yoke.Tensor, minlength?: integer }): yoke.Tensor
+function yoke.bincount(x, weights, minlength) end
+
+---How often each number from 0 on stands in the 1-D integer tensor x, or the sums of weights; minlength numbers at least.
+---@param weights? yoke.Tensor
+---@param minlength? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { weights?: yoke.Tensor, minlength?: integer }): yoke.Tensor
+function Tensor:bincount(weights, minlength) end
+
+---The numbers of elements in bins of one width from min to max, or over the range of x if both are equal; elements outside are not counted.
+---@param x yoke.Tensor
+---@param bins? integer
+---@param min? number|boolean
+---@param max? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { bins?: integer, min?: number|boolean, max?: number|boolean }): yoke.Tensor
+function yoke.histc(x, bins, min, max) end
+
+---The numbers of elements in bins of one width from min to max, or over the range of x if both are equal; elements outside are not counted.
+---@param bins? integer
+---@param min? number|boolean
+---@param max? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { bins?: integer, min?: number|boolean, max?: number|boolean }): yoke.Tensor
+function Tensor:histc(bins, min, max) end
+
 ---Softmax along one axis.
 ---@param x yoke.Tensor
 ---@param axis? integer
@@ -1088,31 +2164,35 @@ function yoke.log_softmax(x, axis, dtype) end
 ---@overload fun(self: yoke.Tensor, options: { axis?: integer, dtype?: yoke.dtype, dim?: integer, dims?: integer }): yoke.Tensor
 function Tensor:log_softmax(axis, dtype) end
 
----Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+---Softmax cross entropy of logits x [N, C, ...], or [C], and target: class indices of x's shape without C, or class probabilities of x's shape. weight [C] scales each class; reduction is "mean", "sum" or "none". The mean over indices is weighted; the mean over probabilities is divided by the number of rows.
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
+---@param weight? yoke.Tensor
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer, label_smoothing?: number }): yoke.Tensor
-function yoke.cross_entropy(x, target) end
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, ignore_index?: integer, label_smoothing?: number }): yoke.Tensor
+function yoke.cross_entropy(x, target, weight) end
 
----Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+---Softmax cross entropy of logits x [N, C, ...], or [C], and target: class indices of x's shape without C, or class probabilities of x's shape. weight [C] scales each class; reduction is "mean", "sum" or "none". The mean over indices is weighted; the mean over probabilities is divided by the number of rows.
 ---@param target yoke.Tensor
+---@param weight? yoke.Tensor
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer, label_smoothing?: number }): yoke.Tensor
-function Tensor:cross_entropy(target) end
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, ignore_index?: integer, label_smoothing?: number }): yoke.Tensor
+function Tensor:cross_entropy(target, weight) end
 
----Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+---Negative log likelihood of log-probabilities x [N, C, ...], or [C], and class indices target of x's shape without C. weight [C] scales each class; reduction is "mean" (weighted), "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
+---@param weight? yoke.Tensor
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer }): yoke.Tensor
-function yoke.nll_loss(x, target) end
+---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, ignore_index?: integer }): yoke.Tensor
+function yoke.nll_loss(x, target, weight) end
 
----Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
+---Negative log likelihood of log-probabilities x [N, C, ...], or [C], and class indices target of x's shape without C. weight [C] scales each class; reduction is "mean" (weighted), "sum" or "none".
 ---@param target yoke.Tensor
+---@param weight? yoke.Tensor
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer }): yoke.Tensor
-function Tensor:nll_loss(target) end
+---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, ignore_index?: integer }): yoke.Tensor
+function Tensor:nll_loss(target, weight) end
 
 ---Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
@@ -1369,6 +2449,140 @@ function yoke.outer(x, y) end
 ---@return yoke.Tensor
 function Tensor:outer(y) end
 
+---Product of the matrices x [n, k] and y [k, m].
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function yoke.mm(x, y) end
+
+---Product of the matrices x [n, k] and y [k, m].
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function Tensor:mm(y) end
+
+---Products of the matrices of two batches, x [b, n, k] and y [b, k, m].
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function yoke.bmm(x, y) end
+
+---Products of the matrices of two batches, x [b, n, k] and y [b, k, m].
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function Tensor:bmm(y) end
+
+---Product of the matrix x [n, k] and the vector y [k].
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function yoke.mv(x, y) end
+
+---Product of the matrix x [n, k] and the vector y [k].
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function Tensor:mv(y) end
+
+---Inner product of the vectors x [n] and y [n].
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function yoke.dot(x, y) end
+
+---Inner product of the vectors x [n] and y [n].
+---@param y yoke.Tensor
+---@return yoke.Tensor
+function Tensor:dot(y) end
+
+---beta * x + alpha * (mat1 times mat2); x is broadcast to [n, m]. If beta is 0, NaN and infinity in x have no effect.
+---@param x yoke.Tensor
+---@param mat1 yoke.Tensor
+---@param mat2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, mat1: yoke.Tensor, mat2: yoke.Tensor, options: { beta?: number|boolean, alpha?: number|boolean }): yoke.Tensor
+function yoke.addmm(x, mat1, mat2) end
+
+---beta * x + alpha * (mat1 times mat2); x is broadcast to [n, m]. If beta is 0, NaN and infinity in x have no effect.
+---@param mat1 yoke.Tensor
+---@param mat2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, mat1: yoke.Tensor, mat2: yoke.Tensor, options: { beta?: number|boolean, alpha?: number|boolean }): yoke.Tensor
+function Tensor:addmm(mat1, mat2) end
+
+---beta * x + alpha * (batch1 times batch2) for batches of matrices; x is broadcast to [b, n, m]. If beta is 0, NaN and infinity in x have no effect.
+---@param x yoke.Tensor
+---@param batch1 yoke.Tensor
+---@param batch2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, batch1: yoke.Tensor, batch2: yoke.Tensor, options: { beta?: number|boolean, alpha?: number|boolean }): yoke.Tensor
+function yoke.baddbmm(x, batch1, batch2) end
+
+---beta * x + alpha * (batch1 times batch2) for batches of matrices; x is broadcast to [b, n, m]. If beta is 0, NaN and infinity in x have no effect.
+---@param batch1 yoke.Tensor
+---@param batch2 yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, batch1: yoke.Tensor, batch2: yoke.Tensor, options: { beta?: number|boolean, alpha?: number|boolean }): yoke.Tensor
+function Tensor:baddbmm(batch1, batch2) end
+
+---Sum of the diagonal of a matrix; integers are summed in int64.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.trace(x) end
+
+---Sum of the diagonal of a matrix; integers are summed in int64.
+---@return yoke.Tensor
+function Tensor:trace() end
+
+---Distances in the norm of order p of all rows of x [..., n, k] from all rows of y [..., m, k], as [..., n, m]. For p = 2, compute_mode says if they come from a matrix product: "use_mm_for_euclid_dist_if_necessary" (above 25 rows), "use_mm_for_euclid_dist" or "donot_use_mm_for_euclid_dist".
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@param p? number
+---@param compute_mode? string
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, y: yoke.Tensor, options: { p?: number, compute_mode?: string }): yoke.Tensor
+function yoke.cdist(x, y, p, compute_mode) end
+
+---Distances in the norm of order p of all rows of x [..., n, k] from all rows of y [..., m, k], as [..., n, m]. For p = 2, compute_mode says if they come from a matrix product: "use_mm_for_euclid_dist_if_necessary" (above 25 rows), "use_mm_for_euclid_dist" or "donot_use_mm_for_euclid_dist".
+---@param y yoke.Tensor
+---@param p? number
+---@param compute_mode? string
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor, options: { p?: number, compute_mode?: string }): yoke.Tensor
+function Tensor:cdist(y, p, compute_mode) end
+
+---x divided by its norm of order p along an axis; a norm below eps counts as eps.
+---@param x yoke.Tensor
+---@param p? number
+---@param axis? integer
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { p?: number, axis?: integer, eps?: number, dim?: integer, dims?: integer }): yoke.Tensor
+function yoke.normalize(x, p, axis, eps) end
+
+---x divided by its norm of order p along an axis; a norm below eps counts as eps.
+---@param p? number
+---@param axis? integer
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { p?: number, axis?: integer, eps?: number, dim?: integer, dims?: integer }): yoke.Tensor
+function Tensor:normalize(p, axis, eps) end
+
+---Cosine of the angle between x and y, broadcast, along an axis; a norm below eps counts as eps.
+---@param x yoke.Tensor
+---@param y yoke.Tensor
+---@param axis? integer
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, y: yoke.Tensor, options: { axis?: integer, eps?: number, dim?: integer, dims?: integer }): yoke.Tensor
+function yoke.cosine_similarity(x, y, axis, eps) end
+
+---Cosine of the angle between x and y, broadcast, along an axis; a norm below eps counts as eps.
+---@param y yoke.Tensor
+---@param axis? integer
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor, options: { axis?: integer, eps?: number, dim?: integer, dims?: integer }): yoke.Tensor
+function Tensor:cosine_similarity(y, axis, eps) end
+
 ---Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not named. Labels of one tensor alone are summed first, integers in int64; a sum over a product of two tensors keeps the tensors' dtype, as in matmul.
 ---@param equation string
 ---@param tensors yoke.Tensor[]
@@ -1562,6 +2776,49 @@ function yoke.adaptive_avg_pool2d(x, output_size) end
 ---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:adaptive_avg_pool2d(output_size) end
 
+---x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
+---@param x yoke.Tensor
+---@param size? integer|integer[]
+---@param scale_factor? number|boolean
+---@param mode? string
+---@param align_corners? boolean
+---@param recompute_scale_factor? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { size?: integer|integer[], scale_factor?: number|boolean, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean }): yoke.Tensor
+function yoke.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor) end
+
+---x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
+---@param size? integer|integer[]
+---@param scale_factor? number|boolean
+---@param mode? string
+---@param align_corners? boolean
+---@param recompute_scale_factor? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { size?: integer|integer[], scale_factor?: number|boolean, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean }): yoke.Tensor
+function Tensor:interpolate(size, scale_factor, mode, align_corners, recompute_scale_factor) end
+
+---x [..., C * r * r, H, W] as [..., C, H * r, W * r], where r is upscale_factor.
+---@param x yoke.Tensor
+---@param upscale_factor integer
+---@return yoke.Tensor
+function yoke.pixel_shuffle(x, upscale_factor) end
+
+---x [..., C * r * r, H, W] as [..., C, H * r, W * r], where r is upscale_factor.
+---@param upscale_factor integer
+---@return yoke.Tensor
+function Tensor:pixel_shuffle(upscale_factor) end
+
+---x [..., C, H * r, W * r] as [..., C * r * r, H, W], where r is downscale_factor.
+---@param x yoke.Tensor
+---@param downscale_factor integer
+---@return yoke.Tensor
+function yoke.pixel_unshuffle(x, downscale_factor) end
+
+---x [..., C, H * r, W * r] as [..., C * r * r, H, W], where r is downscale_factor.
+---@param downscale_factor integer
+---@return yoke.Tensor
+function Tensor:pixel_unshuffle(downscale_factor) end
+
 ---x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]
@@ -1679,6 +2936,133 @@ function yoke.contiguous(x) end
 ---@return yoke.Tensor
 function Tensor:contiguous() end
 
+---x with the axes from start_axis to end_axis as one axis; a view where strides allow, else a copy.
+---@param x yoke.Tensor
+---@param start_axis? integer
+---@param end_axis? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { start_axis?: integer, end_axis?: integer }): yoke.Tensor
+function yoke.flatten(x, start_axis, end_axis) end
+
+---x with the axes from start_axis to end_axis as one axis; a view where strides allow, else a copy.
+---@param start_axis? integer
+---@param end_axis? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { start_axis?: integer, end_axis?: integer }): yoke.Tensor
+function Tensor:flatten(start_axis, end_axis) end
+
+---x with one axis as several axes of these sizes; one size may be -1.
+---@param x yoke.Tensor
+---@param axis integer
+---@param sizes integer|integer[]
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, ...: integer): yoke.Tensor
+function yoke.unflatten(x, axis, sizes) end
+
+---x with one axis as several axes of these sizes; one size may be -1.
+---@param axis integer
+---@param sizes integer|integer[]
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, ...: integer): yoke.Tensor
+function Tensor:unflatten(axis, sizes) end
+
+---x as one axis; a view where strides allow, else a copy.
+---@param x yoke.Tensor
+---@return yoke.Tensor
+function yoke.ravel(x) end
+
+---x as one axis; a view where strides allow, else a copy.
+---@return yoke.Tensor
+function Tensor:ravel() end
+
+---x with the axes of source at the places of destination, the others in their order; a view.
+---@param x yoke.Tensor
+---@param source integer|integer[]
+---@param destination integer|integer[]
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, source: integer|integer[], ...: integer): yoke.Tensor
+function yoke.movedim(x, source, destination) end
+
+---x with the axes of source at the places of destination, the others in their order; a view.
+---@param source integer|integer[]
+---@param destination integer|integer[]
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, source: integer|integer[], ...: integer): yoke.Tensor
+function Tensor:movedim(source, destination) end
+
+---x with two axes exchanged; a view, as transpose gives.
+---@param x yoke.Tensor
+---@param axis0 integer
+---@param axis1 integer
+---@return yoke.Tensor
+function yoke.swapaxes(x, axis0, axis1) end
+
+---x with two axes exchanged; a view, as transpose gives.
+---@param axis0 integer
+---@param axis1 integer
+---@return yoke.Tensor
+function Tensor:swapaxes(axis0, axis1) end
+
+---length elements of x along one axis from start on; a view.
+---@param x yoke.Tensor
+---@param axis integer
+---@param start integer
+---@param length integer
+---@return yoke.Tensor
+function yoke.narrow(x, axis, start, length) end
+
+---length elements of x along one axis from start on; a view.
+---@param axis integer
+---@param start integer
+---@param length integer
+---@return yoke.Tensor
+function Tensor:narrow(axis, start, length) end
+
+---The diagonals of two axes as a new last axis; offset is above 0 for diagonals above the main one; a view.
+---@param x yoke.Tensor
+---@param offset? integer
+---@param axis1? integer
+---@param axis2? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { offset?: integer, axis1?: integer, axis2?: integer, dim1?: integer }): yoke.Tensor
+function yoke.diagonal(x, offset, axis1, axis2) end
+
+---The diagonals of two axes as a new last axis; offset is above 0 for diagonals above the main one; a view.
+---@param offset? integer
+---@param axis1? integer
+---@param axis2? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { offset?: integer, axis1?: integer, axis2?: integer, dim1?: integer }): yoke.Tensor
+function Tensor:diagonal(offset, axis1, axis2) end
+
+---The diagonal of a matrix x as a copy, or for a vector x a square matrix with x on this diagonal.
+---@param x yoke.Tensor
+---@param diagonal? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { diagonal?: integer }): yoke.Tensor
+function yoke.diag(x, diagonal) end
+
+---The diagonal of a matrix x as a copy, or for a vector x a square matrix with x on this diagonal.
+---@param diagonal? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { diagonal?: integer }): yoke.Tensor
+function Tensor:diag(diagonal) end
+
+---The windows of one axis, of this size and a step apart; the last axis has the elements of a window; a view.
+---@param x yoke.Tensor
+---@param axis integer
+---@param size integer
+---@param step integer
+---@return yoke.Tensor
+function yoke.unfold(x, axis, size, step) end
+
+---The windows of one axis, of this size and a step apart; the last axis has the elements of a window; a view.
+---@param axis integer
+---@param size integer
+---@param step integer
+---@return yoke.Tensor
+function Tensor:unfold(axis, size, step) end
+
 ---The parts of x that a 1-D index names along one axis, in the order of the index; a copy.
 ---@param x yoke.Tensor
 ---@param axis integer
@@ -1749,6 +3133,28 @@ function yoke.unbind(x, axis) end
 ---@overload fun(self: yoke.Tensor, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function Tensor:unbind(axis) end
 
+---x in parts along an axis, as views: sections parts whose sizes differ by 1 at most, or cuts before the indices.
+---@param x yoke.Tensor
+---@param sections? integer
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], dim?: integer, dims?: integer }): yoke.Tensor[]
+function yoke.tensor_split(x, sections, axis) end
+
+---x in parts along an axis, as views: sections parts whose sizes differ by 1 at most, or cuts before the indices.
+---@param sections? integer
+---@param axis? integer
+---@return yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], dim?: integer, dims?: integer }): yoke.Tensor[]
+function Tensor:tensor_split(sections, axis) end
+
+---Each vector of tensors spread over the grid of all vectors; with "xy" the first two axes are exchanged; views.
+---@param tensors yoke.Tensor[]
+---@param indexing? string
+---@return yoke.Tensor[]
+---@overload fun(tensors: yoke.Tensor[], options: { indexing?: string }): yoke.Tensor[]
+function yoke.meshgrid(tensors, indexing) end
+
 ---out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
 ---@param x yoke.Tensor
 ---@param axis integer
@@ -1777,6 +3183,124 @@ function yoke.scatter_add(x, axis, index, src) end
 ---@return yoke.Tensor
 function Tensor:scatter_add(axis, index, src) end
 
+---A copy of x with each element of src, or a number, written at the place that index names along an axis; reduce "add" or "multiply" joins it with the element there. Of several writes to a place the last counts.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, index: yoke.Tensor, src: yoke.Tensor|number, options: { reduce?: string }): yoke.Tensor
+function yoke.scatter(x, axis, index, src) end
+
+---A copy of x with each element of src, or a number, written at the place that index names along an axis; reduce "add" or "multiply" joins it with the element there. Of several writes to a place the last counts.
+---@param axis integer
+---@param index yoke.Tensor
+---@param src yoke.Tensor|number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, index: yoke.Tensor, src: yoke.Tensor|number, options: { reduce?: string }): yoke.Tensor
+function Tensor:scatter(axis, index, src) end
+
+---The elements of x that indices name along an axis, or in x as a vector; x and indices are broadcast along the other axes.
+---@param x yoke.Tensor
+---@param indices yoke.Tensor
+---@param axis? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, indices: yoke.Tensor, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor
+function yoke.take_along_dim(x, indices, axis) end
+
+---The elements of x that indices name along an axis, or in x as a vector; x and indices are broadcast along the other axes.
+---@param indices yoke.Tensor
+---@param axis? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, indices: yoke.Tensor, options: { axis?: integer, dim?: integer, dims?: integer }): yoke.Tensor
+function Tensor:take_along_dim(indices, axis) end
+
+---A copy of x with values written, or added, where integer tensors or masks name elements along neighbouring axes from axis on. Of several writes to a place the last counts. Negative indices count from the end, unless wraps is false.
+---@param x yoke.Tensor
+---@param indices yoke.Tensor[]
+---@param values yoke.Tensor
+---@param accumulate? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, indices: yoke.Tensor[], values: yoke.Tensor, options: { accumulate?: boolean, axis?: integer, wraps?: boolean, dim?: integer, dims?: integer }): yoke.Tensor
+function yoke.index_put(x, indices, values, accumulate) end
+
+---A copy of x with values written, or added, where integer tensors or masks name elements along neighbouring axes from axis on. Of several writes to a place the last counts. Negative indices count from the end, unless wraps is false.
+---@param indices yoke.Tensor[]
+---@param values yoke.Tensor
+---@param accumulate? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, indices: yoke.Tensor[], values: yoke.Tensor, options: { accumulate?: boolean, axis?: integer, wraps?: boolean, dim?: integer, dims?: integer }): yoke.Tensor
+function Tensor:index_put(indices, values, accumulate) end
+
+---A copy of x with alpha times the parts of source added to the parts that a 1-D index names along one axis.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, axis: integer, index: yoke.Tensor, source: yoke.Tensor, options: { alpha?: number|boolean }): yoke.Tensor
+function yoke.index_add(x, axis, index, source) end
+
+---A copy of x with alpha times the parts of source added to the parts that a 1-D index names along one axis.
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, axis: integer, index: yoke.Tensor, source: yoke.Tensor, options: { alpha?: number|boolean }): yoke.Tensor
+function Tensor:index_add(axis, index, source) end
+
+---A copy of x with the parts of source written into the parts that a 1-D index names along one axis.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function yoke.index_copy(x, axis, index, source) end
+
+---A copy of x with the parts of source written into the parts that a 1-D index names along one axis.
+---@param axis integer
+---@param index yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function Tensor:index_copy(axis, index, source) end
+
+---A copy of x with value, a number or a tensor without axes, in the parts that a 1-D index names along one axis.
+---@param x yoke.Tensor
+---@param axis integer
+---@param index yoke.Tensor
+---@param value yoke.Tensor|number
+---@return yoke.Tensor
+function yoke.index_fill(x, axis, index, value) end
+
+---A copy of x with value, a number or a tensor without axes, in the parts that a 1-D index names along one axis.
+---@param axis integer
+---@param index yoke.Tensor
+---@param value yoke.Tensor|number
+---@return yoke.Tensor
+function Tensor:index_fill(axis, index, value) end
+
+---The indices of the elements that are true (not 0), row-major: a vector for each axis.
+---@param x yoke.Tensor
+---@return yoke.Tensor[]
+function yoke.nonzero_tuple(x) end
+
+---The indices of the elements that are true (not 0), row-major: a vector for each axis.
+---@return yoke.Tensor[]
+function Tensor:nonzero_tuple() end
+
+---A copy of x with the elements of source, in their order, where the bool tensor mask is true; mask is broadcast to x's shape.
+---@param x yoke.Tensor
+---@param mask yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function yoke.masked_scatter(x, mask, source) end
+
+---A copy of x with the elements of source, in their order, where the bool tensor mask is true; mask is broadcast to x's shape.
+---@param mask yoke.Tensor
+---@param source yoke.Tensor
+---@return yoke.Tensor
+function Tensor:masked_scatter(mask, source) end
+
 ---The indices of the elements that are true (not 0), row-major, as [count, ndim].
 ---@param x yoke.Tensor
 ---@return yoke.Tensor
@@ -1797,16 +3321,16 @@ function yoke.masked_select(x, mask) end
 ---@return yoke.Tensor
 function Tensor:masked_select(mask) end
 
----A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
+---A copy of x with value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast to x's shape.
 ---@param x yoke.Tensor
 ---@param mask yoke.Tensor
----@param value number|boolean
+---@param value yoke.Tensor|number
 ---@return yoke.Tensor
 function yoke.masked_fill(x, mask, value) end
 
----A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
+---A copy of x with value, a number or a tensor without axes, where the bool tensor mask is true; mask is broadcast to x's shape.
 ---@param mask yoke.Tensor
----@param value number|boolean
+---@param value yoke.Tensor|number
 ---@return yoke.Tensor
 function Tensor:masked_fill(mask, value) end
 
@@ -1870,6 +3394,21 @@ function yoke.tile(x, reps) end
 ---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:tile(reps) end
 
+---x with each part along an axis repeated, by one number or by a 1-D tensor of a number for each part; without axis, x is repeated as a vector.
+---@param x yoke.Tensor
+---@param repeats yoke.Tensor|number
+---@param axis? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, repeats: yoke.Tensor|number, options: { axis?: integer, output_size?: integer, dim?: integer, dims?: integer }): yoke.Tensor
+function yoke.repeat_interleave(x, repeats, axis) end
+
+---x with each part along an axis repeated, by one number or by a 1-D tensor of a number for each part; without axis, x is repeated as a vector.
+---@param repeats yoke.Tensor|number
+---@param axis? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, repeats: yoke.Tensor|number, options: { axis?: integer, output_size?: integer, dim?: integer, dims?: integer }): yoke.Tensor
+function Tensor:repeat_interleave(repeats, axis) end
+
 ---The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
 ---@param x yoke.Tensor
 ---@param diagonal? integer
@@ -1908,6 +3447,49 @@ function yoke.one_hot(x, num_classes) end
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, options: { num_classes?: integer }): yoke.Tensor
 function Tensor:one_hot(num_classes) end
+
+---1 with the probability that x has at each place, else 0, in x's dtype; with p, 1 with probability p in x's shape and dtype.
+---@param x yoke.Tensor
+---@param p? number|boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { p?: number|boolean, generator?: yoke.Generator }): yoke.Tensor
+function yoke.bernoulli(x, p) end
+
+---1 with the probability that x has at each place, else 0, in x's dtype; with p, 1 with probability p in x's shape and dtype.
+---@param p? number|boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { p?: number|boolean, generator?: yoke.Generator }): yoke.Tensor
+function Tensor:bernoulli(p) end
+
+---Indices drawn by the weights x [C], or by each row of x [N, C]; weights need no sum of 1. Without replacement no index is drawn twice.
+---@param x yoke.Tensor
+---@param num_samples integer
+---@param replacement? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, num_samples: integer, options: { replacement?: boolean, generator?: yoke.Generator }): yoke.Tensor
+function yoke.multinomial(x, num_samples, replacement) end
+
+---Indices drawn by the weights x [C], or by each row of x [N, C]; weights need no sum of 1. Without replacement no index is drawn twice.
+---@param num_samples integer
+---@param replacement? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, num_samples: integer, options: { replacement?: boolean, generator?: yoke.Generator }): yoke.Tensor
+function Tensor:multinomial(num_samples, replacement) end
+
+---Normal random numbers of a mean and a standard deviation: tensors, broadcast, or two numbers with a shape. dtype and device are for two numbers.
+---@param mean yoke.Tensor|number
+---@param std? yoke.Tensor|number
+---@param shape? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(mean: yoke.Tensor|number, options: { std?: yoke.Tensor|number, shape?: integer|integer[], dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, size?: integer|integer[], requires_grad?: boolean }): yoke.Tensor
+function yoke.normal(mean, std, shape) end
+
+---Normal random numbers of a mean and a standard deviation: tensors, broadcast, or two numbers with a shape. dtype and device are for two numbers.
+---@param std? yoke.Tensor|number
+---@param shape? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { std?: yoke.Tensor|number, shape?: integer|integer[], dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, size?: integer|integer[], requires_grad?: boolean }): yoke.Tensor
+function Tensor:normal(std, shape) end
 
 ---Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when not training.
 ---@param x yoke.Tensor
@@ -1989,12 +3571,28 @@ function yoke.linspace(start, stop, steps, dtype, device) end
 ---@overload fun(n: integer, options: { m?: integer, dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
 function yoke.eye(n, m, dtype, device) end
 
+---The indices of the lower triangle of a row × col matrix, up to a diagonal, as [2, count] in int64.
+---@param row integer
+---@param col integer
+---@param offset? integer
+---@return yoke.Tensor
+---@overload fun(row: integer, col: integer, options: { offset?: integer, dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+function yoke.tril_indices(row, col, offset) end
+
+---The indices of the upper triangle of a row × col matrix, from a diagonal on, as [2, count] in int64.
+---@param row integer
+---@param col integer
+---@param offset? integer
+---@return yoke.Tensor
+---@overload fun(row: integer, col: integer, options: { offset?: integer, dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+function yoke.triu_indices(row, col, offset) end
+
 ---Uniform random numbers in [0, 1).
 ---@param shape integer|integer[]
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 ---@overload fun(...: integer): yoke.Tensor
 function yoke.rand(shape, dtype, device) end
 
@@ -2003,7 +3601,7 @@ function yoke.rand(shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 ---@overload fun(...: integer): yoke.Tensor
 function yoke.randn(shape, dtype, device) end
 
@@ -2014,7 +3612,7 @@ function yoke.randn(shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(low: integer, high: integer, shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(low: integer, high: integer, shape: integer|integer[], options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 ---@overload fun(low: integer, high: integer, ...: integer): yoke.Tensor
 function yoke.randint(low, high, shape, dtype, device) end
 
@@ -2023,7 +3621,7 @@ function yoke.randint(low, high, shape, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(n: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(n: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 function yoke.randperm(n, dtype, device) end
 
 ---empty with the shape, dtype and device of x.
@@ -2093,14 +3691,14 @@ function Tensor:full_like(value, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 function yoke.rand_like(x, dtype, device) end
 
 ---rand with the shape, dtype and device of x.
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 function Tensor:rand_like(dtype, device) end
 
 ---randn with the shape, dtype and device of x.
@@ -2108,14 +3706,14 @@ function Tensor:rand_like(dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 function yoke.randn_like(x, dtype, device) end
 
 ---randn with the shape, dtype and device of x.
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 function Tensor:randn_like(dtype, device) end
 
 ---randint with the shape, dtype and device of x.
@@ -2125,7 +3723,7 @@ function Tensor:randn_like(dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 function yoke.randint_like(x, low, high, dtype, device) end
 
 ---randint with the shape, dtype and device of x.
@@ -2134,5 +3732,5 @@ function yoke.randint_like(x, low, high, dtype, device) end
 ---@param dtype? yoke.dtype
 ---@param device? yoke.Device|string|integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, requires_grad?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, low: integer, high: integer, options: { dtype?: yoke.dtype, device?: yoke.Device|string|integer, generator?: yoke.Generator, requires_grad?: boolean }): yoke.Tensor
 function Tensor:randint_like(low, high, dtype, device) end

@@ -26,21 +26,22 @@ function random.set_rng_state(state)
     core.set_rng_state(seed, offset)
 end
 
---- Separate stream of random numbers. In use, all random numbers of this thread come from the stream; the scope
+--- Separate stream of random numbers. A random op draws from it by `generator`: yoke.randn(3, {generator = g}); ops
+--- find the memory under `stream`. In use, all random numbers of this thread come from the stream; the scope
 --- belongs to the thread, so code inside should not yield.
 local Generator = {}
 Generator.__index = Generator
 
 local function place_of(self)
     if self.outer then return core.get_rng_state() end
-    return self.seed, self.offset
+    return core.stream_place(self.memory)
 end
 
 local function put(self, seed, offset)
     if self.outer then
         core.set_rng_state(seed, offset)
     else
-        self.seed, self.offset = seed, offset
+        core.set_stream(self.memory, seed, offset)
     end
     return self
 end
@@ -71,9 +72,9 @@ end
 
 local function leave(self)
     if not self.outer then return end
-    self.seed, self.offset = core.get_rng_state()
+    core.set_stream(self.memory, core.get_rng_state())
     local outer = self.outer
-    self.outer = nil
+    self.outer, self.stream = nil, self.memory
     core.set_rng_state(outer[1], outer[2])
 end
 
@@ -83,8 +84,8 @@ function Generator:use(fn, ...)
         core.raise("state", "Generator", "this generator is already in use; leave its scope first, or make another generator")
     end
     local outer = { core.get_rng_state() }
-    core.set_rng_state(self.seed, self.offset)
-    self.outer = outer
+    core.set_rng_state(core.stream_place(self.memory))
+    self.outer, self.stream = outer, false
     local generator = self
     local scope <const> = setmetatable({}, { __close = function() leave(generator) end })
     if fn == nil then return scope end
@@ -99,7 +100,8 @@ function random.Generator(...)
     local device, seed = options.read("Generator", { { "device", options.none }, { "seed", 0 } }, ...)
     local where = device and core.device(device) or core.current_device()
     if device and not where then core.raise("value", "Generator", "there is no device " .. tostring(device)) end
-    return setmetatable({ device = where, seed = 0, offset = 0 }, Generator):manual_seed(seed or 0)
+    local memory = core.new_stream()
+    return setmetatable({ device = where, memory = memory, stream = memory }, Generator):manual_seed(seed or 0)
 end
 
 return random

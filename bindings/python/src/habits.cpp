@@ -80,6 +80,39 @@ PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject
     return PyLong_FromLongLong(yoke_tensor_shape(tensor)[axis < 0 ? axis + ndim : axis]);
 }
 
+// Returns x[index] along an axis, as a view: a slice of one element, without its axis.
+PyObject *select(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"axis", "index"};
+    PyObject *values[2] = {};
+    yoke_tensor *tensor = tensor_argument(self, {"select", "self"});
+    int64_t axis = 0, index = 0;
+    if (!tensor || !read_parameters("select", kNames, 2, 0, args, count, keywords, values) ||
+        !to_int64(values[0], {"select", "axis"}, &axis) ||
+        !to_int64(values[1], {"select", "index"}, &index))
+        return nullptr;
+    const int64_t ndim = yoke_tensor_ndim(tensor);
+    if (axis < -ndim || axis >= ndim)
+        return raise_error(YOKE_E_INDEX, "select",
+                           "axis %lld is out of range for a tensor of %lld axes",
+                           static_cast<long long>(axis), static_cast<long long>(ndim));
+    const int64_t length = yoke_tensor_shape(tensor)[axis < 0 ? axis + ndim : axis];
+    if (index < -length || index >= length)
+        return raise_error(YOKE_E_INDEX, "select",
+                           "argument 'index' is %lld; it must be %lld to %lld for axis %lld",
+                           static_cast<long long>(index), -static_cast<long long>(length),
+                           static_cast<long long>(length) - 1, static_cast<long long>(axis));
+    const int64_t start = index < 0 ? index + length : index;
+    PyObject *slice[3] = {PyLong_FromLongLong(axis), PyLong_FromLongLong(start),
+                          PyLong_FromLongLong(start + 1)};
+    PyObject *part =
+        slice[0] && slice[1] && slice[2] ? invoke(kOp_slice, self, slice, 3, nullptr) : nullptr;
+    PyObject *result = part ? invoke(kOp_squeeze, part, slice, 1, nullptr) : nullptr;
+    Py_XDECREF(part);
+    for (PyObject *one : slice) Py_XDECREF(one);
+    return result;
+}
+
 PyObject *dim(PyObject *self, PyObject *)
 {
     yoke_tensor *tensor = tensor_argument(self, {"dim", "self"});
@@ -146,6 +179,9 @@ const PyMethodDef habit_methods[] = {
      "DeviceUnavailableError says why no CUDA device can be used."},
     {"size", keywords(size), kKeywords,
      "size($self, /, axis=None)\n--\n\nReturns the shape, or the length of one axis."},
+    {"select", keywords(select), kKeywords,
+     "select($self, /, axis, index)\n--\n\n"
+     "Returns the part at one index of an axis, without that axis; a view."},
     {"dim", keywords(without_arguments<"dim", dim>), kKeywords,
      "dim($self, /)\n--\n\nReturns the number of axes, as ndim."},
     {"zero_", keywords(without_arguments<"zero_", zero>), kKeywords,

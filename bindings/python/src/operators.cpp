@@ -57,56 +57,6 @@ PyObject *power_in_place(PyObject *x, PyObject *y, PyObject *modulus)
     return refuse_modulus(modulus) ? nullptr : in_place<kOp_pow_>(x, y);
 }
 
-// ---- Logic -----------------------------------------------------------------------------------------------
-
-// Returns whether the value is a bool, or a tensor of bools. Else an error is set: Python's &, | and ^ of integers
-// work bit by bit, for which there are no ops.
-bool need_bools(PyObject *value, const char *sign, const char *function)
-{
-    if (is_bool(value)) return true;
-    const char *given = Py_TYPE(value)->tp_name;
-    if (is_tensor(value)) {
-        yoke_tensor *handle = tensor_argument(value, {sign, "x"});
-        if (!handle) return false;
-        if (yoke_tensor_dtype(handle) == YOKE_BOOL) return true;
-        given = yoke_dtype_name(yoke_tensor_dtype(handle));
-    }
-    raise_error(
-        YOKE_E_TYPE, sign,
-        "an operand is %.100s; both must be bool tensors or bools, because tensors have no bitwise operators: use yoke.%s, or compare first",
-        given, function);
-    return false;
-}
-
-PyObject *logical(OpPlace op, PyObject *x, PyObject *y, const char *sign, const char *function)
-{
-    const Operands operands(sign, x, y);
-    if (!operands.ready()) return operands.instead();
-    if (!need_bools(operands.x(), sign, function) || !need_bools(operands.y(), sign, function))
-        return nullptr;
-    return invoke_operator(op, operands.x(), operands.y());
-}
-
-PyObject *both(PyObject *x, PyObject *y)
-{
-    return logical(kOp_logical_and, x, y, "&", "logical_and");
-}
-
-PyObject *either(PyObject *x, PyObject *y)
-{
-    return logical(kOp_logical_or, x, y, "|", "logical_or");
-}
-
-PyObject *differ(PyObject *x, PyObject *y)
-{
-    return logical(kOp_logical_xor, x, y, "^", "logical_xor");
-}
-
-PyObject *negate(PyObject *x)
-{
-    return need_bools(x, "~", "logical_not") ? unary<kOp_logical_not>(x) : nullptr;
-}
-
 // ---- Comparisons -----------------------------------------------------------------------------------------
 
 PyObject *compare(PyObject *x, PyObject *y, int operation)
@@ -155,13 +105,24 @@ const PyType_Slot operator_slots[] = {
     {Py_nb_inplace_multiply, slot(in_place<kOp_mul_>)},
     {Py_nb_inplace_true_divide, slot(in_place<kOp_div_>)},
     {Py_nb_inplace_power, slot(power_in_place)},
+    {Py_nb_inplace_floor_divide, slot(in_place<kOp_floor_divide_>)},
+    {Py_nb_inplace_remainder, slot(in_place<kOp_remainder_>)},
+    {Py_nb_inplace_and, slot(in_place<kOp_bitwise_and_>)},
+    {Py_nb_inplace_or, slot(in_place<kOp_bitwise_or_>)},
+    {Py_nb_inplace_xor, slot(in_place<kOp_bitwise_xor_>)},
+    {Py_nb_inplace_lshift, slot(in_place<kOp_bitwise_left_shift_>)},
+    {Py_nb_inplace_rshift, slot(in_place<kOp_bitwise_right_shift_>)},
     {Py_nb_negative, slot(unary<kOp_neg>)},
     {Py_nb_positive, slot(positive)},
     {Py_nb_absolute, slot(unary<kOp_abs>)},
-    {Py_nb_and, slot(both)},
-    {Py_nb_or, slot(either)},
-    {Py_nb_xor, slot(differ)},
-    {Py_nb_invert, slot(negate)},
+    {Py_nb_floor_divide, slot(binary<kOp_floor_divide>)},
+    {Py_nb_remainder, slot(binary<kOp_remainder>)},
+    {Py_nb_and, slot(binary<kOp_bitwise_and>)},
+    {Py_nb_or, slot(binary<kOp_bitwise_or>)},
+    {Py_nb_xor, slot(binary<kOp_bitwise_xor>)},
+    {Py_nb_lshift, slot(binary<kOp_bitwise_left_shift>)},
+    {Py_nb_rshift, slot(binary<kOp_bitwise_right_shift>)},
+    {Py_nb_invert, slot(unary<kOp_bitwise_not>)},
     {Py_tp_richcompare, slot(compare)},
     {Py_sq_contains, slot(contains)},
 };

@@ -36,15 +36,28 @@ class Generator(Named):
             x = yoke.randn(3)
 
     Inside the block all random numbers of this thread come from g, on every device; afterwards the thread's own stream
-    continues. A generator may be entered again, but not during its use. The first numbers are the numbers after
+    continues. A single op draws from g by `generator`: yoke.randn(3, generator=g). A generator may be entered again, but not during its use. The first numbers are the numbers after
     manual_seed(seed).
     """
 
     def __init__(self, device=None, seed=0):
         self.device = _yoke.current_device() if device is None else _yoke.device(device)
         self._outer = None
-        self._place = None
+        self._memory = bytearray(16)  # a yoke_generator, where ops with generator= draw
         self.manual_seed(seed)
+
+    @property
+    def _stream(self):
+        """Returns where an op draws: the generator's memory; None in its block, where the thread's stream is the generator's."""
+        return self._memory if self._outer is None else None
+
+    @property
+    def _place(self):
+        return struct.unpack("=QQ", self._memory)
+
+    @_place.setter
+    def _place(self, place):
+        struct.pack_into("=QQ", self._memory, 0, *place)
 
     def manual_seed(self, seed):
         """Starts the stream at `seed`; returns the generator."""

@@ -184,8 +184,9 @@ typedef struct yoke_api {
     yoke_status (*argmax)(yoke_tensor *x, const int64_t *axis, int32_t keepdim, yoke_tensor **out);
     yoke_status (*softmax)(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out);
     yoke_status (*log_softmax)(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out);
-    yoke_status (*cross_entropy)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
-                                 int64_t ignore_index, double label_smoothing, yoke_tensor **out);
+    yoke_status (*cross_entropy)(yoke_tensor *x, yoke_tensor *target, yoke_tensor *weight,
+                                 const char *reduction, int64_t ignore_index,
+                                 double label_smoothing, yoke_tensor **out);
     yoke_status (*matmul)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
     yoke_status (*linear)(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
                           const char *activation, yoke_tensor **out);
@@ -223,12 +224,14 @@ typedef struct yoke_api {
     yoke_status (*eye)(int64_t n, const int64_t *m, yoke_dtype dtype, yoke_device *device,
                        yoke_tensor **out);
     yoke_status (*rand)(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
-                        yoke_device *device, yoke_tensor **out);
+                        yoke_device *device, yoke_generator *generator, yoke_tensor **out);
     yoke_status (*randn)(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
-                         yoke_device *device, yoke_tensor **out);
+                         yoke_device *device, yoke_generator *generator, yoke_tensor **out);
     yoke_status (*randint)(int64_t low, int64_t high, const int64_t *shape, int64_t shape_count,
-                           yoke_dtype dtype, yoke_device *device, yoke_tensor **out);
-    yoke_status (*randperm)(int64_t n, yoke_dtype dtype, yoke_device *device, yoke_tensor **out);
+                           yoke_dtype dtype, yoke_device *device, yoke_generator *generator,
+                           yoke_tensor **out);
+    yoke_status (*randperm)(int64_t n, yoke_dtype dtype, yoke_device *device,
+                            yoke_generator *generator, yoke_tensor **out);
     yoke_status (*empty_like)(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
                               yoke_tensor **out);
     yoke_status (*zeros_like)(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
@@ -238,11 +241,11 @@ typedef struct yoke_api {
     yoke_status (*full_like)(yoke_tensor *x, const yoke_scalar *value, yoke_dtype dtype,
                              yoke_device *device, yoke_tensor **out);
     yoke_status (*rand_like)(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
-                             yoke_tensor **out);
+                             yoke_generator *generator, yoke_tensor **out);
     yoke_status (*randn_like)(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
-                              yoke_tensor **out);
+                              yoke_generator *generator, yoke_tensor **out);
     yoke_status (*randint_like)(yoke_tensor *x, int64_t low, int64_t high, yoke_dtype dtype,
-                                yoke_device *device, yoke_tensor **out);
+                                yoke_device *device, yoke_generator *generator, yoke_tensor **out);
     yoke_status (*index_select)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
                                 yoke_tensor **out);
     yoke_status (*abs)(yoke_tensor *x, yoke_tensor **out);
@@ -323,7 +326,7 @@ typedef struct yoke_api {
     yoke_status (*ceil_)(yoke_tensor *x);
     yoke_status (*round_)(yoke_tensor *x);
     yoke_status (*clamp_)(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max);
-    yoke_status (*masked_fill_)(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value);
+    yoke_status (*masked_fill_)(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *value);
     yoke_status (*scatter_add_)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *src);
     yoke_status (*amin)(yoke_tensor *x, const int64_t *axis, int64_t axis_count, int32_t keepdim,
                         yoke_tensor **out);
@@ -348,8 +351,8 @@ typedef struct yoke_api {
     yoke_status (*argsort)(yoke_tensor *x, int64_t axis, int32_t descending, yoke_tensor **out);
     yoke_status (*topk)(yoke_tensor *x, int64_t k, int64_t axis, int32_t largest, int32_t sorted,
                         yoke_tensor **out0, yoke_tensor **out1);
-    yoke_status (*nll_loss)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
-                            int64_t ignore_index, yoke_tensor **out);
+    yoke_status (*nll_loss)(yoke_tensor *x, yoke_tensor *target, yoke_tensor *weight,
+                            const char *reduction, int64_t ignore_index, yoke_tensor **out);
     yoke_status (*mse_loss)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                             yoke_tensor **out);
     yoke_status (*l1_loss)(yoke_tensor *x, yoke_tensor *target, const char *reduction,
@@ -391,7 +394,7 @@ typedef struct yoke_api {
                                yoke_tensor **out);
     yoke_status (*nonzero)(yoke_tensor *x, yoke_tensor **out);
     yoke_status (*masked_select)(yoke_tensor *x, yoke_tensor *mask, yoke_tensor **out);
-    yoke_status (*masked_fill)(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value,
+    yoke_status (*masked_fill)(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *value,
                                yoke_tensor **out);
     yoke_status (*pad)(yoke_tensor *x, const int64_t *padding, int64_t padding_count,
                        const char *mode, const yoke_scalar *value, yoke_tensor **out);
@@ -762,6 +765,252 @@ typedef struct yoke_api {
     yoke_status (*use_deterministic_algorithms)(int32_t enabled);
     int32_t (*are_deterministic_algorithms_enabled)(void);
     yoke_status (*tensor_set_data)(yoke_tensor *tensor, yoke_tensor *data);
+    yoke_status (*log1p)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*expm1)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*log2)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*log10)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*exp2)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*square)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*tan)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*atan)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*asin)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*acos)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*sinh)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*cosh)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*trunc)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*frac)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*erfinv)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*isinf)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*nan_to_num)(yoke_tensor *x, const yoke_scalar *nan, const yoke_scalar *posinf,
+                              const yoke_scalar *neginf, yoke_tensor **out);
+    yoke_status (*atan2)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*atan2_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*fmod)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*fmod_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*remainder)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*remainder_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*floor_divide)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*floor_divide_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*logaddexp)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*logaddexp_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*isclose)(yoke_tensor *x, yoke_tensor *y, double rtol, double atol,
+                           int32_t equal_nan, yoke_tensor **out);
+    yoke_status (*isclose_scalar)(yoke_tensor *x, const yoke_scalar *y, double rtol, double atol,
+                                  int32_t equal_nan, yoke_tensor **out);
+    yoke_status (*allclose)(yoke_tensor *x, yoke_tensor *y, double rtol, double atol,
+                            int32_t equal_nan, yoke_tensor **out);
+    yoke_status (*allclose_scalar)(yoke_tensor *x, const yoke_scalar *y, double rtol, double atol,
+                                   int32_t equal_nan, yoke_tensor **out);
+    yoke_status (*equal)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*lerp)(yoke_tensor *x, yoke_tensor *y, yoke_tensor *weight, yoke_tensor **out);
+    yoke_status (*lerp_scalar)(yoke_tensor *x, yoke_tensor *y, const yoke_scalar *weight,
+                               yoke_tensor **out);
+    yoke_status (*addcmul)(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                           const yoke_scalar *value, yoke_tensor **out);
+    yoke_status (*addcdiv)(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                           const yoke_scalar *value, yoke_tensor **out);
+    yoke_status (*bitwise_and)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*bitwise_and_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*bitwise_or)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*bitwise_or_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*bitwise_xor)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*bitwise_xor_scalar)(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+    yoke_status (*bitwise_not)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*bitwise_left_shift)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*bitwise_left_shift_scalar)(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out);
+    yoke_status (*bitwise_right_shift)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*bitwise_right_shift_scalar)(yoke_tensor *x, const yoke_scalar *y,
+                                              yoke_tensor **out);
+    yoke_status (*log1p_)(yoke_tensor *x);
+    yoke_status (*expm1_)(yoke_tensor *x);
+    yoke_status (*log2_)(yoke_tensor *x);
+    yoke_status (*log10_)(yoke_tensor *x);
+    yoke_status (*exp2_)(yoke_tensor *x);
+    yoke_status (*square_)(yoke_tensor *x);
+    yoke_status (*tan_)(yoke_tensor *x);
+    yoke_status (*atan_)(yoke_tensor *x);
+    yoke_status (*asin_)(yoke_tensor *x);
+    yoke_status (*acos_)(yoke_tensor *x);
+    yoke_status (*sinh_)(yoke_tensor *x);
+    yoke_status (*cosh_)(yoke_tensor *x);
+    yoke_status (*trunc_)(yoke_tensor *x);
+    yoke_status (*frac_)(yoke_tensor *x);
+    yoke_status (*erfinv_)(yoke_tensor *x);
+    yoke_status (*nan_to_num_)(yoke_tensor *x, const yoke_scalar *nan, const yoke_scalar *posinf,
+                               const yoke_scalar *neginf);
+    yoke_status (*atan2_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*atan2_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*fmod_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*fmod_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*remainder_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*remainder_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*floor_divide_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*floor_divide_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*lerp_)(yoke_tensor *x, yoke_tensor *y, yoke_tensor *weight);
+    yoke_status (*lerp_scalar_)(yoke_tensor *x, yoke_tensor *y, const yoke_scalar *weight);
+    yoke_status (*addcmul_)(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                            const yoke_scalar *value);
+    yoke_status (*addcdiv_)(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                            const yoke_scalar *value);
+    yoke_status (*bitwise_and_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*bitwise_and_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*bitwise_or_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*bitwise_or_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*bitwise_xor_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*bitwise_xor_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*bitwise_not_)(yoke_tensor *x);
+    yoke_status (*bitwise_left_shift_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*bitwise_left_shift_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*bitwise_right_shift_)(yoke_tensor *x, yoke_tensor *y);
+    yoke_status (*bitwise_right_shift_scalar_)(yoke_tensor *x, const yoke_scalar *y);
+    yoke_status (*normal_)(yoke_tensor *x, double mean, double std, yoke_generator *generator);
+    yoke_status (*uniform_)(yoke_tensor *x, double low, double high, yoke_generator *generator);
+    yoke_status (*bernoulli_)(yoke_tensor *x, yoke_tensor *p, yoke_generator *generator);
+    yoke_status (*bernoulli_scalar_)(yoke_tensor *x, const yoke_scalar *p,
+                                     yoke_generator *generator);
+    yoke_status (*random_)(yoke_tensor *x, const int64_t *low, const int64_t *high,
+                           yoke_generator *generator);
+    yoke_status (*exponential_)(yoke_tensor *x, double lambd, yoke_generator *generator);
+    yoke_status (*masked_fill_scalar_)(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value);
+    yoke_status (*index_put_)(yoke_tensor *x, yoke_tensor *const *indices, int64_t indices_count,
+                              yoke_tensor *values, int32_t accumulate, int64_t axis, int32_t wraps);
+    yoke_status (*index_add_)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *source,
+                              const yoke_scalar *alpha);
+    yoke_status (*index_copy_)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                               yoke_tensor *source);
+    yoke_status (*index_fill_)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                               yoke_tensor *value);
+    yoke_status (*index_fill_scalar_)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                      const yoke_scalar *value);
+    yoke_status (*masked_scatter_)(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *source);
+    yoke_status (*scatter_)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *src,
+                            const char *reduce);
+    yoke_status (*scatter_scalar_)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                   const yoke_scalar *src, const char *reduce);
+    yoke_status (*cumprod)(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out);
+    yoke_status (*max)(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                       yoke_tensor **out1);
+    yoke_status (*min)(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                       yoke_tensor **out1);
+    yoke_status (*aminmax)(yoke_tensor *x, const int64_t *axis, int32_t keepdim, yoke_tensor **out0,
+                           yoke_tensor **out1);
+    yoke_status (*var_mean)(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                            int32_t keepdim, int64_t correction, yoke_tensor **out0,
+                            yoke_tensor **out1);
+    yoke_status (*std_mean)(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                            int32_t keepdim, int64_t correction, yoke_tensor **out0,
+                            yoke_tensor **out1);
+    yoke_status (*count_nonzero)(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                 yoke_tensor **out);
+    yoke_status (*quantile)(yoke_tensor *x, yoke_tensor *q, const int64_t *axis, int32_t keepdim,
+                            const char *interpolation, yoke_tensor **out);
+    yoke_status (*quantile_scalar)(yoke_tensor *x, const yoke_scalar *q, const int64_t *axis,
+                                   int32_t keepdim, const char *interpolation, yoke_tensor **out);
+    yoke_status (*kthvalue)(yoke_tensor *x, int64_t k, int64_t axis, int32_t keepdim,
+                            yoke_tensor **out0, yoke_tensor **out1);
+    yoke_status (*median)(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                          yoke_tensor **out1);
+    yoke_status (*mode)(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                        yoke_tensor **out1);
+    yoke_status (*searchsorted)(yoke_tensor *sorted_sequence, yoke_tensor *x, int32_t out_int32,
+                                int32_t right, yoke_tensor **out);
+    yoke_status (*searchsorted_scalar)(yoke_tensor *sorted_sequence, const yoke_scalar *x,
+                                       int32_t out_int32, int32_t right, yoke_tensor **out);
+    yoke_status (*bucketize)(yoke_tensor *x, yoke_tensor *boundaries, int32_t out_int32,
+                             int32_t right, yoke_tensor **out);
+    yoke_status (*bucketize_scalar)(const yoke_scalar *x, yoke_tensor *boundaries,
+                                    int32_t out_int32, int32_t right, yoke_tensor **out);
+    yoke_status (*unique)(yoke_tensor *x, int32_t sorted, int32_t return_inverse,
+                          int32_t return_counts, const int64_t *axis, yoke_tensor **outs,
+                          int64_t capacity, int64_t *count);
+    yoke_status (*bincount)(yoke_tensor *x, yoke_tensor *weights, int64_t minlength,
+                            yoke_tensor **out);
+    yoke_status (*histc)(yoke_tensor *x, int64_t bins, const yoke_scalar *min,
+                         const yoke_scalar *max, yoke_tensor **out);
+    yoke_status (*mm)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*bmm)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*mv)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*dot)(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+    yoke_status (*addmm)(yoke_tensor *x, yoke_tensor *mat1, yoke_tensor *mat2,
+                         const yoke_scalar *beta, const yoke_scalar *alpha, yoke_tensor **out);
+    yoke_status (*baddbmm)(yoke_tensor *x, yoke_tensor *batch1, yoke_tensor *batch2,
+                           const yoke_scalar *beta, const yoke_scalar *alpha, yoke_tensor **out);
+    yoke_status (*trace)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*cdist)(yoke_tensor *x, yoke_tensor *y, double p, const char *compute_mode,
+                         yoke_tensor **out);
+    yoke_status (*normalize)(yoke_tensor *x, double p, int64_t axis, double eps, yoke_tensor **out);
+    yoke_status (*cosine_similarity)(yoke_tensor *x, yoke_tensor *y, int64_t axis, double eps,
+                                     yoke_tensor **out);
+    yoke_status (*interpolate)(yoke_tensor *x, const int64_t *size, int64_t size_count,
+                               const yoke_scalar *scale_factor, const char *mode,
+                               int32_t align_corners, int32_t recompute_scale_factor,
+                               yoke_tensor **out);
+    yoke_status (*pixel_shuffle)(yoke_tensor *x, int64_t upscale_factor, yoke_tensor **out);
+    yoke_status (*pixel_unshuffle)(yoke_tensor *x, int64_t downscale_factor, yoke_tensor **out);
+    yoke_status (*flatten)(yoke_tensor *x, int64_t start_axis, int64_t end_axis, yoke_tensor **out);
+    yoke_status (*unflatten)(yoke_tensor *x, int64_t axis, const int64_t *sizes,
+                             int64_t sizes_count, yoke_tensor **out);
+    yoke_status (*ravel)(yoke_tensor *x, yoke_tensor **out);
+    yoke_status (*movedim)(yoke_tensor *x, const int64_t *source, int64_t source_count,
+                           const int64_t *destination, int64_t destination_count,
+                           yoke_tensor **out);
+    yoke_status (*swapaxes)(yoke_tensor *x, int64_t axis0, int64_t axis1, yoke_tensor **out);
+    yoke_status (*narrow)(yoke_tensor *x, int64_t axis, int64_t start, int64_t length,
+                          yoke_tensor **out);
+    yoke_status (*diagonal)(yoke_tensor *x, int64_t offset, int64_t axis1, int64_t axis2,
+                            yoke_tensor **out);
+    yoke_status (*diag)(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
+    yoke_status (*unfold)(yoke_tensor *x, int64_t axis, int64_t size, int64_t step,
+                          yoke_tensor **out);
+    yoke_status (*tensor_split)(yoke_tensor *x, const int64_t *sections, int64_t axis,
+                                const int64_t *indices, int64_t indices_count, yoke_tensor **outs,
+                                int64_t capacity, int64_t *count);
+    yoke_status (*meshgrid)(yoke_tensor *const *tensors, int64_t tensors_count,
+                            const char *indexing, yoke_tensor **outs, int64_t capacity,
+                            int64_t *count);
+    yoke_status (*scatter)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *src,
+                           const char *reduce, yoke_tensor **out);
+    yoke_status (*scatter_scalar)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                  const yoke_scalar *src, const char *reduce, yoke_tensor **out);
+    yoke_status (*take_along_dim)(yoke_tensor *x, yoke_tensor *indices, const int64_t *axis,
+                                  yoke_tensor **out);
+    yoke_status (*index_put)(yoke_tensor *x, yoke_tensor *const *indices, int64_t indices_count,
+                             yoke_tensor *values, int32_t accumulate, int64_t axis, int32_t wraps,
+                             yoke_tensor **out);
+    yoke_status (*index_add)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *source,
+                             const yoke_scalar *alpha, yoke_tensor **out);
+    yoke_status (*index_copy)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *source,
+                              yoke_tensor **out);
+    yoke_status (*index_fill)(yoke_tensor *x, int64_t axis, yoke_tensor *index, yoke_tensor *value,
+                              yoke_tensor **out);
+    yoke_status (*index_fill_scalar)(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                     const yoke_scalar *value, yoke_tensor **out);
+    yoke_status (*nonzero_tuple)(yoke_tensor *x, yoke_tensor **outs, int64_t capacity,
+                                 int64_t *count);
+    yoke_status (*masked_scatter)(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *source,
+                                  yoke_tensor **out);
+    yoke_status (*masked_fill_scalar)(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value,
+                                      yoke_tensor **out);
+    yoke_status (*repeat_interleave)(yoke_tensor *x, yoke_tensor *repeats, const int64_t *axis,
+                                     const int64_t *output_size, yoke_tensor **out);
+    yoke_status (*repeat_interleave_scalar)(yoke_tensor *x, const yoke_scalar *repeats,
+                                            const int64_t *axis, const int64_t *output_size,
+                                            yoke_tensor **out);
+    yoke_status (*bernoulli)(yoke_tensor *x, const yoke_scalar *p, yoke_generator *generator,
+                             yoke_tensor **out);
+    yoke_status (*multinomial)(yoke_tensor *x, int64_t num_samples, int32_t replacement,
+                               yoke_generator *generator, yoke_tensor **out);
+    yoke_status (*normal)(yoke_tensor *mean, yoke_tensor *std, const int64_t *shape,
+                          int64_t shape_count, yoke_dtype dtype, yoke_device *device,
+                          yoke_generator *generator, yoke_tensor **out);
+    yoke_status (*normal_scalar)(yoke_tensor *mean, const yoke_scalar *std, const int64_t *shape,
+                                 int64_t shape_count, yoke_dtype dtype, yoke_device *device,
+                                 yoke_generator *generator, yoke_tensor **out);
+    yoke_status (*tril_indices)(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
+                                yoke_device *device, yoke_tensor **out);
+    yoke_status (*triu_indices)(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
+                                yoke_device *device, yoke_tensor **out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -204,6 +204,213 @@ YOKE_API yoke_status yoke_maximum_scalar(yoke_tensor *x, const yoke_scalar *y, y
 YOKE_API yoke_status yoke_minimum(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
 YOKE_API yoke_status yoke_minimum_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
 
+/* log(1 + x), precise near 0.
+ * log1p(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_log1p(yoke_tensor *x, yoke_tensor **out);
+
+/* exp(x) - 1, precise near 0.
+ * expm1(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_expm1(yoke_tensor *x, yoke_tensor **out);
+
+/* Logarithm of x to base 2.
+ * log2(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_log2(yoke_tensor *x, yoke_tensor **out);
+
+/* Logarithm of x to base 10.
+ * log10(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_log10(yoke_tensor *x, yoke_tensor **out);
+
+/* 2 to the power of x.
+ * exp2(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_exp2(yoke_tensor *x, yoke_tensor **out);
+
+/* x times x.
+ * square(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_square(yoke_tensor *x, yoke_tensor **out);
+
+/* Tangent of x, in radians.
+ * tan(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_tan(yoke_tensor *x, yoke_tensor **out);
+
+/* Inverse tangent of x, in radians.
+ * atan(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_atan(yoke_tensor *x, yoke_tensor **out);
+
+/* Inverse sine of x, in radians; NaN outside -1 to 1.
+ * asin(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_asin(yoke_tensor *x, yoke_tensor **out);
+
+/* Inverse cosine of x, in radians; NaN outside -1 to 1.
+ * acos(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_acos(yoke_tensor *x, yoke_tensor **out);
+
+/* Hyperbolic sine of x.
+ * sinh(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_sinh(yoke_tensor *x, yoke_tensor **out);
+
+/* Hyperbolic cosine of x.
+ * cosh(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_cosh(yoke_tensor *x, yoke_tensor **out);
+
+/* x without its fraction, towards 0; its gradient is 0.
+ * trunc(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_trunc(yoke_tensor *x, yoke_tensor **out);
+
+/* The fraction of x, with the sign of x: x - trunc(x).
+ * frac(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_frac(yoke_tensor *x, yoke_tensor **out);
+
+/* Inverse of erf; NaN outside -1 to 1.
+ * erfinv(x: tensor) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_erfinv(yoke_tensor *x, yoke_tensor **out);
+
+/* Whether x is infinite, as bool.
+ * isinf(x: tensor) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_isinf(yoke_tensor *x, yoke_tensor **out);
+
+/* x with NaN replaced by nan (0 if absent), and the infinities by posinf and neginf (the largest
+ *     and lowest number of the dtype if absent); their gradient is 0.
+ * nan_to_num(x: tensor, nan: scalar? = none, posinf: scalar? = none, neginf: scalar? = none) ->
+ *     tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_nan_to_num(yoke_tensor *x, const yoke_scalar *nan,
+                                     const yoke_scalar *posinf, const yoke_scalar *neginf,
+                                     yoke_tensor **out);
+
+/* Angle of the point (y, x), in radians: the inverse tangent of x / y in the quadrant of both
+ *     signs.
+ * atan2(x: operand, y: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_atan2(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_atan2_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Remainder of x / y with the sign of x, broadcast.
+ * fmod(x: operand, y: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_fmod(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_fmod_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Remainder of x / y with the sign of y, broadcast: Python's %.
+ * remainder(x: operand, y: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_remainder(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_remainder_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* x / y rounded down, broadcast: Python's //; its gradient is 0.
+ * floor_divide(x: operand, y: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_floor_divide(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_floor_divide_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                              yoke_tensor **out);
+
+/* log(exp(x) + exp(y)), broadcast, without overflow.
+ * logaddexp(x: operand, y: operand) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_logaddexp(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_logaddexp_scalar(yoke_tensor *x, const yoke_scalar *y, yoke_tensor **out);
+
+/* Whether x and y are equal or differ by at most atol + rtol * abs(y), broadcast, as bool;
+ *     equal_nan makes NaN equal NaN.
+ * isclose(x: operand, y: operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool =
+ *     false) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_isclose(yoke_tensor *x, yoke_tensor *y, double rtol, double atol,
+                                  int32_t equal_nan, yoke_tensor **out);
+YOKE_API yoke_status yoke_isclose_scalar(yoke_tensor *x, const yoke_scalar *y, double rtol,
+                                         double atol, int32_t equal_nan, yoke_tensor **out);
+
+/* Whether isclose holds for all elements, as one bool.
+ * allclose(x: operand, y: operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool =
+ *     false) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_allclose(yoke_tensor *x, yoke_tensor *y, double rtol, double atol,
+                                   int32_t equal_nan, yoke_tensor **out);
+YOKE_API yoke_status yoke_allclose_scalar(yoke_tensor *x, const yoke_scalar *y, double rtol,
+                                          double atol, int32_t equal_nan, yoke_tensor **out);
+
+/* Whether x and y have one shape and equal elements, as one bool.
+ * equal(x: tensor, y: tensor) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_equal(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+
+/* x + weight * (y - x), broadcast.
+ * lerp(x: tensor, y: tensor, weight: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_lerp(yoke_tensor *x, yoke_tensor *y, yoke_tensor *weight,
+                               yoke_tensor **out);
+YOKE_API yoke_status yoke_lerp_scalar(yoke_tensor *x, yoke_tensor *y, const yoke_scalar *weight,
+                                      yoke_tensor **out);
+
+/* x + value * tensor1 * tensor2, broadcast.
+ * addcmul(x: tensor, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_addcmul(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                  const yoke_scalar *value, yoke_tensor **out);
+
+/* x + value * tensor1 / tensor2, broadcast; integers give float32.
+ * addcdiv(x: tensor, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_addcdiv(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                  const yoke_scalar *value, yoke_tensor **out);
+
+/* The bits that x and y both have, broadcast; integers and bool.
+ * bitwise_and(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_and(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_bitwise_and_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out);
+
+/* The bits that x or y has, broadcast; integers and bool.
+ * bitwise_or(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_or(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_bitwise_or_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                            yoke_tensor **out);
+
+/* The bits that exactly one of x and y has, broadcast; integers and bool.
+ * bitwise_xor(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_xor(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_bitwise_xor_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                             yoke_tensor **out);
+
+/* The bits that x does not have; integers and bool.
+ * bitwise_not(x: tensor) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_not(yoke_tensor *x, yoke_tensor **out);
+
+/* x with its bits moved up by y places, broadcast; integers. Places below 0, or from the dtype's
+ *     width on, give 0.
+ * bitwise_left_shift(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_left_shift(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_bitwise_left_shift_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                                    yoke_tensor **out);
+
+/* x with its bits moved down by y places, broadcast; integers. The sign fills the places; y
+ *     below 0, or from the dtype's width on, leaves the sign alone.
+ * bitwise_right_shift(x: operand, y: operand) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_right_shift(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+YOKE_API yoke_status yoke_bitwise_right_shift_scalar(yoke_tensor *x, const yoke_scalar *y,
+                                                     yoke_tensor **out);
+
 /* Whether x == y, broadcast, as bool.
  * eq(x: operand, y: operand) -> plain
  * [any-thread] */
@@ -426,16 +633,253 @@ YOKE_API yoke_status yoke_round_(yoke_tensor *x);
  * [any-thread] */
 YOKE_API yoke_status yoke_clamp_(yoke_tensor *x, const yoke_scalar *min, const yoke_scalar *max);
 
-/* Sets x to value where the bool tensor mask is true; mask is broadcast.
- * masked_fill_(x: mut, mask: tensor, value: scalar) -> x
+/* Replaces x by log(1 + x).
+ * log1p_(x: mut) -> x
  * [any-thread] */
-YOKE_API yoke_status yoke_masked_fill_(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value);
+YOKE_API yoke_status yoke_log1p_(yoke_tensor *x);
+
+/* Replaces x by exp(x) - 1.
+ * expm1_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_expm1_(yoke_tensor *x);
+
+/* Replaces x by its logarithm to base 2.
+ * log2_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_log2_(yoke_tensor *x);
+
+/* Replaces x by its logarithm to base 10.
+ * log10_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_log10_(yoke_tensor *x);
+
+/* Replaces x by 2 to the power of x.
+ * exp2_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_exp2_(yoke_tensor *x);
+
+/* Replaces x by x times x.
+ * square_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_square_(yoke_tensor *x);
+
+/* Replaces x by its tangent.
+ * tan_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_tan_(yoke_tensor *x);
+
+/* Replaces x by its inverse tangent.
+ * atan_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_atan_(yoke_tensor *x);
+
+/* Replaces x by its inverse sine.
+ * asin_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_asin_(yoke_tensor *x);
+
+/* Replaces x by its inverse cosine.
+ * acos_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_acos_(yoke_tensor *x);
+
+/* Replaces x by its hyperbolic sine.
+ * sinh_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_sinh_(yoke_tensor *x);
+
+/* Replaces x by its hyperbolic cosine.
+ * cosh_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_cosh_(yoke_tensor *x);
+
+/* Rounds x towards 0.
+ * trunc_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_trunc_(yoke_tensor *x);
+
+/* Replaces x by its fraction.
+ * frac_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_frac_(yoke_tensor *x);
+
+/* Replaces x by the inverse of erf.
+ * erfinv_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_erfinv_(yoke_tensor *x);
+
+/* Replaces NaN and infinities in x by numbers.
+ * nan_to_num_(x: mut, nan: scalar? = none, posinf: scalar? = none, neginf: scalar? = none) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_nan_to_num_(yoke_tensor *x, const yoke_scalar *nan,
+                                      const yoke_scalar *posinf, const yoke_scalar *neginf);
+
+/* Replaces x by the angle of the point (y, x); y is broadcast to x's shape.
+ * atan2_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_atan2_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_atan2_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* Replaces x by the remainder of x / y with the sign of x; y is broadcast to x's shape.
+ * fmod_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_fmod_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_fmod_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x %= y; y is broadcast to x's shape.
+ * remainder_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_remainder_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_remainder_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x //= y; y is broadcast to x's shape.
+ * floor_divide_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_floor_divide_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_floor_divide_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x += weight * (y - x); y and weight are broadcast to x's shape.
+ * lerp_(x: mut, y: tensor, weight: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_lerp_(yoke_tensor *x, yoke_tensor *y, yoke_tensor *weight);
+YOKE_API yoke_status yoke_lerp_scalar_(yoke_tensor *x, yoke_tensor *y, const yoke_scalar *weight);
+
+/* x += value * tensor1 * tensor2; both are broadcast to x's shape.
+ * addcmul_(x: mut, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_addcmul_(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                   const yoke_scalar *value);
+
+/* x += value * tensor1 / tensor2; both are broadcast to x's shape.
+ * addcdiv_(x: mut, tensor1: tensor, tensor2: tensor, *, value: scalar = 1) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_addcdiv_(yoke_tensor *x, yoke_tensor *tensor1, yoke_tensor *tensor2,
+                                   const yoke_scalar *value);
+
+/* x &= y; y is broadcast to x's shape.
+ * bitwise_and_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_and_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_bitwise_and_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x |= y; y is broadcast to x's shape.
+ * bitwise_or_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_or_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_bitwise_or_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x ^= y; y is broadcast to x's shape.
+ * bitwise_xor_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_xor_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_bitwise_xor_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* Replaces x by the bits that x does not have.
+ * bitwise_not_(x: mut) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_not_(yoke_tensor *x);
+
+/* x <<= y; y is broadcast to x's shape.
+ * bitwise_left_shift_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_left_shift_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_bitwise_left_shift_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* x >>= y; y is broadcast to x's shape.
+ * bitwise_right_shift_(x: mut, y: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_bitwise_right_shift_(yoke_tensor *x, yoke_tensor *y);
+YOKE_API yoke_status yoke_bitwise_right_shift_scalar_(yoke_tensor *x, const yoke_scalar *y);
+
+/* Fills x with normal random numbers of a mean and a standard deviation.
+ * normal_(x: mut, mean: float = 0.0, std: float = 1.0, *, generator: generator? = none) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_normal_(yoke_tensor *x, double mean, double std,
+                                  yoke_generator *generator);
+
+/* Fills x with uniform random numbers in [low, high).
+ * uniform_(x: mut, low: float = 0.0, high: float = 1.0, *, generator: generator? = none) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_uniform_(yoke_tensor *x, double low, double high,
+                                   yoke_generator *generator);
+
+/* Fills x with 1 with probability p, a number or a tensor that is broadcast, else 0.
+ * bernoulli_(x: mut, p: operand = 0.5, *, generator: generator? = none) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_bernoulli_(yoke_tensor *x, yoke_tensor *p, yoke_generator *generator);
+YOKE_API yoke_status yoke_bernoulli_scalar_(yoke_tensor *x, const yoke_scalar *p,
+                                            yoke_generator *generator);
+
+/* Fills x with random integers in [low, high); with a single number from 0 on, without numbers
+ *     over what the dtype holds exactly from 0 on.
+ * random_(x: mut, low: int? = none, high: int? = none, *, generator: generator? = none) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_random_(yoke_tensor *x, const int64_t *low, const int64_t *high,
+                                  yoke_generator *generator);
+
+/* Fills x with exponential random numbers of rate lambd.
+ * exponential_(x: mut, lambd: float = 1.0, *, generator: generator? = none) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_exponential_(yoke_tensor *x, double lambd, yoke_generator *generator);
+
+/* Sets x to value, a number or a tensor without axes, where the bool tensor mask is true; mask
+ *     is broadcast.
+ * masked_fill_(x: mut, mask: tensor, value: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_masked_fill_(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *value);
+YOKE_API yoke_status yoke_masked_fill_scalar_(yoke_tensor *x, yoke_tensor *mask,
+                                              const yoke_scalar *value);
 
 /* Adds each element of src to the element of x that index names along an axis.
  * scatter_add_(x: mut, axis: int, index: tensor, src: tensor) -> x
  * [any-thread] */
 YOKE_API yoke_status yoke_scatter_add_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
                                        yoke_tensor *src);
+
+/* Writes values into, or adds them to, the elements of x that integer tensors or masks name
+ *     along neighbouring axes from axis on.
+ * index_put_(x: mut, indices: tensors, values: tensor, accumulate: bool = false, *, axis: int =
+ *     0, wraps: bool = true) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_put_(yoke_tensor *x, yoke_tensor *const *indices,
+                                     int64_t indices_count, yoke_tensor *values, int32_t accumulate,
+                                     int64_t axis, int32_t wraps);
+
+/* Adds alpha times the parts of source to the parts of x that a 1-D index names along one axis.
+ * index_add_(x: mut, axis: int, index: tensor, source: tensor, *, alpha: scalar = 1) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_add_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                     yoke_tensor *source, const yoke_scalar *alpha);
+
+/* Writes the parts of source into the parts of x that a 1-D index names along one axis.
+ * index_copy_(x: mut, axis: int, index: tensor, source: tensor) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_copy_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                      yoke_tensor *source);
+
+/* Sets the parts of x that a 1-D index names along one axis to value, a number or a tensor
+ *     without axes.
+ * index_fill_(x: mut, axis: int, index: tensor, value: operand) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_fill_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                      yoke_tensor *value);
+YOKE_API yoke_status yoke_index_fill_scalar_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                             const yoke_scalar *value);
+
+/* Writes the elements of source, in their order, where the bool tensor mask is true; mask is
+ *     broadcast.
+ * masked_scatter_(x: mut, mask: tensor, source: tensor) -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_masked_scatter_(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *source);
+
+/* Writes each element of src, or a number, into the element of x that index names along an axis;
+ *     reduce is "none", "add" or "multiply".
+ * scatter_(x: mut, axis: int, index: tensor, src: operand, *, reduce: str = "none") -> x
+ * [any-thread] */
+YOKE_API yoke_status yoke_scatter_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                   yoke_tensor *src, const char *reduce);
+YOKE_API yoke_status yoke_scatter_scalar_(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                          const yoke_scalar *src, const char *reduce);
 
 /* ---- reduce ---------------------------------------------------------------------------------- */
 
@@ -525,6 +969,64 @@ YOKE_API yoke_status yoke_logsumexp(yoke_tensor *x, const int64_t *axis, int64_t
  * Under autocast it runs in float32 unless dtype is given. [any-thread] */
 YOKE_API yoke_status yoke_cumsum(yoke_tensor *x, int64_t axis, yoke_dtype dtype, yoke_tensor **out);
 
+/* Running product along one axis; integers are multiplied in int64.
+ * cumprod(x: tensor, axis: int, dtype: dtype = none) -> tensor
+ * Under autocast it runs in float32 unless dtype is given. [any-thread] */
+YOKE_API yoke_status yoke_cumprod(yoke_tensor *x, int64_t axis, yoke_dtype dtype,
+                                  yoke_tensor **out);
+
+/* Largest values along one axis and their indices; of equal values the first; NaN wins.
+ * max(x: tensor, axis: int, keepdim: bool = false) -> tensor, plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_max(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                              yoke_tensor **out1);
+
+/* Smallest values along one axis and their indices; of equal values the first; NaN wins.
+ * min(x: tensor, axis: int, keepdim: bool = false) -> tensor, plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_min(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                              yoke_tensor **out1);
+
+/* Smallest and largest values along one axis, or of all elements; NaN wins.
+ * aminmax(x: tensor, *, axis: int? = none, keepdim: bool = false) -> tensor, tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_aminmax(yoke_tensor *x, const int64_t *axis, int32_t keepdim,
+                                  yoke_tensor **out0, yoke_tensor **out1);
+
+/* var and mean over axes.
+ * var_mean(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) ->
+ *     tensor, tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_var_mean(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                   int32_t keepdim, int64_t correction, yoke_tensor **out0,
+                                   yoke_tensor **out1);
+
+/* std and mean over axes.
+ * std_mean(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) ->
+ *     tensor, tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_std_mean(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                   int32_t keepdim, int64_t correction, yoke_tensor **out0,
+                                   yoke_tensor **out1);
+
+/* How many elements over axes (all by default) are not 0, as int64.
+ * count_nonzero(x: tensor, axis: ints? = none) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_count_nonzero(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
+                                        yoke_tensor **out);
+
+/* The value below which a share q (0 to 1) of the elements along an axis, or of all, lies; a
+ *     vector q adds a first axis. interpolation between neighbours is "linear", "lower",
+ *     "higher", "midpoint" or "nearest"; NaN wins.
+ * quantile(x: tensor, q: operand, axis: int? = none, keepdim: bool = false, *, interpolation:
+ *     str = "linear") -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_quantile(yoke_tensor *x, yoke_tensor *q, const int64_t *axis,
+                                   int32_t keepdim, const char *interpolation, yoke_tensor **out);
+YOKE_API yoke_status yoke_quantile_scalar(yoke_tensor *x, const yoke_scalar *q, const int64_t *axis,
+                                          int32_t keepdim, const char *interpolation,
+                                          yoke_tensor **out);
+
 /* ---- sort ------------------------------------------------------------------------------------ */
 
 /* Sorted values along one axis and their indices in x; equal values keep their order, NaN counts
@@ -549,6 +1051,71 @@ YOKE_API yoke_status yoke_argsort(yoke_tensor *x, int64_t axis, int32_t descendi
 YOKE_API yoke_status yoke_topk(yoke_tensor *x, int64_t k, int64_t axis, int32_t largest,
                                int32_t sorted, yoke_tensor **out0, yoke_tensor **out1);
 
+/* The k-th smallest values along one axis, counted from 1, and their indices; NaN counts as the
+ *     largest.
+ * kthvalue(x: tensor, k: int, axis: int = -1, keepdim: bool = false) -> tensor, plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_kthvalue(yoke_tensor *x, int64_t k, int64_t axis, int32_t keepdim,
+                                   yoke_tensor **out0, yoke_tensor **out1);
+
+/* The middle values along one axis, of two the smaller, and their indices; NaN wins.
+ * median(x: tensor, axis: int, keepdim: bool = false) -> tensor, plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_median(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                                 yoke_tensor **out1);
+
+/* The most frequent values along one axis, of several the smallest, and the index of their last
+ *     occurrence.
+ * mode(x: tensor, axis: int = -1, keepdim: bool = false) -> tensor, plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_mode(yoke_tensor *x, int64_t axis, int32_t keepdim, yoke_tensor **out0,
+                               yoke_tensor **out1);
+
+/* ---- search ---------------------------------------------------------------------------------- */
+
+/* The place of each element of x in the sorted last axis of sorted_sequence: how many elements
+ *     are below it, or with right not above it.
+ * searchsorted(sorted_sequence: tensor, x: operand, *, out_int32: bool = false, right: bool =
+ *     false) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_searchsorted(yoke_tensor *sorted_sequence, yoke_tensor *x,
+                                       int32_t out_int32, int32_t right, yoke_tensor **out);
+YOKE_API yoke_status yoke_searchsorted_scalar(yoke_tensor *sorted_sequence, const yoke_scalar *x,
+                                              int32_t out_int32, int32_t right, yoke_tensor **out);
+
+/* The place of each element of x among sorted 1-D boundaries, as searchsorted gives.
+ * bucketize(x: operand, boundaries: tensor, *, out_int32: bool = false, right: bool = false) ->
+ *     plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bucketize(yoke_tensor *x, yoke_tensor *boundaries, int32_t out_int32,
+                                    int32_t right, yoke_tensor **out);
+YOKE_API yoke_status yoke_bucketize_scalar(const yoke_scalar *x, yoke_tensor *boundaries,
+                                           int32_t out_int32, int32_t right, yoke_tensor **out);
+
+/* The values of x without repeats, ascending, or the different parts along an axis; then, if
+ *     asked for, the place of each element among the values, and how often each value stands in
+ *     x.
+ * unique(x: tensor, sorted: bool = true, return_inverse: bool = false, return_counts: bool =
+ *     false, axis: int? = none) -> tensor or tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_unique(yoke_tensor *x, int32_t sorted, int32_t return_inverse,
+                                 int32_t return_counts, const int64_t *axis, yoke_tensor **outs,
+                                 int64_t capacity, int64_t *count);
+
+/* How often each number from 0 on stands in the 1-D integer tensor x, or the sums of weights;
+ *     minlength numbers at least.
+ * bincount(x: tensor, weights: tensor? = none, minlength: int = 0) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bincount(yoke_tensor *x, yoke_tensor *weights, int64_t minlength,
+                                   yoke_tensor **out);
+
+/* The numbers of elements in bins of one width from min to max, or over the range of x if both
+ *     are equal; elements outside are not counted.
+ * histc(x: tensor, bins: int = 100, min: scalar = 0, max: scalar = 0) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_histc(yoke_tensor *x, int64_t bins, const yoke_scalar *min,
+                                const yoke_scalar *max, yoke_tensor **out);
+
 /* ---- softmax --------------------------------------------------------------------------------- */
 
 /* Softmax along one axis.
@@ -565,22 +1132,25 @@ YOKE_API yoke_status yoke_log_softmax(yoke_tensor *x, int64_t axis, yoke_dtype d
 
 /* ---- loss ------------------------------------------------------------------------------------ */
 
-/* Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean",
- *     "sum" or "none".
- * cross_entropy(x: tensor, target: tensor, *, reduction: str = "mean", ignore_index: int = -100,
- *     label_smoothing: float = 0.0) -> tensor, saved, saved
+/* Softmax cross entropy of logits x [N, C, ...], or [C], and target: class indices of x's shape
+ *     without C, or class probabilities of x's shape. weight [C] scales each class; reduction is
+ *     "mean", "sum" or "none". The mean over indices is weighted; the mean over probabilities is
+ *     divided by the number of rows.
+ * cross_entropy(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = "mean",
+ *     ignore_index: int = -100, label_smoothing: float = 0.0) -> tensor
  * Under autocast it runs in float32. [any-thread] */
-YOKE_API yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, const char *reduction,
-                                        int64_t ignore_index, double label_smoothing,
-                                        yoke_tensor **out);
+YOKE_API yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, yoke_tensor *weight,
+                                        const char *reduction, int64_t ignore_index,
+                                        double label_smoothing, yoke_tensor **out);
 
-/* Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction
- *     is "mean", "sum" or "none".
- * nll_loss(x: tensor, target: tensor, *, reduction: str = "mean", ignore_index: int = -100) ->
- *     tensor, saved
+/* Negative log likelihood of log-probabilities x [N, C, ...], or [C], and class indices target
+ *     of x's shape without C. weight [C] scales each class; reduction is "mean" (weighted),
+ *     "sum" or "none".
+ * nll_loss(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = "mean",
+ *     ignore_index: int = -100) -> tensor
  * Under autocast it runs in float32. [any-thread] */
-YOKE_API yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
-                                   int64_t ignore_index, yoke_tensor **out);
+YOKE_API yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, yoke_tensor *weight,
+                                   const char *reduction, int64_t ignore_index, yoke_tensor **out);
 
 /* Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
  * mse_loss(x: tensor, target: tensor, *, reduction: str = "mean") -> tensor
@@ -712,6 +1282,70 @@ YOKE_API yoke_status yoke_matmul(yoke_tensor *x, yoke_tensor *y, yoke_tensor **o
  * [any-thread] */
 YOKE_API yoke_status yoke_outer(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
 
+/* Product of the matrices x [n, k] and y [k, m].
+ * mm(x: tensor, y: tensor) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_mm(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+
+/* Products of the matrices of two batches, x [b, n, k] and y [b, k, m].
+ * bmm(x: tensor, y: tensor) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_bmm(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+
+/* Product of the matrix x [n, k] and the vector y [k].
+ * mv(x: tensor, y: tensor) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_mv(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+
+/* Inner product of the vectors x [n] and y [n].
+ * dot(x: tensor, y: tensor) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_dot(yoke_tensor *x, yoke_tensor *y, yoke_tensor **out);
+
+/* beta * x + alpha * (mat1 times mat2); x is broadcast to [n, m]. If beta is 0, NaN and infinity
+ *     in x have no effect.
+ * addmm(x: tensor, mat1: tensor, mat2: tensor, *, beta: scalar = 1, alpha: scalar = 1) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_addmm(yoke_tensor *x, yoke_tensor *mat1, yoke_tensor *mat2,
+                                const yoke_scalar *beta, const yoke_scalar *alpha,
+                                yoke_tensor **out);
+
+/* beta * x + alpha * (batch1 times batch2) for batches of matrices; x is broadcast to [b, n, m].
+ *     If beta is 0, NaN and infinity in x have no effect.
+ * baddbmm(x: tensor, batch1: tensor, batch2: tensor, *, beta: scalar = 1, alpha: scalar = 1) ->
+ *     tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_baddbmm(yoke_tensor *x, yoke_tensor *batch1, yoke_tensor *batch2,
+                                  const yoke_scalar *beta, const yoke_scalar *alpha,
+                                  yoke_tensor **out);
+
+/* Sum of the diagonal of a matrix; integers are summed in int64.
+ * trace(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_trace(yoke_tensor *x, yoke_tensor **out);
+
+/* Distances in the norm of order p of all rows of x [..., n, k] from all rows of y [..., m, k],
+ *     as [..., n, m]. For p = 2, compute_mode says if they come from a matrix product:
+ *     "use_mm_for_euclid_dist_if_necessary" (above 25 rows), "use_mm_for_euclid_dist" or
+ *     "donot_use_mm_for_euclid_dist".
+ * cdist(x: tensor, y: tensor, p: float = 2.0, compute_mode: str =
+ *     "use_mm_for_euclid_dist_if_necessary") -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_cdist(yoke_tensor *x, yoke_tensor *y, double p, const char *compute_mode,
+                                yoke_tensor **out);
+
+/* x divided by its norm of order p along an axis; a norm below eps counts as eps.
+ * normalize(x: tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_normalize(yoke_tensor *x, double p, int64_t axis, double eps,
+                                    yoke_tensor **out);
+
+/* Cosine of the angle between x and y, broadcast, along an axis; a norm below eps counts as eps.
+ * cosine_similarity(x: tensor, y: tensor, axis: int = 1, eps: float = 1e-8) -> tensor
+ * Under autocast it runs in float32. [any-thread] */
+YOKE_API yoke_status yoke_cosine_similarity(yoke_tensor *x, yoke_tensor *y, int64_t axis,
+                                            double eps, yoke_tensor **out);
+
 /* Sums of products by Einstein's notation: "ij,jk->ik"; "..." stands for the axes that are not
  *     named. Labels of one tensor alone are summed first, integers in int64; a sum over a
  *     product of two tensors keeps the tensors' dtype, as in matmul.
@@ -823,6 +1457,31 @@ YOKE_API yoke_status yoke_avg_pool2d(yoke_tensor *x, const int64_t *kernel_size,
 YOKE_API yoke_status yoke_adaptive_avg_pool2d(yoke_tensor *x, const int64_t *output_size,
                                               int64_t output_size_count, yoke_tensor **out);
 
+/* ---- resize ---------------------------------------------------------------------------------- */
+
+/* x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode
+ *     is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps
+ *     the outermost elements to each other. recompute_scale_factor takes the scale from the two
+ *     sizes instead of scale_factor.
+ * interpolate(x: tensor, size: ints? = none, scale_factor: scalar? = none, mode: str =
+ *     "nearest", align_corners: bool = false, recompute_scale_factor: bool = false) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_interpolate(yoke_tensor *x, const int64_t *size, int64_t size_count,
+                                      const yoke_scalar *scale_factor, const char *mode,
+                                      int32_t align_corners, int32_t recompute_scale_factor,
+                                      yoke_tensor **out);
+
+/* x [..., C * r * r, H, W] as [..., C, H * r, W * r], where r is upscale_factor.
+ * pixel_shuffle(x: tensor, upscale_factor: int) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_pixel_shuffle(yoke_tensor *x, int64_t upscale_factor, yoke_tensor **out);
+
+/* x [..., C, H * r, W * r] as [..., C * r * r, H, W], where r is downscale_factor.
+ * pixel_unshuffle(x: tensor, downscale_factor: int) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_pixel_unshuffle(yoke_tensor *x, int64_t downscale_factor,
+                                          yoke_tensor **out);
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 /* x with another shape; one dimension may be -1; a view where strides allow, else a copy.
@@ -876,6 +1535,62 @@ YOKE_API yoke_status yoke_slice(yoke_tensor *x, int64_t axis, const int64_t *sta
  * [any-thread] */
 YOKE_API yoke_status yoke_contiguous(yoke_tensor *x, yoke_tensor **out);
 
+/* x with the axes from start_axis to end_axis as one axis; a view where strides allow, else a
+ *     copy.
+ * flatten(x: tensor, start_axis: int = 0, end_axis: int = -1) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_flatten(yoke_tensor *x, int64_t start_axis, int64_t end_axis,
+                                  yoke_tensor **out);
+
+/* x with one axis as several axes of these sizes; one size may be -1.
+ * unflatten(x: tensor, axis: int, sizes: ints) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_unflatten(yoke_tensor *x, int64_t axis, const int64_t *sizes,
+                                    int64_t sizes_count, yoke_tensor **out);
+
+/* x as one axis; a view where strides allow, else a copy.
+ * ravel(x: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_ravel(yoke_tensor *x, yoke_tensor **out);
+
+/* x with the axes of source at the places of destination, the others in their order; a view.
+ * movedim(x: tensor, source: ints, destination: ints) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_movedim(yoke_tensor *x, const int64_t *source, int64_t source_count,
+                                  const int64_t *destination, int64_t destination_count,
+                                  yoke_tensor **out);
+
+/* x with two axes exchanged; a view, as transpose gives.
+ * swapaxes(x: tensor, axis0: int, axis1: int) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_swapaxes(yoke_tensor *x, int64_t axis0, int64_t axis1, yoke_tensor **out);
+
+/* length elements of x along one axis from start on; a view.
+ * narrow(x: tensor, axis: int, start: int, length: int) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_narrow(yoke_tensor *x, int64_t axis, int64_t start, int64_t length,
+                                 yoke_tensor **out);
+
+/* The diagonals of two axes as a new last axis; offset is above 0 for diagonals above the main
+ *     one; a view.
+ * diagonal(x: tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_diagonal(yoke_tensor *x, int64_t offset, int64_t axis1, int64_t axis2,
+                                   yoke_tensor **out);
+
+/* The diagonal of a matrix x as a copy, or for a vector x a square matrix with x on this
+ *     diagonal.
+ * diag(x: tensor, diagonal: int = 0) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_diag(yoke_tensor *x, int64_t diagonal, yoke_tensor **out);
+
+/* The windows of one axis, of this size and a step apart; the last axis has the elements of a
+ *     window; a view.
+ * unfold(x: tensor, axis: int, size: int, step: int) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_unfold(yoke_tensor *x, int64_t axis, int64_t size, int64_t step,
+                                 yoke_tensor **out);
+
 /* The parts of x that a 1-D index names along one axis, in the order of the index; a copy.
  * index_select(x: tensor, axis: int, index: tensor) -> tensor
  * [any-thread] */
@@ -913,6 +1628,23 @@ YOKE_API yoke_status yoke_chunk(yoke_tensor *x, int64_t chunks, int64_t axis, yo
 YOKE_API yoke_status yoke_unbind(yoke_tensor *x, int64_t axis, yoke_tensor **outs, int64_t capacity,
                                  int64_t *count);
 
+/* x in parts along an axis, as views: sections parts whose sizes differ by 1 at most, or cuts
+ *     before the indices.
+ * tensor_split(x: tensor, sections: int? = none, axis: int = 0, *, indices: ints? = none) ->
+ *     tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_tensor_split(yoke_tensor *x, const int64_t *sections, int64_t axis,
+                                       const int64_t *indices, int64_t indices_count,
+                                       yoke_tensor **outs, int64_t capacity, int64_t *count);
+
+/* Each vector of tensors spread over the grid of all vectors; with "xy" the first two axes are
+ *     exchanged; views.
+ * meshgrid(tensors: tensors, indexing: str = "ij") -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_meshgrid(yoke_tensor *const *tensors, int64_t tensors_count,
+                                   const char *indexing, yoke_tensor **outs, int64_t capacity,
+                                   int64_t *count);
+
 /* out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; index has as many axes as x.
  * gather(x: tensor, axis: int, index: tensor) -> tensor
  * [any-thread] */
@@ -926,6 +1658,71 @@ YOKE_API yoke_status yoke_gather(yoke_tensor *x, int64_t axis, yoke_tensor *inde
 YOKE_API yoke_status yoke_scatter_add(yoke_tensor *x, int64_t axis, yoke_tensor *index,
                                       yoke_tensor *src, yoke_tensor **out);
 
+/* A copy of x with each element of src, or a number, written at the place that index names along
+ *     an axis; reduce "add" or "multiply" joins it with the element there. Of several writes to
+ *     a place the last counts.
+ * scatter(x: tensor, axis: int, index: tensor, src: operand, *, reduce: str = "none") -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_scatter(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                  yoke_tensor *src, const char *reduce, yoke_tensor **out);
+YOKE_API yoke_status yoke_scatter_scalar(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                         const yoke_scalar *src, const char *reduce,
+                                         yoke_tensor **out);
+
+/* The elements of x that indices name along an axis, or in x as a vector; x and indices are
+ *     broadcast along the other axes.
+ * take_along_dim(x: tensor, indices: tensor, axis: int? = none) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_take_along_dim(yoke_tensor *x, yoke_tensor *indices, const int64_t *axis,
+                                         yoke_tensor **out);
+
+/* A copy of x with values written, or added, where integer tensors or masks name elements along
+ *     neighbouring axes from axis on. Of several writes to a place the last counts. Negative
+ *     indices count from the end, unless wraps is false.
+ * index_put(x: tensor, indices: tensors, values: tensor, accumulate: bool = false, *, axis: int
+ *     = 0, wraps: bool = true) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_put(yoke_tensor *x, yoke_tensor *const *indices,
+                                    int64_t indices_count, yoke_tensor *values, int32_t accumulate,
+                                    int64_t axis, int32_t wraps, yoke_tensor **out);
+
+/* A copy of x with alpha times the parts of source added to the parts that a 1-D index names
+ *     along one axis.
+ * index_add(x: tensor, axis: int, index: tensor, source: tensor, *, alpha: scalar = 1) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_add(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                    yoke_tensor *source, const yoke_scalar *alpha,
+                                    yoke_tensor **out);
+
+/* A copy of x with the parts of source written into the parts that a 1-D index names along one
+ *     axis.
+ * index_copy(x: tensor, axis: int, index: tensor, source: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_copy(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                     yoke_tensor *source, yoke_tensor **out);
+
+/* A copy of x with value, a number or a tensor without axes, in the parts that a 1-D index names
+ *     along one axis.
+ * index_fill(x: tensor, axis: int, index: tensor, value: operand) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_index_fill(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                     yoke_tensor *value, yoke_tensor **out);
+YOKE_API yoke_status yoke_index_fill_scalar(yoke_tensor *x, int64_t axis, yoke_tensor *index,
+                                            const yoke_scalar *value, yoke_tensor **out);
+
+/* The indices of the elements that are true (not 0), row-major: a vector for each axis.
+ * nonzero_tuple(x: tensor) -> tensors
+ * [any-thread] */
+YOKE_API yoke_status yoke_nonzero_tuple(yoke_tensor *x, yoke_tensor **outs, int64_t capacity,
+                                        int64_t *count);
+
+/* A copy of x with the elements of source, in their order, where the bool tensor mask is true;
+ *     mask is broadcast to x's shape.
+ * masked_scatter(x: tensor, mask: tensor, source: tensor) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_masked_scatter(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *source,
+                                         yoke_tensor **out);
+
 /* The indices of the elements that are true (not 0), row-major, as [count, ndim].
  * nonzero(x: tensor) -> plain
  * [any-thread] */
@@ -936,11 +1733,14 @@ YOKE_API yoke_status yoke_nonzero(yoke_tensor *x, yoke_tensor **out);
  * [any-thread] */
 YOKE_API yoke_status yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, yoke_tensor **out);
 
-/* A copy of x with value where the bool tensor mask is true; mask is broadcast to x's shape.
- * masked_fill(x: tensor, mask: tensor, value: scalar) -> tensor
+/* A copy of x with value, a number or a tensor without axes, where the bool tensor mask is true;
+ *     mask is broadcast to x's shape.
+ * masked_fill(x: tensor, mask: tensor, value: operand) -> tensor
  * [any-thread] */
-YOKE_API yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, const yoke_scalar *value,
+YOKE_API yoke_status yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *value,
                                       yoke_tensor **out);
+YOKE_API yoke_status yoke_masked_fill_scalar(yoke_tensor *x, yoke_tensor *mask,
+                                             const yoke_scalar *value, yoke_tensor **out);
 
 /* x with more elements at the ends of its last axes: padding is (before, after) for the last
  *     axis, then for the axis before; mode is "constant", "reflect", "replicate" or "circular";
@@ -969,6 +1769,18 @@ YOKE_API yoke_status yoke_roll(yoke_tensor *x, const int64_t *shifts, int64_t sh
 YOKE_API yoke_status yoke_tile(yoke_tensor *x, const int64_t *reps, int64_t reps_count,
                                yoke_tensor **out);
 
+/* x with each part along an axis repeated, by one number or by a 1-D tensor of a number for each
+ *     part; without axis, x is repeated as a vector.
+ * repeat_interleave(x: tensor, repeats: operand, axis: int? = none, *, output_size: int? = none)
+ *     -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_repeat_interleave(yoke_tensor *x, yoke_tensor *repeats,
+                                            const int64_t *axis, const int64_t *output_size,
+                                            yoke_tensor **out);
+YOKE_API yoke_status yoke_repeat_interleave_scalar(yoke_tensor *x, const yoke_scalar *repeats,
+                                                   const int64_t *axis, const int64_t *output_size,
+                                                   yoke_tensor **out);
+
 /* The lower triangle of the last two axes, up to a diagonal; 0 elsewhere.
  * tril(x: tensor, diagonal: int = 0) -> tensor
  * [any-thread] */
@@ -985,6 +1797,34 @@ YOKE_API yoke_status yoke_triu(yoke_tensor *x, int64_t diagonal, yoke_tensor **o
 YOKE_API yoke_status yoke_one_hot(yoke_tensor *x, int64_t num_classes, yoke_tensor **out);
 
 /* ---- random ---------------------------------------------------------------------------------- */
+
+/* 1 with the probability that x has at each place, else 0, in x's dtype; with p, 1 with
+ *     probability p in x's shape and dtype.
+ * bernoulli(x: tensor, p: scalar? = none, *, generator: generator? = none) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_bernoulli(yoke_tensor *x, const yoke_scalar *p, yoke_generator *generator,
+                                    yoke_tensor **out);
+
+/* Indices drawn by the weights x [C], or by each row of x [N, C]; weights need no sum of 1.
+ *     Without replacement no index is drawn twice.
+ * multinomial(x: tensor, num_samples: int, replacement: bool = false, *, generator: generator? =
+ *     none) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_multinomial(yoke_tensor *x, int64_t num_samples, int32_t replacement,
+                                      yoke_generator *generator, yoke_tensor **out);
+
+/* Normal random numbers of a mean and a standard deviation: tensors, broadcast, or two numbers
+ *     with a shape. dtype and device are for two numbers.
+ * normal(mean: operand, std: operand = 1.0, shape: ints? = none, *, dtype: dtype = none, device:
+ *     device = none, generator: generator? = none) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_normal(yoke_tensor *mean, yoke_tensor *std, const int64_t *shape,
+                                 int64_t shape_count, yoke_dtype dtype, yoke_device *device,
+                                 yoke_generator *generator, yoke_tensor **out);
+YOKE_API yoke_status yoke_normal_scalar(yoke_tensor *mean, const yoke_scalar *std,
+                                        const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
+                                        yoke_device *device, yoke_generator *generator,
+                                        yoke_tensor **out);
 
 /* Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when not
  *     training.
@@ -1040,30 +1880,50 @@ YOKE_API yoke_status yoke_linspace(const yoke_scalar *start, const yoke_scalar *
 YOKE_API yoke_status yoke_eye(int64_t n, const int64_t *m, yoke_dtype dtype, yoke_device *device,
                               yoke_tensor **out);
 
+/* The indices of the lower triangle of a row × col matrix, up to a diagonal, as [2, count] in
+ *     int64.
+ * tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = none, device: device =
+ *     none) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_tril_indices(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
+                                       yoke_device *device, yoke_tensor **out);
+
+/* The indices of the upper triangle of a row × col matrix, from a diagonal on, as [2, count] in
+ *     int64.
+ * triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = none, device: device =
+ *     none) -> plain
+ * [any-thread] */
+YOKE_API yoke_status yoke_triu_indices(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
+                                       yoke_device *device, yoke_tensor **out);
+
 /* Uniform random numbers in [0, 1).
- * rand(shape: ints, dtype: dtype = none, device: device = none) -> plain
+ * rand(shape: ints, dtype: dtype = none, device: device = none, *, generator: generator? = none)
+ *     -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_rand(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
-                               yoke_device *device, yoke_tensor **out);
+                               yoke_device *device, yoke_generator *generator, yoke_tensor **out);
 
 /* Normal random numbers, mean 0 and variance 1.
- * randn(shape: ints, dtype: dtype = none, device: device = none) -> plain
+ * randn(shape: ints, dtype: dtype = none, device: device = none, *, generator: generator? =
+ *     none) -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_randn(const int64_t *shape, int64_t shape_count, yoke_dtype dtype,
-                                yoke_device *device, yoke_tensor **out);
+                                yoke_device *device, yoke_generator *generator, yoke_tensor **out);
 
 /* Random integers in [low, high).
- * randint(low: int, high: int, shape: ints, dtype: dtype = none, device: device = none) -> plain
+ * randint(low: int, high: int, shape: ints, dtype: dtype = none, device: device = none, *,
+ *     generator: generator? = none) -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_randint(int64_t low, int64_t high, const int64_t *shape,
                                   int64_t shape_count, yoke_dtype dtype, yoke_device *device,
-                                  yoke_tensor **out);
+                                  yoke_generator *generator, yoke_tensor **out);
 
 /* A random permutation of 0 to n - 1.
- * randperm(n: int, dtype: dtype = none, device: device = none) -> plain
+ * randperm(n: int, dtype: dtype = none, device: device = none, *, generator: generator? = none)
+ *     -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_randperm(int64_t n, yoke_dtype dtype, yoke_device *device,
-                                   yoke_tensor **out);
+                                   yoke_generator *generator, yoke_tensor **out);
 
 /* empty with the shape, dtype and device of x.
  * empty_like(x: tensor, dtype: dtype = none, device: device = none) -> plain
@@ -1090,23 +1950,26 @@ YOKE_API yoke_status yoke_full_like(yoke_tensor *x, const yoke_scalar *value, yo
                                     yoke_device *device, yoke_tensor **out);
 
 /* rand with the shape, dtype and device of x.
- * rand_like(x: tensor, dtype: dtype = none, device: device = none) -> plain
+ * rand_like(x: tensor, dtype: dtype = none, device: device = none, *, generator: generator? =
+ *     none) -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_rand_like(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
-                                    yoke_tensor **out);
+                                    yoke_generator *generator, yoke_tensor **out);
 
 /* randn with the shape, dtype and device of x.
- * randn_like(x: tensor, dtype: dtype = none, device: device = none) -> plain
+ * randn_like(x: tensor, dtype: dtype = none, device: device = none, *, generator: generator? =
+ *     none) -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_randn_like(yoke_tensor *x, yoke_dtype dtype, yoke_device *device,
-                                     yoke_tensor **out);
+                                     yoke_generator *generator, yoke_tensor **out);
 
 /* randint with the shape, dtype and device of x.
- * randint_like(x: tensor, low: int, high: int, dtype: dtype = none, device: device = none) ->
- *     plain
+ * randint_like(x: tensor, low: int, high: int, dtype: dtype = none, device: device = none, *,
+ *     generator: generator? = none) -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_randint_like(yoke_tensor *x, int64_t low, int64_t high, yoke_dtype dtype,
-                                       yoke_device *device, yoke_tensor **out);
+                                       yoke_device *device, yoke_generator *generator,
+                                       yoke_tensor **out);
 
 #ifdef __cplusplus
 }

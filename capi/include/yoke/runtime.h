@@ -104,7 +104,7 @@ YOKE_API yoke_status yoke_shutdown(double timeout_s);
 /* ---- The table of ops ------------------------------------------------------------------------------ */
 
 /* Argument of an op. `type` is written as in docs/ops.md: tensor, tensor?, tensors, mut, muts, operand (tensor or
- * script scalar), int, int?, ints, ints?, float, bool, dtype, scalar, scalar?, str, device. A "?" allows
+ * script scalar), int, int?, ints, ints?, float, bool, dtype, scalar, scalar?, str, device, generator?. A "?" allows
  * YOKE_ARG_NONE. */
 typedef struct yoke_op_arg {
     const char *name;

@@ -79,21 +79,30 @@ typedef struct yoke_device yoke_device;       /* device; lives as long as the li
 typedef struct yoke_tensor yoke_tensor;       /* a strided view of a storage */
 typedef struct yoke_optimizer yoke_optimizer; /* an optimizer with its state */
 
+/* A stream of random numbers in the program's memory: its seed, and how much of the stream was drawn, 0 at the start.
+ * A random op with a generator draws there instead of from the thread's stream, and moves `offset` on. Several threads
+ * may draw from a generator. */
+typedef struct yoke_generator {
+    uint64_t seed;
+    uint64_t offset;
+} yoke_generator;
+
 /* Called exactly once when Yoke no longer needs `user`. No lock is held; any thread. */
 typedef void (*yoke_drop_fn)(void *user);
 
 /* ---- Values --------------------------------------------------------------------------------------
  * Tagged value: type of scalar parameters and of yoke_op_invoke's arguments. 16 bytes. */
 
-#define YOKE_ARG_NONE 0    /* absent optional */
-#define YOKE_ARG_TENSOR 1  /* v.tensor */
-#define YOKE_ARG_BOOL 2    /* v.i, 0 or 1 */
-#define YOKE_ARG_INT 3     /* v.i; a dtype too */
-#define YOKE_ARG_FLOAT 4   /* v.f */
-#define YOKE_ARG_INTS 5    /* v.ints, count of them */
-#define YOKE_ARG_TENSORS 6 /* v.tensors, count of them */
-#define YOKE_ARG_STRING 7  /* v.string, UTF-8, NUL-terminated */
-#define YOKE_ARG_DEVICE 8  /* v.device */
+#define YOKE_ARG_NONE 0      /* absent optional */
+#define YOKE_ARG_TENSOR 1    /* v.tensor */
+#define YOKE_ARG_BOOL 2      /* v.i, 0 or 1 */
+#define YOKE_ARG_INT 3       /* v.i; a dtype too */
+#define YOKE_ARG_FLOAT 4     /* v.f */
+#define YOKE_ARG_INTS 5      /* v.ints, count of them */
+#define YOKE_ARG_TENSORS 6   /* v.tensors, count of them */
+#define YOKE_ARG_STRING 7    /* v.string, UTF-8, NUL-terminated */
+#define YOKE_ARG_DEVICE 8    /* v.device */
+#define YOKE_ARG_GENERATOR 9 /* v.generator */
 
 typedef struct yoke_arg {
     int32_t kind;  /* YOKE_ARG_* */
@@ -106,6 +115,7 @@ typedef struct yoke_arg {
         yoke_tensor *const *tensors;
         const char *string;
         yoke_device *device;
+        yoke_generator *generator;
     } v;
 } yoke_arg;
 

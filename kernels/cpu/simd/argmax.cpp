@@ -40,6 +40,52 @@ static yoke_status best_of_all(const yoke_launch *launch, const yoke_operand &x,
     return best_of_run<Extreme>(launch, data_of<T>(dense), x.numel, out);
 }
 
+constexpr int64_t kBestColumns = 256;  // rows that lie side by side, gone through together
+
+// Finds the first of the best elements of `width` rows that lie side by side; their elements are `step` apart.
+template <template <class> class Extreme, class T>
+static void best_beside(const T *x, int64_t step, int64_t n, int64_t width, int32_t *best)
+{
+    using C = compute_type<T>;
+    C top[kBestColumns];
+    for (int64_t j = 0; j < width; j++) {
+        top[j] = load<T>(x[j]);
+        best[j] = 0;
+    }
+    for (int64_t i = 1; i < n; i++) {
+        const T *row = x + i * step;
+#pragma omp simd
+        for (int64_t j = 0; j < width; j++) {
+            C value = load<T>(row[j]), held = top[j];
+            constexpr bool kLargest = std::is_same_v<Extreme<T>, kernels::Amax<T>>;
+            bool better = kLargest ? value > held : value < held;
+            better |= (value != value) & (held == held);
+            top[j] = kernels::select(better, value, held);
+            best[j] = kernels::select(better, (int32_t)i, best[j]);
+        }
+    }
+}
+
+// Finds the best elements along an axis across which elements are neighbours in memory.
+template <template <class> class Extreme, class T>
+static void best_of_columns(const Axes &axes, int64_t n, int64_t stride)
+{
+    const Loop<2> &kept = axes.kept;
+    const int64_t width = kept.shape[0], tiles = divide_up(width, kBestColumns);
+    const int64_t count = tiles * (kept.numel / width);
+    parallel_range(count, max(1, kGrain / (n * kBestColumns)), [&](int64_t begin, int64_t end) {
+        int32_t best[kBestColumns];
+        for (; begin < end; begin++) {
+            const int64_t column = begin % tiles * kBestColumns;
+            const Cursor<2> cursor(kept, begin / tiles * width + column);
+            const int64_t columns = min(kBestColumns, width - column);
+            best_beside<Extreme>((const T *)cursor.data[kX], stride, n, columns, best);
+            for (int64_t j = 0; j < columns; j++)
+                *(int64_t *)(cursor.data[kResult] + j * kept.stride[0][kResult]) = best[j];
+        }
+    });
+}
+
 template <template <class> class Extreme>
 static yoke_status find_best(const yoke_launch *launch)
 {
@@ -54,6 +100,11 @@ static yoke_status find_best(const yoke_launch *launch)
             return best_of_all<Extreme, T>(launch, x, data_of<int64_t>(out));
         Axes axes(x, out, is_reduced);
         int64_t n = axes.reduced.numel, stride = axes.reduced.stride[0][0] / (int64_t)sizeof(T);
+        if (axes.kept.stride[0][kX] == (int64_t)sizeof(T) && axes.kept.shape[0] >= 16 &&
+            stride != 1 && n <= INT32_MAX) {
+            best_of_columns<Extreme, T>(axes, n, stride);
+            return (yoke_status)YOKE_OK;
+        }
         parallel_range(axes.kept.numel, max(1, kGrain / n), [&](int64_t begin, int64_t end) {
             Cursor<2> cursor(axes.kept, begin);
             for (; begin < end; begin++, cursor.advance(axes.kept, 0, 1))

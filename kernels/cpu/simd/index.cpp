@@ -1,4 +1,4 @@
-// index_select, _index and _index_put: elements named by integer tensors along neighbouring axes of x.
+// index_select, _index and index_put: elements named by integer tensors along neighbouring axes of x.
 //
 // The axes of x are [before…, indexed…, behind…]. The index tensors, all of one shape, name `places` in the middle;
 // each place is a block of the axes behind. Places named twice are written, or added to, in the order of the indices.
@@ -150,7 +150,7 @@ YOKE_KERNEL(index_select)
     return index(launch, false);
 }
 
-// ---- _index_put -------------------------------------------------------------------------------------------------
+// ---- index_put --------------------------------------------------------------------------------------------------
 
 template <class T>
 struct Write {
@@ -235,7 +235,7 @@ static yoke_status copy_unless_same(const yoke_launch *launch, const yoke_operan
     return out.data == x.data ? (yoke_status)YOKE_OK : copy_operand(launch, out, x);
 }
 
-// Returns how many additions _index_put makes: the values broadcast to a block of x for each place.
+// Returns how many additions index_put makes: the values broadcast to a block of x for each place.
 static Additions additions_of(const yoke_operand &x, const yoke_operand &index, Middle middle)
 {
     int64_t named = 1;
@@ -253,13 +253,14 @@ static yoke_status count_places(const Places &places, Tally &tally)
     return YOKE_OK;
 }
 
-YOKE_KERNEL(_index_put)
+// Parameters: whether values are added, the first indexed axis, and whether negative indices count from the end.
+YOKE_KERNEL(index_put)
 {
     const yoke_operand &x = launch->operands[0], *indices = launch->operands + 1;
-    const Middle middle = {(int)launch->params[0].v.i, launch->operand_count - 3};
+    const Middle middle = {(int)launch->params[1].v.i, launch->operand_count - 3};
     const yoke_operand &values = indices[middle.count], &out = indices[middle.count + 1];
-    bool accumulate = launch->params[1].v.i != 0;
-    Places places(launch, true);
+    const bool accumulate = launch->params[0].v.i != 0, wraps = launch->params[2].v.i != 0;
+    Places places(launch, wraps);
     if (!accumulate) {
         if (yoke_status status = places.find(out, indices, middle)) return status;
         if (yoke_status status = copy_unless_same(launch, out, x)) return status;
@@ -278,7 +279,7 @@ YOKE_KERNEL(_index_put)
     }
     // Places are found, and indices refused, before a value of x changes: sum may be x itself.
     if (yoke_status status = sum.start(x)) return status;
-    Places in_copy(launch, true);
+    Places in_copy(launch, wraps);
     const bool is_found = tallies && sum.operand().data == out.data;
     const Places &named = is_found ? places : in_copy;
     if (!is_found)

@@ -106,7 +106,7 @@ static yoke_status mean_loss(const yoke_launch *launch, const Classes &classes, 
     return YOKE_OK;
 }
 
-YOKE_KERNEL(cross_entropy)
+YOKE_KERNEL(_cross_entropy)
 {
     const yoke_operand &x = launch->operands[0];
     Classes classes(x, launch->operands[1], launch->params, float_param(launch->params[2]),
@@ -205,7 +205,7 @@ static yoke_status likelihood_loss(const yoke_launch *launch, const Classes &cla
     return YOKE_OK;
 }
 
-YOKE_KERNEL(nll_loss)
+YOKE_KERNEL(_nll_loss)
 {
     const yoke_operand &x = launch->operands[0];
     Classes classes(x, launch->operands[1], launch->params, 0, "nll_loss");

@@ -6,16 +6,14 @@
 
 YOKE_SIMD_BEGIN
 
+// The value is a script's number or a tensor without axes: in either case a single element in memory.
 YOKE_KERNEL(masked_fill)
 {
     const yoke_operand &x = launch->operands[0], &mask = launch->operands[1],
-                       &out = launch->operands[2];
-    const yoke_arg &value = launch->params[0];
+                       &value = launch->operands[2], &out = launch->operands[3];
     if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
-    uint64_t bits = 0;
-    if (yoke_status status = element_bits(launch, x.dtype, value, &bits)) return status;
     return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
-        return map<T, T, bool8>(kernels::MaskedFill<T>{(T)bits}, kGrain, out, x, mask);
+        return map<T, T, bool8>(kernels::MaskedFill<T>{*data_of<T>(value)}, kGrain, out, x, mask);
     });
 }
 

@@ -67,9 +67,10 @@ static yoke_status draw_into(const yoke_operand &x, const D &draw, const yoke_ar
 
 YOKE_KERNEL(_uniform)
 {
+    const double low = float_param(launch->params[0]), high = float_param(launch->params[1]);
     return fill_row_major(launch, launch->operands[0], [&](const yoke_operand &x) {
         return for_float(launch, "x", x.dtype, [&]<class T>() {
-            return draw_into<T>(x, kernels::Uniform<T>(), launch->params);
+            return draw_into<T>(x, kernels::UniformBetween<T>(low, high), launch->params + 2);
         });
     });
 }
@@ -78,8 +79,30 @@ YOKE_KERNEL(_normal)
 {
     return fill_row_major(launch, launch->operands[0], [&](const yoke_operand &x) {
         return for_float(launch, "x", x.dtype, [&]<class T>() {
-            return draw_into<T>(x, kernels::StandardNormal<T>(), launch->params);
+            using C = compute_type<T>;
+            const kernels::ScaledNormal<T> draw{(C)float_param(launch->params[0]),
+                                                (C)float_param(launch->params[1])};
+            return draw_into<T>(x, draw, launch->params + 2);
         });
+    });
+}
+
+YOKE_KERNEL(_exponential)
+{
+    return fill_row_major(launch, launch->operands[0], [&](const yoke_operand &x) {
+        return for_float(launch, "x", x.dtype, [&]<class T>() {
+            const kernels::Exponential<T> draw{(compute_type<T>)float_param(launch->params[0])};
+            return draw_into<T>(x, draw, launch->params + 1);
+        });
+    });
+}
+
+YOKE_KERNEL(_bernoulli_fill)
+{
+    const kernels::Keep draw = kernels::Keep::dropping(1 - float_param(launch->params[0]));
+    return fill_row_major(launch, launch->operands[0], [&](const yoke_operand &x) {
+        return for_any(launch, "x", x.dtype,
+                       [&]<class T>() { return draw_into<T>(x, draw, launch->params + 1); });
     });
 }
 

@@ -7,7 +7,7 @@ YOKE_CUDA_BEGIN
 using Comparisons =
     OneOf<kernels::Equal, kernels::NotEqual, kernels::Less, kernels::LessEqual, kernels::Greater,
           kernels::GreaterEqual, kernels::LogicalAnd, kernels::LogicalOr, kernels::LogicalXor>;
-using Tests = OneOf<kernels::LogicalNot, kernels::IsNan, kernels::IsFinite>;
+using Tests = OneOf<kernels::LogicalNot, kernels::IsNan, kernels::IsFinite, kernels::IsInf>;
 #define YOKE_GROUPS Comparisons, Tests
 
 YOKE_COMPARISON_OPS(YOKE_COMPARISON, YOKE_TEST)

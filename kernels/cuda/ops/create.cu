@@ -63,18 +63,19 @@ YOKE_KERNEL(_eye)
 
 // ---- masks and triangles --------------------------------------------------------------------------------------------
 
+struct MaskedFill {
+    YOKE_HD uint64_t operator()(uint64_t x, uint64_t mask, uint64_t value) const
+    {
+        return mask ? value : x;
+    }
+};
+
+// Fills words of the elements' size, because only the size matters.
 YOKE_KERNEL(masked_fill)
 {
-    const yoke_operand &x = launch->operands[0], &mask = launch->operands[1],
-                       &out = launch->operands[2];
+    const yoke_operand &mask = launch->operands[1];
     if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
-    uint64_t bits = 0;
-    const yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
-        bits = kernels::bits_of<T>(launch->params[0]);
-        return (yoke_status)YOKE_OK;
-    });
-    if (status) return status;
-    return map<Words>(launch, out, kernels::MaskedFill<uint64_t>{bits}, x, mask);
+    return ternary<Words>(launch, MaskedFill());
 }
 
 // Copies the elements of the triangle, and writes 0 for other elements. Axes keep their order, so an element's number

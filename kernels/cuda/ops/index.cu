@@ -1,4 +1,4 @@
-// index_select, _index and _index_put: elements named by integer tensors along neighbouring axes of x.
+// index_select, _index and index_put: elements named by integer tensors along neighbouring axes of x.
 //
 // Blocks are copied in units as wide as alignment permits, up to 16 bytes. If two entries may write the same place, a
 // table holds the last entry of each place. Only this entry writes.
@@ -298,20 +298,22 @@ static yoke_status add_values(const yoke_launch *launch, const Blocks &blocks, c
     return sum_entries(launch, entries, {columns, blocks.own, blocks.middle, true}, out.dtype);
 }
 
-YOKE_KERNEL(_index_put)
+// Parameters: whether values are added, the first indexed axis, and whether negative indices count from the end.
+YOKE_KERNEL(index_put)
 {
     const yoke_operand &x = launch->operands[0], *indices = launch->operands + 1;
-    const int first = (int)launch->params[0].v.i, count = launch->operand_count - 3;
+    const int first = (int)launch->params[1].v.i, count = launch->operand_count - 3;
+    const bool wraps = launch->params[2].v.i != 0;
     const yoke_operand &values = indices[count], &out = indices[count + 1];
     if (out.data != x.data)
         if (const yoke_status status = copy_operand(launch, out, x)) return status;
     PlaceList list(launch);
-    if (const yoke_status status =
-            list.find(indices, count, x.shape + first, kWrappingWording, true))
+    if (const yoke_status status = list.find(indices, count, x.shape + first,
+                                             wraps ? kWrappingWording : kIndexWording, wraps))
         return status;
     if (list.places().count == 0 || out.numel == 0) return YOKE_OK;
     const Blocks blocks = blocks_of(out, values, first, count, indices[0], false);
-    if (launch->params[1].v.i == 0)
+    if (launch->params[0].v.i == 0)
         return write_values(launch, blocks, list.places(), dtype_size(out.dtype));
     return add_values(launch, blocks, list.places(), out);
 }

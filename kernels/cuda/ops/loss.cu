@@ -124,7 +124,7 @@ static yoke_status total_loss(const yoke_launch *launch, const Call &call)
     return losses.add(o[2], o[4]);
 }
 
-YOKE_KERNEL(cross_entropy)
+YOKE_KERNEL(_cross_entropy)
 {
     const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
     if (const yoke_status status = check_target(launch, target)) return status;

@@ -28,7 +28,7 @@ static yoke_status likelihood_loss(const yoke_launch *launch, const Call &call)
     return losses.add(o[2], o[3]);
 }
 
-YOKE_KERNEL(nll_loss)
+YOKE_KERNEL(_nll_loss)
 {
     const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
     if (const yoke_status status = check_target(launch, target)) return status;

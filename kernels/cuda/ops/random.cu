@@ -5,9 +5,10 @@
 
 YOKE_CUDA_BEGIN
 
-// Elements that a thread makes at once: whole blocks of the generator, at most 16 bytes and two blocks.
+// Elements that a thread makes at once: whole blocks of the generator, at most two, and at most 16 bytes unless a block
+// has more.
 template <class T, class D>
-inline constexpr int kDrawn = std::min(16 / (int)sizeof(T), 2 * D::kDraws);
+inline constexpr int kDrawn = std::clamp(16 / (int)sizeof(T), D::kDraws, 2 * D::kDraws);
 
 // Returns elements [unit * N, unit * N + N) of a draw.
 template <class T, int N, class D>
@@ -39,10 +40,11 @@ __global__ void __launch_bounds__(kThreads, kResident<T>)
          unit += step) {
         const Pack<T, N> pack = draw_pack<T, N>(distribution, draw.seed, first, unit);
         const int64_t at = unit * N;
-        if (is_packed && at + N <= walk.numel) {
-            store_pack<N>((T *)walk.data[0] + at, pack);
-            continue;
-        }
+        if constexpr (N * sizeof(T) <= 16)
+            if (is_packed && at + N <= walk.numel) {
+                store_pack<N>((T *)walk.data[0] + at, pack);
+                continue;
+            }
         YOKE_UNROLL
         for (int k = 0; k < N; k++)
             if (at + k < walk.numel) *(T *)walk.at(at + k).data[0] = pack.at[k];
@@ -67,16 +69,35 @@ static yoke_status draw_into(const yoke_launch *launch, const D &distribution,
 
 YOKE_KERNEL(_uniform)
 {
+    const double low = float_param(launch->params[0]), high = float_param(launch->params[1]);
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return draw_into<T>(launch, kernels::Uniform<T>(), launch->params);
+        return draw_into<T>(launch, kernels::UniformBetween<T>(low, high), launch->params + 2);
     });
 }
 
 YOKE_KERNEL(_normal)
 {
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return draw_into<T>(launch, kernels::StandardNormal<T>(), launch->params);
+        using C = compute_type<T>;
+        const kernels::ScaledNormal<T> draw{(C)float_param(launch->params[0]),
+                                            (C)float_param(launch->params[1])};
+        return draw_into<T>(launch, draw, launch->params + 2);
     });
+}
+
+YOKE_KERNEL(_exponential)
+{
+    return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        const kernels::Exponential<T> draw{(compute_type<T>)float_param(launch->params[0])};
+        return draw_into<T>(launch, draw, launch->params + 1);
+    });
+}
+
+YOKE_KERNEL(_bernoulli_fill)
+{
+    const kernels::Keep draw = kernels::Keep::dropping(1 - float_param(launch->params[0]));
+    return for_any(launch, "x", launch->operands[0].dtype,
+                   [&]<class T>() { return draw_into<T>(launch, draw, launch->params + 1); });
 }
 
 YOKE_KERNEL(_randint)

@@ -60,7 +60,12 @@ struct SortRows {
     __device__ void put(const Place<3> &row, int64_t rank, int64_t index) const
     {
         *(int64_t *)(row.data[2] + rank * step[2]) = index;
-        if (!has_values) return;
+        if (has_values) put_value(row, rank, index);
+    }
+
+    // Writes the element as a value alone.
+    __device__ void put_value(const Place<3> &row, int64_t rank, int64_t index) const
+    {
         const char *from = row.data[0] + index * step[0];
         char *to = row.data[1] + rank * step[1];
         switch (size) {

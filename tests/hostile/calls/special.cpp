@@ -65,6 +65,10 @@ void draw_arg(Draw &d, yoke_arg &arg, const std::string &type)
     } else if (is("device")) {
         arg.kind = YOKE_ARG_DEVICE;
         arg.v.device = d.handle<yoke_device>();
+    } else if (is("generator")) {
+        static yoke_generator generator{1, 0};
+        arg.kind = YOKE_ARG_GENERATOR;
+        arg.v.generator = d.one_in(8) ? nullptr : &generator;
     } else if (is("bool")) {
         arg.kind = YOKE_ARG_BOOL;
         arg.v.i = d.int64();
@@ -72,7 +76,7 @@ void draw_arg(Draw &d, yoke_arg &arg, const std::string &type)
         // An int or a dtype; or an argument of no known kind, or a false claim of an empty list.
         arg.kind = !wrong        ? YOKE_ARG_INT
                    : d.one_in(2) ? YOKE_ARG_NONE
-                                 : static_cast<int32_t>(d.below(16)) + 9;
+                                 : static_cast<int32_t>(d.below(16)) + 10;
         arg.v.i = arg.kind == YOKE_ARG_INT && type == "dtype" ? d.dtype() : d.int64();
     }
 }

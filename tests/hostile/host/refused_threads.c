@@ -56,7 +56,7 @@ static void train_a_step(void)
 {
     const int64_t shape[] = {600, 600};
     yoke_tensor *w = NULL, *y = NULL, *loss = NULL, *grad = NULL;
-    OK(yoke_randn(shape, 2, YOKE_F32, NULL, &w));
+    OK(yoke_randn(shape, 2, YOKE_F32, NULL, NULL, &w));
     OK(yoke_tensor_set_requires_grad(w, 1));
     OK(yoke_matmul(w, w, &y));
     OK(yoke_softmax(y, -1, YOKE_NONE, &grad));

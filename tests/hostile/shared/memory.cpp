@@ -231,7 +231,7 @@ public:
         const int64_t shape[] = {kSide, kSide};
         DeviceHeld cpu;
         OK(yoke_device_open("cpu", cpu.out()));
-        OK(yoke_randn(shape, 2, YOKE_F32, cpu, x_.out()));
+        OK(yoke_randn(shape, 2, YOKE_F32, cpu, nullptr, x_.out()));
         wanted_ = product();
     }
     ~Numbers() override { OK(yoke_set_num_threads(0)); }
@@ -291,7 +291,7 @@ private:
     {
         const int64_t shape[] = {40};
         TensorHeld made;
-        OK(yoke_randn(shape, 1, YOKE_F32, nullptr, made.out()));
+        OK(yoke_randn(shape, 1, YOKE_F32, nullptr, nullptr, made.out()));
         return values_of(made);
     }
 };

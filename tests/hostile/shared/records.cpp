@@ -223,7 +223,7 @@ public:
         OK(yoke_graph_create(nullptr, graph_.out()));
         OK(yoke_graph_begin(graph_));
         OK(add_one(x_));
-        OK(yoke_randn(shape, 1, YOKE_F32, nullptr, drawn_.out()));
+        OK(yoke_randn(shape, 1, YOKE_F32, nullptr, nullptr, drawn_.out()));
         OK(yoke_graph_end(graph_));
     }
 

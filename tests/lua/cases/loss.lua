@@ -1,4 +1,5 @@
--- A call of each loss of core/ops/loss.cpp with the expected result; cross_entropy stands in ops_spec.lua.
+-- A call of each loss of core/ops/loss.cpp and core/ops/class_loss.cpp with the expected result; cross_entropy stands
+-- in ops_spec.lua.
 local yoke = require "yoke"
 local t = yoke.tensor
 

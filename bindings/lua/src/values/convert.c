@@ -97,6 +97,23 @@ static int to_device(lua_State *L, Target target, int index, Lists *lists, yoke_
     return 1;
 }
 
+/* Reads a Generator: a table with its memory under "stream", which is false while the thread's stream is in its place.
+ * The table keeps the memory. */
+static int to_generator(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    (void)target, (void)lists;
+    if (lua_type(L, index) != LUA_TTABLE) return 0;
+    const int type = lua_getfield(L, index, "stream");
+    const int is_memory = type == LUA_TUSERDATA && lua_rawlen(L, -1) == sizeof(yoke_generator);
+    if (is_memory) {
+        value->kind = YOKE_ARG_GENERATOR;
+        value->v.generator = lua_touserdata(L, -1);
+    }
+    const int is_in_use = type == LUA_TBOOLEAN && !lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return is_memory || is_in_use;
+}
+
 /* Reads the list of ints at `index` into its place. */
 static void read_ints(lua_State *L, Target target, int index, int64_t *items, int count)
 {

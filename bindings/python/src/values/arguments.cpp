@@ -260,6 +260,8 @@ bool Arguments::convert(int i)
         case ArgKind::kDevice:
             to->kind = YOKE_ARG_DEVICE;
             return to_device(value, place, &to->v.device);
+        case ArgKind::kGenerator:
+            return to_generator(value, place, to);
     }
     return false;
 }

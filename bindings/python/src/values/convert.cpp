@@ -224,6 +224,22 @@ bool to_device(PyObject *value, const Place &place, yoke_device **out)
     return raise_type(place, "a Device, a spec such as \"cuda:1\", or an index", value) != nullptr;
 }
 
+bool to_generator(PyObject *value, const Place &place, yoke_arg *out)
+{
+    PyObject *stream = PyObject_GetAttrString(value, "_stream");
+    if (!stream) PyErr_Clear();
+    const bool is_one =
+        stream && (stream == Py_None || (PyByteArray_Check(stream) &&
+                                         PyByteArray_GET_SIZE(stream) == sizeof(yoke_generator)));
+    if (is_one && stream != Py_None) {
+        // The generator of the caller keeps the bytes.
+        out->kind = YOKE_ARG_GENERATOR;
+        out->v.generator = reinterpret_cast<yoke_generator *>(PyByteArray_AS_STRING(stream));
+    }
+    Py_XDECREF(stream);
+    return is_one || raise_type(place, "a yoke.Generator", value) != nullptr;
+}
+
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out)
 {
     if (!to_device(value, place, out)) return false;

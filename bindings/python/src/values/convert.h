@@ -33,6 +33,10 @@ bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out);
 // borrowed: devices live as long as the library. Returns false with a Python error set.
 bool to_device(PyObject *value, const Place &place, yoke_device **out);
 
+// Reads a Generator. While a generator is in use, its numbers are the thread's own, and the argument stays absent.
+// Returns false with a Python error set for any other value.
+bool to_generator(PyObject *value, const Place &place, yoke_arg *out);
+
 // Reads a device where null will not do: None becomes the current device.
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
 

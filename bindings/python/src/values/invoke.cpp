@@ -141,7 +141,8 @@ PyObject *invoke_list(const Arguments &arguments)
         status = call();
     }
     if (status) return raise_last_error(spec.name);
-    PyObject *result = tuple_of(outs.data(), count);
+    PyObject *result =
+        spec.may_give_one && count == 1 ? wrap_tensor(outs[0]) : tuple_of(outs.data(), count);
     if (log_waits() && !drain_log()) Py_CLEAR(result);
     return result;
 }
@@ -180,23 +181,6 @@ PyObject *convert_and_invoke(OpSpec &spec, PyObject *self, PyObject *const *args
     }
 }
 
-// Returns the places of the elements that are not 0, a tuple of an index for each axis, as NumPy's nonzero().
-PyObject *places_of(PyObject *condition)
-{
-    yoke_tensor *tensor = tensor_argument(condition, {"nonzero", "x"});
-    PyObject *axis = tensor ? PyLong_FromLong(1) : nullptr;
-    // A single number counts as an axis of one element.
-    PyObject *x = !axis || yoke_tensor_ndim(tensor)
-                      ? (Py_XINCREF(condition), condition)
-                      : invoke(kOp_reshape, condition, &axis, 1, nullptr);
-    PyObject *table = axis && x ? invoke(kOp_nonzero, x, nullptr, 0, nullptr) : nullptr;
-    Py_XDECREF(x);
-    PyObject *places = axis ? invoke(kOp_unbind, table, &axis, 1, nullptr) : nullptr;
-    Py_XDECREF(axis);
-    Py_XDECREF(table);
-    return places;
-}
-
 // Reads where(condition) and nonzero(x, as_tuple=...). Returns false for other calls of the two ops; else puts the
 // result, or null with an error set, into *out.
 bool reads_places(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -212,7 +196,8 @@ bool reads_places(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_
         return false;
     int32_t as_tuple = 1;
     if (!is_where && !to_bool(args[count], {spec.name, "as_tuple"}, &as_tuple)) return true;
-    *out = as_tuple ? places_of(first) : convert_and_invoke(spec, first, nullptr, 0, nullptr);
+    const OpSpec &meant = as_tuple ? op_specs[kOp_nonzero_tuple] : spec;
+    *out = convert_and_invoke(meant, first, nullptr, 0, nullptr);
     return true;
 }
 

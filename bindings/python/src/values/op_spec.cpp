@@ -107,7 +107,15 @@ int spread_of(const OpSpec &spec)
 // tensors.
 bool reads_back(const char *name)
 {
-    return strcmp(name, "nonzero") == 0 || strcmp(name, "masked_select") == 0;
+    for (const char *one : {"nonzero", "masked_select", "bincount", "histc", "repeat_interleave"})
+        if (std::strcmp(name, one) == 0) return true;
+    return false;
+}
+
+// Returns whether the signature of the op ends in "-> tensor or tensors".
+bool may_give_one(const char *signature)
+{
+    return std::strstr(signature, "-> tensor or tensors") != nullptr;
 }
 
 // Returns whether the op's results are values and their indices.
@@ -120,9 +128,11 @@ bool gives_pair(const OpSpec &spec)
     return false;
 }
 
-// Returns the list of tensors that ends the arguments by place, and may stand one by one, as in einsum("ij,jk", x, y).
+// Returns the list of tensors that may stand one by one, as in einsum("ij,jk", x, y) and meshgrid(x, y); -1 for other
+// ops.
 int gathers(const OpSpec &spec)
 {
+    if (std::strcmp(spec.name, "meshgrid") == 0) return 0;
     const int last = spec.places - 1;
     return last > 0 && spec.args[last].kind == ArgKind::kTensors ? last : -1;
 }
@@ -163,6 +173,7 @@ bool read_op(const char *name, OpSpec *spec)
         spec->places += !op.args[i].by_name;
     }
     spec->spread = spread_of(*spec);
+    spec->may_give_one = may_give_one(op.signature);
     spec->takes_one = takes_tensors(*spec, 1) && !reads_back(name);
     spec->takes_pair = takes_tensors(*spec, 2) && !reads_back(name);
     spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&

@@ -51,6 +51,7 @@ struct OpSpec {
     bool gives_pair;    // values and their indices: a named tuple
     int gathers;        // list of tensors that may stand one by one, as einsum's; -1: none
     int low;  // argument with the default 0 if its neighbour is missing, as randint's; -1: none
+    bool may_give_one;  // a list of a single result is given as the tensor alone
     ArgSpec args[kMaxOpArgs];
     int seen_count;
     SeenName seen[kMaxSeenNames];

@@ -201,13 +201,14 @@ TEST(Faults, OfLaunchesAndOfWhatIsCalledBesideThem)
                     .run(s.table());
             });
             s.step([&] {
-                return Record(YOKE_OP__INDEX_PUT, s.device)
+                return Record(YOKE_OP_INDEX_PUT, s.device)
                     .in(x, {8})
                     .in(index, {2})
                     .in(x, {2})
                     .out(put, {8})
-                    .param(int64_t{0})
                     .param(int64_t{0}, YOKE_ARG_BOOL)
+                    .param(int64_t{0})
+                    .param(int64_t{1}, YOKE_ARG_BOOL)
                     .run(s.table());
             });
             s.step([&] {

@@ -1,0 +1,82 @@
+// Sums of scaled operands, bounds of each element, and nearly equal elements, over any strides.
+#include "kernels/cpu/simd/pointwise.h"
+
+YOKE_SIMD_BEGIN
+
+// Adds the second operand times a number, or times its negative.
+static yoke_status add_scaled(const yoke_launch *launch, bool negative)
+{
+    const yoke_arg &alpha = launch->params[0];
+    return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        if constexpr (is_float<T>) {
+            const double scale = kernels::float_param(alpha);
+            return binary<T>(launch, kGrain, kernels::AddScaled{negative ? -scale : scale});
+        } else {
+            const int64_t scale = negative ? (int64_t)(0 - (uint64_t)alpha.v.i) : alpha.v.i;
+            return binary<T>(launch, kGrain, kernels::AddScaledWhole{scale});
+        }
+    });
+}
+
+YOKE_KERNEL(_add_scaled)
+{
+    return add_scaled(launch, false);
+}
+
+YOKE_KERNEL(_sub_scaled)
+{
+    return add_scaled(launch, true);
+}
+
+// The weight may be a number in float32 beside bfloat16: then the loop is for float, and takes all operands as such.
+YOKE_KERNEL(lerp)
+{
+    const yoke_operand *x = launch->operands;
+    const bool mixed = x[2].dtype != x[0].dtype;
+    return for_float(launch, "x", mixed ? (yoke_dtype)YOKE_F32 : x[0].dtype,
+                     [&]<class T>() { return ternary<T, kernels::Lerp>(launch, kGrain); });
+}
+
+YOKE_KERNEL(addcmul)
+{
+    const yoke_arg &value = launch->params[0];
+    return for_number(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        if constexpr (is_float<T>)
+            return ternary<T>(launch, kGrain,
+                              kernels::AddScaledProduct{kernels::float_param(value)});
+        else
+            return ternary<T>(launch, kGrain, kernels::AddScaledProductWhole{value.v.i});
+    });
+}
+
+YOKE_KERNEL(addcdiv)
+{
+    const kernels::AddScaledQuotient f{kernels::float_param(launch->params[0])};
+    return for_float(launch, "x", launch->operands[0].dtype,
+                     [&]<class T>() { return ternary<T>(launch, kGrain, f); });
+}
+
+YOKE_KERNEL(_clamp_between)
+{
+    const yoke_operand *x = launch->operands;
+    return for_number(launch, "x", x[0].dtype, [&]<class T>() {
+        if (!is_present(x[1]))
+            return map<T, T, T>(Stored<T, kernels::Minimum>{}, kGrain, x[3], x[0], x[2]);
+        if (!is_present(x[2]))
+            return map<T, T, T>(Stored<T, kernels::Maximum>{}, kGrain, x[3], x[0], x[1]);
+        return ternary<T, kernels::ClampBetween>(launch, kGrain);
+    });
+}
+
+YOKE_KERNEL(isclose)
+{
+    const yoke_operand *x = launch->operands;
+    const yoke_arg *p = launch->params;
+    const kernels::IsClose f{kernels::float_param(p[0]), kernels::float_param(p[1]), p[2].v.i != 0};
+    return for_any(launch, "x", x[0].dtype, [&]<class T>() {
+        using L = loop_type<T>;
+        return map<bool, L, L>(ToldAs<L, kernels::IsClose>{f}, kGrain, x[2], x[0], x[1]);
+    });
+}
+
+YOKE_SIMD_END
