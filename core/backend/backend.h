@@ -8,7 +8,7 @@
  *   - Returns YOKE_OK or a status. On failure, the entry first calls host->set_error once with the native code and a
  *     message naming the attempted action. Out parameters stay untouched. No entry throws, aborts, exits or prints.
  *   - Entries are safe from any thread. The core never calls an entry while it holds a lock needed by an entry.
- *   - A null entry means "this backend lacks it"; the core raises YOKE_E_UNSUPPORTED with the entry's name.
+ *   - A null entry means "this backend does not support it"; the core raises YOKE_E_UNSUPPORTED with the entry's name.
  *     The entries of a group (VMM, pinned host memory) are all present or all null.
  *   - Work is ordered by streams. A stream is an opaque pointer; NULL is the device's default stream. A backend that
  *     runs work at once in the caller (cpu) has only the default stream's semantics: every stream is already idle.

@@ -28,7 +28,7 @@ struct yoke_device final : yoke::RefCounted {
     std::string name;     // "cpu", "cuda:1": name in messages and specs
     yoke_backend_device_info info{};
     std::atomic<yoke::DeviceMemory *> memory{nullptr};  // made by core/memory at first use
-    std::atomic<yoke::StreamTable *> streams{nullptr};  // made at the first use of one
+    std::atomic<yoke::StreamTable *> streams{nullptr};  // made at the first use of a stream
     // True if the device ever had a stream beside the default stream. Until then, no call looks up the thread's
     // stream.
     std::atomic<bool> has_side_streams{false};

@@ -43,7 +43,7 @@ private:
     yoke_arg *args_;
     Plan plan_;
     ShortList<yoke_tensor *, kMaxArgs>
-        tensors_;         // in launch order; absent optional ones and scalars are null
+        tensors_;         // in launch order; absent optional tensors and scalars are null
     uint32_t needs_ = 0;  // a bit for each argument that wants a gradient
 };
 

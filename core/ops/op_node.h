@@ -34,7 +34,7 @@ struct Remembered {
 
 class OpNode final : public Node {
 public:
-    // Records a call. `tensors` are the call's tensors in launch order, lists laid out in place, absent ones null;
+    // Records a call. `tensors` are the call's tensors in launch order, lists laid out in place, absent tensors null;
     // `needs` has a bit for each argument that wants a gradient.
     static Ref<OpNode> make(const OpDef &op, const yoke_arg *args, TensorList tensors,
                             std::span<const Tensor> results, uint32_t needs);

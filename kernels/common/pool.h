@@ -18,7 +18,7 @@ struct PoolAxis {
 template <class Axis>
 struct PoolOf {
     yoke_dtype dtype;
-    bool is_nhwc, has_wide_places, counts_padding;  // places of four bytes, else of one
+    bool is_nhwc, has_wide_places, counts_padding;  // places of four bytes, else of one byte
     int64_t n, c, divisor;                          // 0: what a window has
     Axis y, x;
     void *in, *out, *places;  // sizes of x, out and out; places may be null
@@ -130,8 +130,8 @@ YOKE_HD C divisor_of(const PoolOf<Axis> &p, int64_t y, int64_t x)
                      : (C)counted(p, p.y, taps_of(p.y, y)) * (C)counted(p, p.x, taps_of(p.x, x));
 }
 
-// The ways to add up the values of a window: in the computing type; in double, where they are many; or in double and
-// made smaller, where a sum of finite ones has overflowed.
+// The ways to add up the values of a window: in the computing type; in double, if there are many values; or in double
+// and made smaller, if a sum of finite values has overflowed.
 enum class Adding { kPlain, kWide, kShrunk };
 
 template <class C, Adding kHow>

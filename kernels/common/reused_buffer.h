@@ -8,7 +8,7 @@
 
 namespace yoke::kernels {
 
-// Memory for the length of a call, kept for the next one.
+// Memory for the length of a call, kept for the next call.
 class ReusedBuffer {
 public:
     // Returns memory of at least this many bytes, with undefined content. Memory returned earlier is no longer valid.

@@ -135,8 +135,10 @@ def begins_with_pronoun(text):
 
 
 def look_at_questions(root, broken, listed):
-    """Counts the comments of functions that begin with a word such as Whether."""
+    """Counts the comments of functions that begin with a word such as Whether; in public headers, with anything but a verb."""
     found = [(path.relative_to(root).as_posix(), comment) for path in comment_files(root) for comment in english.questions(path)]
+    headers = [path for path in comment_files(root) if path.relative_to(root).as_posix().startswith("capi/include/")]
+    found += [(path.relative_to(root).as_posix(), comment) for path in headers for comment in english.without_verb(path)]
     for name, comment in found:
         line = f"{name}:{comment.line} begins the comment of a function with {comment.text.split()[0]}; begin with a verb, such as Returns"
         if name.startswith(WITH_VERBS):

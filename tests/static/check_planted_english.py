@@ -68,6 +68,12 @@ class Planted(unittest.TestCase):
         self.write("core/x.def", "#define guest(x) x\n#undef guest\n")
         self.assertEqual(english.comments(self.root / "core/x.def"), [])
 
+    def test_functions_of_public_headers(self):
+        for text in ("The number of ranks.", "1 if it is there.", "NULL is ignored.", "Errors: VALUE for a rank below 0."):
+            self.finds("capi/include/yoke/x.h", f"/* {text} */\nYOKE_API int size(void);\n", "capi/include/yoke/x.h:1 begins the comment of a function")
+        self.write("capi/include/yoke/x.h", "/* Returns the number of ranks.\n * Errors: none. */\nYOKE_API int size(void);\n")
+        self.assertEqual(self.run_check()[0], 0)
+
     def test_messages(self):
         call = 'void f() { fail(YOKE_E_VALUE, "%s"); }\n'
         self.finds("core/bad.cpp", call % "what: it is not one of the ranks here", "begins with a pronoun")

@@ -161,6 +161,15 @@ def questions(path):
             yield comment
 
 
+def without_verb(path):
+    """Yields the comments of a public header's functions that do not begin with a verb in the third person."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for comment in comments(path):
+        behind = lines[comment.line + comment.text.count("\n"):]
+        if behind and behind[0].startswith("YOKE_API") and not re.match(r"[A-Z][a-z]+s\b(?!:)", comment.text.strip()):
+            yield comment
+
+
 def is_lua_function(lines):
     """Returns whether lines begin with a function of Lua, behind its annotations."""
     first = next((line for line in lines if not line.startswith("---")), "")

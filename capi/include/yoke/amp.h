@@ -37,16 +37,16 @@ YOKE_API yoke_status yoke_autocast_create(int32_t enabled, yoke_dtype dtype, int
  * last error is OOM. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_swap(yoke_autocast *region);
 
-/* The region in force in the calling thread, or NULL; borrowed while it is in force. [any-thread] */
+/* Returns the region in force in the calling thread, or NULL; borrowed while it is in force. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_current(void);
 
 /* Adds a reference and returns the argument, which may be NULL. [any-thread] */
 YOKE_API yoke_autocast *yoke_autocast_retain(yoke_autocast *region);
 
-/* The kept casts go with the last of the nested regions. [any-thread] */
+/* Releases a reference. The last of the nested regions also releases the kept casts. [any-thread] */
 YOKE_API void yoke_autocast_release(yoke_autocast *region);
 
-/* 1 while ops of the calling thread are cast. [any-thread] */
+/* Returns 1 while ops of the calling thread are cast, else 0. [any-thread] */
 YOKE_API int32_t yoke_is_autocast_enabled(void);
 
 /* Returns the 16-bit float of casts on `device` (NULL: the current device) in the region in force. Without a region,
@@ -61,7 +61,7 @@ YOKE_API yoke_dtype yoke_autocast_dtype(yoke_device *device);
  * The default is 0, unless YOKE_ALLOW_TF32 is 1. [any-thread] */
 YOKE_API yoke_status yoke_set_allow_tf32(int32_t enabled);
 
-/* 1 or 0; -1 if YOKE_ALLOW_TF32 cannot be read. [any-thread] */
+/* Returns 1 or 0; -1 if YOKE_ALLOW_TF32 cannot be read. [any-thread] */
 YOKE_API int32_t yoke_get_allow_tf32(void);
 
 /* ---- Loss scaling ------------------------------------------------------------------------------------ */
@@ -89,13 +89,13 @@ typedef struct yoke_grad_scaler_options {
     int64_t growth_tracker;  /* ≥ 0: iterations without overflow so far; 0 */
 } yoke_grad_scaler_options;
 
-/* Errors: VALUE for a number out of its range. [any-thread] */
+/* Creates a scaler. Errors: VALUE for a number out of its range. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_create(const yoke_grad_scaler_options *options,
                                              yoke_grad_scaler **out);
-/* NULL is ignored. [any-thread] */
+/* Releases the scaler. NULL is ignored. [any-thread] */
 YOKE_API void yoke_grad_scaler_release(yoke_grad_scaler *scaler);
 
-/* x times the scale, recorded. Errors: TYPE unless x is floating. [any-thread] */
+/* Multiplies x by the scale, recorded. Errors: TYPE unless x is floating. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_scale(yoke_grad_scaler *scaler, yoke_tensor *x,
                                             yoke_tensor **out);
 

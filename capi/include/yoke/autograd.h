@@ -28,7 +28,7 @@ extern "C" {
  * with OOM as the last error. [any-thread] */
 YOKE_API int32_t yoke_set_grad_enabled(int32_t enabled);
 
-/* 1 while the calling thread records. [any-thread] */
+/* Returns 1 while the calling thread records, else 0. [any-thread] */
 YOKE_API int32_t yoke_is_grad_enabled(void);
 
 /* Returns whether a gradient flows to this tensor; -1 on NULL. [any-thread] */
@@ -38,7 +38,7 @@ YOKE_API int32_t yoke_tensor_requires_grad(yoke_tensor *tensor);
  * (call detach instead). [any-thread] */
 YOKE_API yoke_status yoke_tensor_set_requires_grad(yoke_tensor *tensor, int32_t required);
 
-/* 1 if no recorded op made this tensor; -1 on NULL. [any-thread] */
+/* Returns 1 if no recorded op made this tensor, else 0; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_tensor_is_leaf(yoke_tensor *tensor);
 
 /* Returns a tensor of the same memory without history on the tape. [any-thread] */

@@ -87,7 +87,7 @@ YOKE_API void yoke_checkpoint_release(yoke_checkpoint *scope);
  * yoke_autocast_swap does: for host programs whose coroutines have separate scopes. [any-thread] */
 YOKE_API yoke_checkpoint *yoke_checkpoint_swap(yoke_checkpoint *scope);
 
-/* The innermost open scope of the calling thread, or NULL; borrowed while it is open. [any-thread] */
+/* Returns the innermost open scope of the calling thread, or NULL; borrowed while it is open. [any-thread] */
 YOKE_API yoke_checkpoint *yoke_checkpoint_current(void);
 
 /*

@@ -21,8 +21,8 @@ extern "C" {
 
 typedef struct yoke_checkpoint_manager yoke_checkpoint_manager;
 
-/* A manager of a folder, which keeps the newest `keep` steps, of at least 1. The folder is made with the first save.
- * Errors: VALUE for an empty folder or keep below 1. [any-thread] */
+/* Opens a manager of a folder. The manager keeps the newest `keep` steps, of at least 1. The folder is made with the
+ * first save. Errors: VALUE for an empty folder or keep below 1. [any-thread] */
 YOKE_API yoke_status yoke_checkpoint_manager_open(const char *folder, int64_t keep,
                                                   yoke_checkpoint_manager **out);
 

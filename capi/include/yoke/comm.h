@@ -119,10 +119,10 @@ YOKE_API void yoke_group_release(yoke_group *group);
 
 /* ---- Properties ------------------------------------------------------------------------------------------ */
 
-/* From 0 on; -1 on NULL. [any-thread] */
+/* Returns the rank, from 0 on; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_group_rank(yoke_group *group);
 YOKE_API int32_t yoke_group_size(yoke_group *group);
-/* Among the ranks on its host. */
+/* Returns the number among the ranks on its host. */
 YOKE_API int32_t yoke_group_local_rank(yoke_group *group);
 
 /* Returns a line for people about the connections between the ranks. Borrowed until this thread's next call of this
@@ -175,7 +175,7 @@ YOKE_API yoke_status yoke_group_all_reduce_in(yoke_group *group, yoke_tensor *t,
 YOKE_API yoke_status yoke_group_reduce(yoke_group *group, yoke_tensor *t, int32_t root,
                                        int32_t reduction, yoke_work **work);
 
-/* `t` of `root` is in `t` of each rank. [any-thread] */
+/* Copies `t` of `root` to `t` of each rank. [any-thread] */
 YOKE_API yoke_status yoke_group_broadcast(yoke_group *group, yoke_tensor *t, int32_t root,
                                           yoke_work **work);
 
@@ -190,11 +190,11 @@ YOKE_API yoke_status yoke_group_gather(yoke_group *group, yoke_tensor *out, yoke
 YOKE_API yoke_status yoke_group_scatter(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
                                         int32_t root, yoke_work **work);
 
-/* `out` is this rank's part of `t` of all ranks, reduced. [any-thread] */
+/* Writes this rank's part of `t` of all ranks, reduced, to `out`. [any-thread] */
 YOKE_API yoke_status yoke_group_reduce_scatter(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
                                                int32_t reduction, yoke_work **work);
 
-/* Part i of `out` is this rank's part of rank i's `t`. [any-thread] */
+/* Writes this rank's part of rank i's `t` to part i of `out`. [any-thread] */
 YOKE_API yoke_status yoke_group_all_to_all(yoke_group *group, yoke_tensor *out, yoke_tensor *t,
                                            yoke_work **work);
 
@@ -204,7 +204,7 @@ YOKE_API yoke_status yoke_group_send(yoke_group *group, yoke_tensor *t, int32_t 
 YOKE_API yoke_status yoke_group_recv(yoke_group *group, yoke_tensor *t, int32_t src,
                                      yoke_work **work);
 
-/* No rank returns before all have called it. [any-thread] */
+/* Waits for all ranks: no rank returns before all have called it. [any-thread] */
 YOKE_API yoke_status yoke_group_barrier(yoke_group *group, yoke_work **work);
 
 /* Waits as barrier does, at most `timeout` seconds. Errors: TIMEOUT with all ranks that did not arrive; COMM, at
@@ -213,7 +213,7 @@ YOKE_API yoke_status yoke_group_monitored_barrier(yoke_group *group, double time
 
 /* ---- Several at once ------------------------------------------------------------------------------------- */
 
-/* Between begin and end the calling thread's collectives are kept, for all groups, and then issued together. No send
+/* Keeps the calling thread's collectives between begin and end, for all groups, and then issues them together. No send
  * or receive among them waits for another, so two ranks may send to each other. A blocking call returns at once, and
  * its tensors are written when end returns. Wait for works only after end. Pairs may be nested; the outermost pair
  * counts. drop replaces an end, and discards all kept calls up to the outermost end. Their works then fail as

@@ -25,7 +25,7 @@ extern "C" {
  * the device cannot be used. Nothing is replaced silently: "cuda" never gives a CPU. [any-thread] */
 YOKE_API yoke_status yoke_device_open(const char *spec, yoke_device **out);
 
-/* Device `index` of a kind, counted from 0 in the order of yoke_device_count.
+/* Returns device `index` of a kind, counted from 0 in the order of yoke_device_count.
  * Errors: VALUE for an unknown kind, INDEX out of range, UNAVAILABLE as above. [any-thread] */
 YOKE_API yoke_status yoke_device_get(const char *kind, int32_t index, yoke_device **out);
 
@@ -43,12 +43,12 @@ YOKE_API void yoke_device_release(yoke_device *device);
  * kind's reason. [any-thread] */
 YOKE_API yoke_status yoke_accelerator_get(int32_t index, yoke_device **out);
 
-/* Usable devices of a kind; 0 where there is none. NULL counts the devices of all kinds.
+/* Counts the usable devices of a kind; 0 if there is none. NULL counts the devices of all kinds.
  * Errors: VALUE for an unknown kind. [any-thread] */
 YOKE_API yoke_status yoke_device_count(const char *kind, int32_t *count);
 
-/* 1 if a device of that kind can be used now, else 0; NULL asks for any accelerator, that is any kind but "cpu". An
- * unknown kind is not available. [any-thread] */
+/* Returns 1 if a device of that kind can be used now, else 0; NULL asks for any accelerator, that is any kind but
+ * "cpu". An unknown kind is not available. [any-thread] */
 YOKE_API int32_t yoke_is_available(const char *kind);
 
 /* Returns why no device of the kind can be used, with a remedy; "" if a device can be used. Borrowed, and never NULL:
@@ -57,16 +57,16 @@ YOKE_API const char *yoke_why_unavailable(const char *kind);
 
 /* ---- Properties ---------------------------------------------------------------------------------- */
 
-/* "cpu" or "cuda". NULL after a NULL device. Borrowed from the device, like all text here. [any-thread] */
+/* Returns "cpu" or "cuda". NULL after a NULL device. Borrowed from the device, like all text here. [any-thread] */
 YOKE_API const char *yoke_device_kind(yoke_device *device);
 
-/* The index among the devices of its kind; -1 after a NULL device. [any-thread] */
+/* Returns the index among the devices of its kind; -1 after a NULL device. [any-thread] */
 YOKE_API int32_t yoke_device_index(yoke_device *device);
 
 /* Returns the spec that opens the device again: "cpu", "cuda:1". NULL after a NULL device. [any-thread] */
 YOKE_API const char *yoke_device_spec(yoke_device *device);
 
-/* The maker's name for it, "NVIDIA H200". NULL after a NULL device. [any-thread] */
+/* Returns the maker's name, "NVIDIA H200". NULL after a NULL device. [any-thread] */
 YOKE_API const char *yoke_device_name(yoke_device *device);
 
 /* Reads the free and total memory of the device in bytes, from the driver. [any-thread] */
@@ -98,7 +98,7 @@ YOKE_API yoke_status yoke_current_device(yoke_device **out);
  * asynchronous work surfaces here. [any-thread] */
 YOKE_API yoke_status yoke_device_synchronize(yoke_device *device);
 
-/* CPU threads that an op may use, for the whole process: ops of every thread, from their next call on.
+/* Sets how many CPU threads an op may use, for the whole process: ops of every thread, from their next call on.
  * 0 goes back to the default. The number changes no bit of a result.
  * Errors: VALUE for a negative number or one above 1024. [any-thread] */
 YOKE_API yoke_status yoke_set_num_threads(int32_t count);

@@ -45,13 +45,13 @@ typedef struct yoke_check {
 YOKE_API yoke_status yoke_doctor(uint32_t flags, double deadline, yoke_report **out);
 YOKE_API void yoke_report_release(yoke_report *report);
 
-/* The number of checks; -1 after NULL. [any-thread] */
+/* Returns the number of checks; -1 after NULL. [any-thread] */
 YOKE_API int32_t yoke_report_count(yoke_report *report);
 
-/* Check `index`. Errors: INDEX out of range. [any-thread] */
+/* Returns check `index`. Errors: INDEX out of range. [any-thread] */
 YOKE_API yoke_status yoke_report_check(yoke_report *report, int32_t index, yoke_check *check);
 
-/* 0: nothing failed (warnings are allowed); 1: a check failed; 2: the doctor could not run. [any-thread] */
+/* Returns 0: nothing failed (warnings are allowed); 1: a check failed; 2: the doctor could not run. [any-thread] */
 YOKE_API int32_t yoke_report_exit_code(yoke_report *report);
 
 /* Makes `folder` and writes the sources of a report into it: the files of /sys and /proc that were read, the

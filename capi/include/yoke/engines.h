@@ -31,7 +31,7 @@ extern "C" {
  * a benchmark limit above 2147483647. [any-thread] */
 YOKE_API yoke_status yoke_cudnn_set(int32_t setting, int64_t value);
 
-/* Errors: VALUE for another setting, or where its variable cannot be read. [any-thread] */
+/* Reads a setting. Errors: VALUE for an unknown setting, or if its variable cannot be read. [any-thread] */
 YOKE_API yoke_status yoke_cudnn_get(int32_t setting, int64_t *value);
 
 /* Returns the version, 91900 for 9.19.0; 0 if cuDNN cannot serve; -1 on failure. Looks for cuDNN, unless cuDNN is not

@@ -27,7 +27,7 @@ extern "C" {
 
 typedef struct yoke_graph yoke_graph;
 
-/* An empty graph of a device (NULL: the current one). [any-thread] */
+/* Creates an empty graph of a device (NULL: the current one). [any-thread] */
 YOKE_API yoke_status yoke_graph_create(yoke_device *device, yoke_graph **out);
 
 /* Adds a reference and returns the argument, which may be NULL. [any-thread] */

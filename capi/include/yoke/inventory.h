@@ -102,10 +102,10 @@ YOKE_API yoke_inventory *yoke_inventory_retain(yoke_inventory *inventory);
 /* Releases a reference. NULL is ignored. [any-thread] */
 YOKE_API void yoke_inventory_release(yoke_inventory *inventory);
 
-/* The number of cards, MIG instances among them; -1 after a NULL inventory. [any-thread] */
+/* Returns the number of cards, MIG instances among them; -1 after a NULL inventory. [any-thread] */
 YOKE_API int32_t yoke_inventory_count(yoke_inventory *inventory);
 
-/* Card `index`. Errors: INDEX out of range, VALUE for a struct_size that no version had. [any-thread] */
+/* Returns card `index`. Errors: INDEX out of range, VALUE for a struct_size that no version had. [any-thread] */
 YOKE_API yoke_status yoke_inventory_card(yoke_inventory *inventory, int32_t index,
                                          yoke_card_info *card);
 
@@ -153,7 +153,7 @@ typedef struct yoke_card_link {
     char label[16];  /* "NV18", "PIX", "SYS", "X" for a card and itself */
 } yoke_card_link;
 
-/* The link between two cards. Errors: INDEX out of range. [any-thread] */
+/* Returns the link between two cards. Errors: INDEX out of range. [any-thread] */
 YOKE_API yoke_status yoke_inventory_link(yoke_inventory *inventory, int32_t a, int32_t b,
                                          yoke_card_link *link);
 
@@ -169,10 +169,10 @@ typedef struct yoke_network_card {
     char state[32]; /* "ACTIVE", "DOWN", from the kernel */
 } yoke_network_card;
 
-/* InfiniBand and RoCE ports, counted; -1 after a NULL inventory. [any-thread] */
+/* Counts the InfiniBand and RoCE ports; -1 after a NULL inventory. [any-thread] */
 YOKE_API int32_t yoke_inventory_network_count(yoke_inventory *inventory);
 
-/* Port `index`, and the path to it from a card (`path` may be NULL). Errors: INDEX out of range. [any-thread] */
+/* Returns port `index`, and its path from a card (`path` may be NULL). Errors: INDEX out of range. [any-thread] */
 YOKE_API yoke_status yoke_inventory_network(yoke_inventory *inventory, int32_t index, int32_t card,
                                             yoke_network_card *network, int32_t *path);
 
@@ -180,8 +180,8 @@ YOKE_API yoke_status yoke_inventory_network(yoke_inventory *inventory, int32_t i
  * Static. [any-thread] */
 YOKE_API const char *yoke_path_label(int32_t path);
 
-/* The matrix of links as text, a row a card, as `nvidia-smi topo -m` prints it. Borrowed from the inventory. NULL after
- * a NULL inventory. [any-thread] */
+/* Returns the matrix of links as text, a row a card, as `nvidia-smi topo -m` prints it. Borrowed from the inventory.
+ * NULL after a NULL inventory. [any-thread] */
 YOKE_API const char *yoke_inventory_topology(yoke_inventory *inventory);
 
 /* ---- A device, now -------------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ typedef struct yoke_catalog_card {
 /* Entries of the catalog. [any-thread] */
 YOKE_API int32_t yoke_catalog_count(void);
 
-/* Entry `index`. Errors: INDEX out of range. [any-thread] */
+/* Returns entry `index`. Errors: INDEX out of range. [any-thread] */
 YOKE_API yoke_status yoke_catalog_get(int32_t index, yoke_catalog_card *card);
 
 /* Finds the entry for a card by its name and memory; -1 if there is no entry. [any-thread] */

@@ -20,19 +20,19 @@ extern "C" {
 /* Bytes of live blocks now. [any-thread] */
 YOKE_API yoke_status yoke_memory_allocated(yoke_device *device, int64_t *bytes);
 
-/* The most bytes of live blocks since the start or the last reset. [any-thread] */
+/* Returns the most bytes of live blocks since the start or the last reset. [any-thread] */
 YOKE_API yoke_status yoke_max_memory_allocated(yoke_device *device, int64_t *bytes);
 
 /* Bytes held from the driver now. [any-thread] */
 YOKE_API yoke_status yoke_memory_reserved(yoke_device *device, int64_t *bytes);
 
-/* The most bytes held from the driver since the start or the last reset. [any-thread] */
+/* Returns the most bytes held from the driver since the start or the last reset. [any-thread] */
 YOKE_API yoke_status yoke_max_memory_reserved(yoke_device *device, int64_t *bytes);
 
-/* Maxima start again from the present values, those of yoke_memory_stats too. [any-thread] */
+/* Starts the maxima again from the present values, also the maxima of yoke_memory_stats. [any-thread] */
 YOKE_API yoke_status yoke_reset_peak_memory_stats(yoke_device *device);
 
-/* All that is known of the device's memory: a dict of whole numbers, and of floats for parts of 1, under PyTorch's keys
+/* Returns all figures of the memory: a dict of whole numbers, and of floats for parts of 1, under PyTorch's keys
  *   {allocation, segment, active, inactive_split, allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes,
  *   requested_bytes}.{all, large_pool, small_pool}.{current, peak, allocated, freed}, num_alloc_retries, num_ooms, …
  * and under fragmentation, stranded_bytes, largest_free_bytes, foreign_bytes, cross_stream_steals and rung.NAME: how
@@ -41,7 +41,7 @@ YOKE_API yoke_status yoke_reset_peak_memory_stats(yoke_device *device);
  * are of what calls of this function have seen. docs/memory.md has all keys. [any-thread] */
 YOKE_API yoke_status yoke_memory_stats(yoke_device *device, yoke_state **out);
 
-/* The totals (.allocated, .freed) and counts of yoke_memory_stats start again from 0. [any-thread] */
+/* Starts the totals (.allocated, .freed) and counts of yoke_memory_stats again from 0. [any-thread] */
 YOKE_API yoke_status yoke_reset_accumulated_memory_stats(yoke_device *device);
 
 /* Returns the number of live tensors in the process: tensors held by a handle or a list of the library, and tensors
@@ -63,7 +63,7 @@ YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
  * Errors: STATE while this thread captures a graph. [any-thread] */
 YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 
-/* 1 while freed blocks are kept. [any-thread] */
+/* Returns 1 while freed blocks are kept, else 0. [any-thread] */
 YOKE_API int32_t yoke_is_caching(void);
 
 /* ---- Settings -------------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ YOKE_API yoke_status yoke_sgd_create(const yoke_sgd_options *defaults, yoke_opti
 YOKE_API yoke_status yoke_sgd_add_group(yoke_optimizer *optimizer, yoke_tensor *const *params,
                                         int64_t count, const yoke_sgd_options *options);
 
-/* The options of a group, copied out; `options->struct_size` says how much. [any-thread] */
+/* Copies the options of a group out; `options->struct_size` says how much. [any-thread] */
 YOKE_API yoke_status yoke_sgd_get_options(yoke_optimizer *optimizer, int64_t group,
                                           yoke_sgd_options *options);
 
@@ -77,7 +77,7 @@ typedef struct yoke_adam_options {
 YOKE_API yoke_status yoke_adam_create(const yoke_adam_options *defaults, yoke_optimizer **out);
 YOKE_API yoke_status yoke_adamw_create(const yoke_adam_options *defaults, yoke_optimizer **out);
 
-/* Add or read groups as for SGD, for Adam and AdamW. [any-thread] */
+/* Adds or reads groups of Adam and AdamW, as for SGD. [any-thread] */
 YOKE_API yoke_status yoke_adam_add_group(yoke_optimizer *optimizer, yoke_tensor *const *params,
                                          int64_t count, const yoke_adam_options *options);
 YOKE_API yoke_status yoke_adam_get_options(yoke_optimizer *optimizer, int64_t group,
@@ -99,20 +99,20 @@ YOKE_API yoke_status yoke_optimizer_step(yoke_optimizer *optimizer);
 /* Forgets all gradients (`set_to_none` 1) or fills them with zeros (0). [any-thread] */
 YOKE_API yoke_status yoke_optimizer_zero_grad(yoke_optimizer *optimizer, int32_t set_to_none);
 
-/* The learning rate of a group. Errors: INDEX for a group that is not there. [any-thread] */
+/* Returns the learning rate of a group. Errors: INDEX for a group that is not there. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_get_lr(yoke_optimizer *optimizer, int64_t group, double *lr);
 
 /* Sets the learning rate of a group, or of all with group -1. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_set_lr(yoke_optimizer *optimizer, int64_t group, double lr);
 
-/* The number of groups; -1 on NULL. [any-thread] */
+/* Returns the number of groups; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_optimizer_group_count(yoke_optimizer *optimizer);
 
-/* The number of parameters in a group. Errors: INDEX for a group that is not there. [any-thread] */
+/* Returns the number of parameters in a group. Errors: INDEX for a group that is not there. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_param_count(yoke_optimizer *optimizer, int64_t group,
                                                 int64_t *count);
 
-/* Parameter `index` of a group. Errors: INDEX. [any-thread] */
+/* Returns parameter `index` of a group. Errors: INDEX. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t group, int64_t index,
                                           yoke_tensor **out);
 
@@ -120,7 +120,7 @@ YOKE_API yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t gro
  * Adam, AdamW: "exp_avg", "exp_avg_sq", "step" (a float32 scalar), "master". Borrowed for ever. [any-thread] */
 YOKE_API const char *yoke_optimizer_state_name(yoke_optimizer *optimizer, int64_t index);
 
-/* State of one parameter by name, to be saved; NULL before there is any. The tensor is the live
+/* Returns the state of a parameter by name, to be saved; NULL before there is any. The tensor is the live
  * state, not a copy. Errors: INDEX, VALUE for an unknown name. [any-thread] */
 YOKE_API yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t group,
                                               int64_t index, const char *name, yoke_tensor **out);
@@ -153,10 +153,10 @@ typedef struct yoke_ema yoke_ema;
  * floating. [any-thread] */
 YOKE_API yoke_status yoke_ema_create(yoke_tensor *const *params, int64_t count, double decay,
                                      yoke_ema **out);
-/* NULL is ignored. [any-thread] */
+/* Releases the averages. NULL is ignored. [any-thread] */
 YOKE_API void yoke_ema_release(yoke_ema *ema);
 
-/* average = decay · average + (1 - decay) · parameter; call it after each step. Errors: STATE between
+/* Computes average = decay · average + (1 - decay) · parameter; call it after each step. Errors: STATE between
  * two swaps, when the averages stand in the parameters' place. [any-thread] */
 YOKE_API yoke_status yoke_ema_update(yoke_ema *ema);
 
@@ -167,28 +167,28 @@ YOKE_API yoke_status yoke_ema_copy_to_params(yoke_ema *ema);
  * evaluation and once after. The averages stay as they are. [any-thread] */
 YOKE_API yoke_status yoke_ema_swap(yoke_ema *ema);
 
-/* The average of parameter `index`, live: it may be saved, and written. Errors: INDEX. [any-thread] */
+/* Returns the average of parameter `index`, live: it may be saved, and written. Errors: INDEX. [any-thread] */
 YOKE_API yoke_status yoke_ema_average(yoke_ema *ema, int64_t index, yoke_tensor **out);
 
 /* ---- Schedules: the learning rate at `step`, which counts from 0 ------------------------------------- */
 
-/* start + (end - start) · step / total_steps: `start` up to step 0, `end` from total_steps on.
+/* Returns start + (end - start) · step / total_steps: `start` up to step 0, `end` from total_steps on.
  * [any-thread] */
 YOKE_API double yoke_schedule_linear(double start, double end, int64_t total_steps, int64_t step);
 
-/* factor · base before total_steps, base from then on. [any-thread] */
+/* Returns factor · base before total_steps, base from then on. [any-thread] */
 YOKE_API double yoke_schedule_constant(double base, double factor, int64_t total_steps,
                                        int64_t step);
 
-/* base · (step + 1) / (warmup_steps + 1) during warmup_steps, then half a cosine down to `end` at
+/* Returns base · (step + 1) / (warmup_steps + 1) during warmup_steps, then half a cosine down to `end` at
  * total_steps, held from then on. [any-thread] */
 YOKE_API double yoke_schedule_cosine(double base, double end, int64_t total_steps,
                                      int64_t warmup_steps, int64_t step);
 
-/* base · gamma^(step / step_size), rounded down. [any-thread] */
+/* Returns base · gamma^(step / step_size), rounded down. [any-thread] */
 YOKE_API double yoke_schedule_step(double base, int64_t step_size, double gamma, int64_t step);
 
-/* Half a cosine up from max / div to max over pct_start of total_steps, another down to
+/* Returns the rate: half a cosine up from max / div to max over pct_start of total_steps, another down to
  * max / div / final_div at the last of them, held from then on. [any-thread] */
 YOKE_API double yoke_schedule_one_cycle(double max, int64_t total_steps, double pct_start,
                                         double div, double final_div, int64_t step);

@@ -73,14 +73,14 @@ YOKE_API void yoke_reducer_release(yoke_reducer *reducer);
 /* Sets whether backward reduces gradients. Off: backward adds up this rank's gradients alone, and the next backward
  * with sync on reduces the sum. On at first. [any-thread] */
 YOKE_API yoke_status yoke_reducer_set_sync(yoke_reducer *reducer, int32_t enabled);
-/* 1 or 0; -1 on NULL. [any-thread] */
+/* Returns 1 or 0; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_reducer_get_sync(yoke_reducer *reducer);
 
 /* Sets how much this rank counts from the next backward on, 1 at first: gradients become the sum of n times gradient
  * over all ranks by the sum of their n. Errors: VALUE unless above 0 and finite. [any-thread] */
 YOKE_API yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double n);
 
-/* Let ranks have different numbers of batches. Between begin and end this rank runs its backward passes. In end it
+/* Lets ranks have different numbers of batches. Between begin and end this rank runs its backward passes. In end it
  * answers the backward passes of other ranks with weight 0, until all ranks have called end. Then all ranks have the
  * parameters, buffers and gradients of a rank that arrived last; a gradient missing there is missing on all ranks.
  * *last is the `mine` of this rank, such as the state of its optimizer; on the other ranks its tensors lie on the
@@ -121,7 +121,7 @@ YOKE_API yoke_status yoke_reducer_tie(yoke_reducer *reducer, uint64_t forward,
 /* Copies the state of this rank's compression, to go on with elsewhere. If a backward begins meanwhile, it waits.
  * Errors: STATE while a backward runs. [any-thread] */
 YOKE_API yoke_status yoke_reducer_state(yoke_reducer *reducer, yoke_state **out);
-/* Errors: VALUE for that of another model or compression, STATE while a backward runs. [any-thread] */
+/* Loads the state. Errors: VALUE if model or compression are others, STATE while a backward runs. [any-thread] */
 YOKE_API yoke_status yoke_reducer_load_state(yoke_reducer *reducer, yoke_state *state);
 
 /* ---- Examples -------------------------------------------------------------------------------------------- */
@@ -152,23 +152,23 @@ typedef struct yoke_sampler_state {
     int64_t consumed; /* in the epoch's order */
 } yoke_sampler_state;
 
-/* Errors: VALUE, with the option and both values. [any-thread] */
+/* Creates a sampler. Errors: VALUE, with the option and both values. [any-thread] */
 YOKE_API yoke_status yoke_sampler_create(const yoke_sampler_options *options, yoke_sampler **out);
-/* NULL is ignored. [any-thread] */
+/* Releases the sampler. NULL is ignored. [any-thread] */
 YOKE_API void yoke_sampler_release(yoke_sampler *sampler);
 
-/* The epoch of the next pass, 0 at first: each has an order of its own. [any-thread] */
+/* Sets the epoch of the next pass, 0 at first. Each epoch has its own order. [any-thread] */
 YOKE_API yoke_status yoke_sampler_set_epoch(yoke_sampler *sampler, int64_t epoch);
 /* Begins a pass over this rank's part of the epoch; after yoke_sampler_load, over its part of the rest. [any-thread] */
 YOKE_API yoke_status yoke_sampler_begin(yoke_sampler *sampler);
-/* The next example of the pass; -1 at its end. [any-thread] */
+/* Returns the next example of the pass; -1 at its end. [any-thread] */
 YOKE_API yoke_status yoke_sampler_next(yoke_sampler *sampler, int64_t *index);
 /* Returns how many examples a pass has that begins now; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_sampler_length(yoke_sampler *sampler);
 /* Returns where the pass is, when all ranks have taken as many steps as this one. [any-thread] */
 YOKE_API yoke_status yoke_sampler_get_state(yoke_sampler *sampler, yoke_sampler_state *state);
-/* The next pass goes on from there, on any number of ranks, without loss or repeat. Errors: VALUE for more examples
- * than there are. [any-thread] */
+/* Loads a state: the next pass goes on from there, on any number of ranks, without loss or repeat. Errors: VALUE for
+ * more examples than there are. [any-thread] */
 YOKE_API yoke_status yoke_sampler_load(yoke_sampler *sampler, const yoke_sampler_state *state);
 
 /* Deals the rest of the epoch anew among the ranks of `group`, from the next pass on; all its ranks call it. The rest

@@ -13,7 +13,7 @@ extern "C" {
 
 /* ---- Version ------------------------------------------------------------------------------------- */
 
-/* The version of the library, "0.1.0"; static. [any-thread] */
+/* Returns the version of the library, "0.1.0"; static. [any-thread] */
 YOKE_API const char *yoke_version(void);
 
 /* Returns the compiler, then a line for each kind of device: its engines and their versions, or why the kind is not
@@ -26,7 +26,7 @@ YOKE_API const char *yoke_build_info(void);
  * "". Success never changes the last failure. Valid until this thread's next failure. [any-thread] */
 YOKE_API const yoke_error *yoke_last_error(void);
 
-/* "value" for YOKE_E_VALUE, "ok" for YOKE_OK; "unknown" for a number that is no status. Static.
+/* Returns "value" for YOKE_E_VALUE, "ok" for YOKE_OK; "unknown" for a number that is no status. Static.
  * [any-thread] */
 YOKE_API const char *yoke_status_name(yoke_status status);
 
@@ -37,8 +37,8 @@ YOKE_API const char *yoke_status_name(yoke_status status);
  * after its first use. [any-thread] */
 YOKE_API yoke_status yoke_config_set(const char *key, const char *value);
 
-/* The value in force, or NULL if there is none; looking is no use. Borrowed for the life of the library. Errors: VALUE
- * for an unknown key. [any-thread] */
+/* Returns the value in force, or NULL if there is none; the call does not count as a use. Borrowed for the life of the
+ * library. Errors: VALUE for an unknown key. [any-thread] */
 YOKE_API yoke_status yoke_config_get(const char *key, const char **value);
 
 /* Function that receives a line of the log. `level` is a YOKE_LOG_* number; the text is borrowed for the call. Called
@@ -135,7 +135,7 @@ YOKE_API int32_t yoke_op_count(void);
 /* Returns the op with this id, static. NULL, with a last error, for an invalid id. [any-thread] */
 YOKE_API const yoke_op *yoke_op_info(int32_t op);
 
-/* The id of a name. Errors: VALUE for an unknown one. [any-thread] */
+/* Returns the id of a name. Errors: VALUE for an unknown name. [any-thread] */
 YOKE_API yoke_status yoke_op_find(const char *name, int32_t *op);
 
 /* Returns the word among `count` words that `text` probably stands for: Yoke's word for another library's ("dim" for

@@ -59,14 +59,14 @@ typedef struct yoke_candidate {
 YOKE_API yoke_status yoke_explain(const char *spec, yoke_explanation **out);
 YOKE_API void yoke_explanation_release(yoke_explanation *explanation);
 
-/* The number of candidates; -1 after NULL. [any-thread] */
+/* Returns the number of candidates; -1 after NULL. [any-thread] */
 YOKE_API int32_t yoke_explanation_count(yoke_explanation *explanation);
 
-/* Candidate `index`, the chosen first. Errors: INDEX out of range. [any-thread] */
+/* Returns candidate `index`; the chosen candidates come first. Errors: INDEX out of range. [any-thread] */
 YOKE_API yoke_status yoke_explanation_get(yoke_explanation *explanation, int32_t index,
                                           yoke_candidate *candidate);
 
-/* The inventory that was looked at: borrowed from the explanation. NULL after NULL. [any-thread] */
+/* Returns the inventory behind the explanation, borrowed from the explanation. NULL after NULL. [any-thread] */
 YOKE_API yoke_inventory *yoke_explanation_inventory(yoke_explanation *explanation);
 
 /* Returns why too few devices fit, or why a chosen card cannot be made visible; "" for neither. Borrowed. NULL after
@@ -79,18 +79,18 @@ YOKE_API const char *yoke_explanation_visible(yoke_explanation *explanation);
 
 /* ---- Leases ---------------------------------------------------------------------------------------------- */
 
-/* A lease is a lock on a file of YOKE_LEASE_DIR, one for each card (by UUID). The process owns the lease, and any end
- * of the process releases it. Processes without a request for a lease are not stopped.
+/* Takes the lease of a device: a lock on a file of YOKE_LEASE_DIR, one for each card (by UUID). The process owns the
+ * lease, and any end of the process releases it. Processes without a request for a lease are not stopped.
  *
- * Takes the lease of a device. Errors: UNAVAILABLE if another process has the lease, with the process; IO if the
- * folder cannot be used, with the folder and a remedy; UNSUPPORTED for the cpu. A second lease of the same process is
- * the same lease. [any-thread] */
+ * Errors: UNAVAILABLE if another process has the lease, with the process; IO if the folder cannot be used, with the
+ * folder and a remedy; UNSUPPORTED for the cpu. A second lease of the same process is the same lease.
+ * [any-thread] */
 YOKE_API yoke_status yoke_device_lease(yoke_device *device);
 
 /* Releases the lease; without a lease nothing happens. Errors: VALUE for a NULL device. [any-thread] */
 YOKE_API yoke_status yoke_device_release_lease(yoke_device *device);
 
-/* 1 if this process holds the device's lease. [any-thread] */
+/* Returns 1 if this process holds the device's lease, else 0. [any-thread] */
 YOKE_API int32_t yoke_device_is_leased(yoke_device *device);
 
 /* Returns the pid of the process with a card's lease: 0 for none, -1 if the process cannot be named. `uuid` is the

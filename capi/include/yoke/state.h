@@ -64,10 +64,10 @@ YOKE_API yoke_status yoke_state_set_none(yoke_state *state, const char *path);
 YOKE_API yoke_status yoke_state_set_bool(yoke_state *state, const char *path, int32_t value);
 YOKE_API yoke_status yoke_state_set_int(yoke_state *state, const char *path, int64_t value);
 YOKE_API yoke_status yoke_state_set_float(yoke_state *state, const char *path, double value);
-/* `length` in bytes; -1: up to the first NUL. */
+/* Sets a text. `length` is in bytes; -1: up to the first NUL. */
 YOKE_API yoke_status yoke_state_set_string(yoke_state *state, const char *path, const char *value,
                                            int64_t length);
-/* The tensor itself, not a copy. */
+/* Sets the tensor itself, not a copy. */
 YOKE_API yoke_status yoke_state_set_tensor(yoke_state *state, const char *path, yoke_tensor *value);
 /* Sets an empty list; `is_tuple` 1: Python has it as a tuple. */
 YOKE_API yoke_status yoke_state_set_list(yoke_state *state, const char *path, int32_t is_tuple);
@@ -81,11 +81,11 @@ YOKE_API yoke_status yoke_state_set(yoke_state *state, const char *path, yoke_st
 YOKE_API yoke_status yoke_state_get_bool(yoke_state *state, const char *path, int32_t *value);
 YOKE_API yoke_status yoke_state_get_int(yoke_state *state, const char *path, int64_t *value);
 YOKE_API yoke_status yoke_state_get_float(yoke_state *state, const char *path, double *value);
-/* Borrowed until the node is set or released; `length`, in bytes, may be NULL. */
+/* Reads a text, borrowed until the node is set or released; `length`, in bytes, may be NULL. */
 YOKE_API yoke_status yoke_state_get_string(yoke_state *state, const char *path, const char **value,
                                            int64_t *length);
 YOKE_API yoke_status yoke_state_get_tensor(yoke_state *state, const char *path, yoke_tensor **out);
-/* The node itself, of any kind. */
+/* Returns the node itself, of any kind. */
 YOKE_API yoke_status yoke_state_get(yoke_state *state, const char *path, yoke_state **out);
 
 /* ---- Entries ------------------------------------------------------------------------------------------ */
@@ -182,19 +182,19 @@ YOKE_API yoke_status yoke_load_info(const char *path, yoke_state **out);
  * the state at once, or copy it. yoke_*_load_state takes copies, all or nothing. Errors: VALUE and TYPE with the
  * place of a missing, extra, mistyped or out-of-range entry; STATE while another thread is inside. */
 
-/* {"state": {NUMBER: {NAME: tensor}}, "param_groups": [{OPTION: value, "params": [NUMBER]}]}, PyTorch's layout and
- * names: parameters are numbered through all groups; SGD has "momentum_buffer", Adam and AdamW "exp_avg", "exp_avg_sq"
- * and "step", with master_weights "master" too. A state of PyTorch's loads if its further options are off.
+/* Returns {"state": {NUMBER: {NAME: tensor}}, "param_groups": [{OPTION: value, "params": [NUMBER]}]}, PyTorch's layout
+ * and names: parameters are numbered through all groups; SGD has "momentum_buffer", Adam and AdamW "exp_avg",
+ * "exp_avg_sq" and "step", with master_weights "master" too. A state of PyTorch's loads if its further options are off.
  * [any-thread] */
 YOKE_API yoke_status yoke_optimizer_state(yoke_optimizer *optimizer, yoke_state **out);
 YOKE_API yoke_status yoke_optimizer_load_state(yoke_optimizer *optimizer, yoke_state *state);
 
-/* {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}, as in PyTorch. A disabled
+/* Returns {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}, as in PyTorch. A disabled
  * scaler has {}, and then nothing is loaded. Waits for the device. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_state(yoke_grad_scaler *scaler, yoke_state **out);
 YOKE_API yoke_status yoke_grad_scaler_load_state(yoke_grad_scaler *scaler, yoke_state *state);
 
-/* {"decay", "averages": [tensor]}. [any-thread] */
+/* Returns {"decay", "averages": [tensor]}. [any-thread] */
 YOKE_API yoke_status yoke_ema_state(yoke_ema *ema, yoke_state **out);
 YOKE_API yoke_status yoke_ema_load_state(yoke_ema *ema, yoke_state *state);
 

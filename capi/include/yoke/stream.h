@@ -43,11 +43,11 @@ YOKE_API void yoke_stream_release(yoke_stream *stream);
 /* Its device, borrowed; NULL on NULL. [any-thread] */
 YOKE_API yoke_device *yoke_stream_device(yoke_stream *stream);
 
-/* The device's own handle, on cuda the cudaStream_t; NULL for the default stream and on NULL. Lives as
+/* Returns the device's own handle, on cuda the cudaStream_t; NULL for the default stream and on NULL. Lives as
  * long as the stream. [any-thread] */
 YOKE_API void *yoke_stream_handle(yoke_stream *stream);
 
-/* 1 if the two are the same stream of the same device, else 0; -1 if either is NULL. [any-thread] */
+/* Returns 1 if the two are the same stream of the same device, else 0; -1 if either is NULL. [any-thread] */
 YOKE_API int32_t yoke_stream_equal(yoke_stream *a, yoke_stream *b);
 
 /* Waits until all work given to the stream has finished. A failure of that work surfaces here.
@@ -68,7 +68,7 @@ YOKE_API yoke_status yoke_stream_wait_event(yoke_stream *stream, yoke_event *eve
  * another stream or ends. [any-thread] */
 YOKE_API yoke_status yoke_set_stream(yoke_stream *stream);
 
-/* The calling thread's current stream of a device (NULL: the current one). [any-thread] */
+/* Returns the calling thread's current stream of a device (NULL: the current one). [any-thread] */
 YOKE_API yoke_status yoke_current_stream(yoke_device *device, yoke_stream **out);
 
 /* Notes that work unseen by Yoke uses the tensor on this stream. The memory is reused only after the work given to
@@ -104,7 +104,7 @@ YOKE_API yoke_status yoke_event_query(yoke_event *event, int32_t *reached);
 /* Waits until the event is reached. A failure of the work before it surfaces here. [any-thread] */
 YOKE_API yoke_status yoke_event_synchronize(yoke_event *event);
 
-/* The time from `start` to `end`, both reached, in seconds.
+/* Returns the time from `start` to `end`, both reached, in seconds.
  * Errors: VALUE for events without timing or of two devices, STATE for one that was not recorded or is not
  * reached yet. [any-thread] */
 YOKE_API yoke_status yoke_event_elapsed(yoke_event *start, yoke_event *end, double *seconds);

@@ -28,7 +28,7 @@ YOKE_API void yoke_tensor_release(yoke_tensor *tensor);
 
 /* ---- Made from memory -------------------------------------------------------------------------------- */
 
-/* A tensor over memory of the host program, without a copy. `shape` and `strides` hold `ndim` numbers;
+/* Creates a tensor over memory of the host program, without a copy. `shape` and `strides` hold `ndim` numbers;
  * strides NULL is row-major. `data` is the first element: memory on `device`, aligned for the dtype.
  * It must stay valid until `drop` (which may be NULL) is called with `user`, once, from any thread,
  * after the last view is gone. On failure `drop` is not called: the memory stays the caller's.
@@ -38,7 +38,7 @@ YOKE_API yoke_status yoke_tensor_from_memory(void *data, const int64_t *shape, i
                                              yoke_device *device, yoke_drop_fn drop, void *user,
                                              yoke_tensor **out);
 
-/* A new row-major tensor on `device` with a copy of host memory: `bytes` must be numel × itemsize.
+/* Creates a row-major tensor on `device` with a copy of host memory: `bytes` must be numel × itemsize.
  * Errors: VALUE where they differ, naming both. [any-thread] */
 YOKE_API yoke_status yoke_tensor_from_data(const void *data, int64_t bytes, const int64_t *shape,
                                            int64_t ndim, yoke_dtype dtype, yoke_device *device,
@@ -50,7 +50,7 @@ YOKE_API yoke_status yoke_tensor_scalar(const yoke_scalar *value, yoke_dtype dty
 
 /* ---- Shape and place --------------------------------------------------------------------------------- */
 
-/* The number of axes, at most YOKE_MAX_NDIM; -1 on NULL. [any-thread] */
+/* Returns the number of axes, at most YOKE_MAX_NDIM; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_ndim(yoke_tensor *tensor);
 
 /* Lengths of the axes, ndim of them, borrowed from the tensor; NULL on NULL. [any-thread] */
@@ -59,22 +59,22 @@ YOKE_API const int64_t *yoke_tensor_shape(yoke_tensor *tensor);
 /* Strides in elements, ndim of them, borrowed from the tensor; NULL on NULL. [any-thread] */
 YOKE_API const int64_t *yoke_tensor_strides(yoke_tensor *tensor);
 
-/* The number of elements; -1 on NULL. [any-thread] */
+/* Returns the number of elements; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_numel(yoke_tensor *tensor);
 
-/* numel × itemsize in bytes, whatever the strides; -1 on NULL. [any-thread] */
+/* Returns numel × itemsize in bytes, whatever the strides; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_nbytes(yoke_tensor *tensor);
 
 /* Bytes of one element; -1 on NULL. [any-thread] */
 YOKE_API int64_t yoke_tensor_itemsize(yoke_tensor *tensor);
 
-/* The element type; YOKE_NONE on NULL. [any-thread] */
+/* Returns the element type; YOKE_NONE on NULL. [any-thread] */
 YOKE_API yoke_dtype yoke_tensor_dtype(yoke_tensor *tensor);
 
 /* Returns the device, borrowed: retain to keep it; NULL on NULL. [any-thread] */
 YOKE_API yoke_device *yoke_tensor_device(yoke_tensor *tensor);
 
-/* 1 if the elements lie row-major without gaps, 0 if not; -1 on NULL. [any-thread] */
+/* Returns 1 if the elements lie row-major without gaps, 0 if not; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_tensor_is_contiguous(yoke_tensor *tensor);
 
 /* Returns a number common to all views of a storage and unique among live storages; 0 on NULL. [any-thread] */
@@ -95,7 +95,7 @@ YOKE_API yoke_status yoke_tensor_view_storage(yoke_tensor *tensor, yoke_dtype dt
                                               const int64_t *shape, const int64_t *strides,
                                               int64_t ndim, int64_t offset, yoke_tensor **out);
 
-/* 1 if the two reach a common byte, else 0; -1 if either is NULL. docs/memory.md says what is exact. [any-thread] */
+/* Returns 1 for a common byte, else 0; -1 if either is NULL. docs/memory.md says what is exact. [any-thread] */
 YOKE_API int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b);
 
 /* ---- Data -------------------------------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ YOKE_API yoke_status yoke_tensor_copy_from_host(yoke_tensor *tensor, const void 
 /* Reads the value of a one-element tensor as a double; waits for the value. VALUE for another numel. [any-thread] */
 YOKE_API yoke_status yoke_tensor_item_f64(yoke_tensor *tensor, double *value);
 
-/* The value of a one-element tensor as an int64; a fraction is cut off, as in C. VALUE for another
+/* Returns the value of a one-element tensor as an int64; a fraction is cut off, as in C. VALUE for another
  * numel, and for a number that an int64 cannot hold. [any-thread] */
 YOKE_API yoke_status yoke_tensor_item_i64(yoke_tensor *tensor, int64_t *value);
 
@@ -143,7 +143,7 @@ YOKE_API yoke_status yoke_tensor_to_(yoke_tensor *tensor, yoke_device *device, y
  * flow back. Errors: VALUE for a tensor on a device; OOM. [any-thread] */
 YOKE_API yoke_status yoke_tensor_pin_memory(yoke_tensor *tensor, yoke_tensor **out);
 
-/* 1 if the tensor lies in pinned memory of Yoke, else 0; -1 on NULL. [any-thread] */
+/* Returns 1 if the tensor lies in pinned memory of Yoke, else 0; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_tensor_is_pinned(yoke_tensor *tensor);
 
 /* ---- Indexing ---------------------------------------------------------------------------------------- */
@@ -170,14 +170,14 @@ typedef struct yoke_index {
     yoke_tensor *tensor; /* for YOKE_INDEX_TENSOR */
 } yoke_index;
 
-/* Indexing with `count` items, by NumPy's rules: a view of the same memory, or a copy where an item is a
+/* Indexes with `count` items, by NumPy's rules: a view of the same memory, or a copy where an item is a
  * TENSOR or a BOOL. Gradients flow back.
  * Errors: INDEX out of range, too many items, masks or tensors whose shapes do not fit; TYPE for a
  * floating tensor; VALUE for a step of 0, a second ellipsis or an unknown kind. [any-thread] */
 YOKE_API yoke_status yoke_tensor_index(yoke_tensor *tensor, const yoke_index *items, int64_t count,
                                        yoke_tensor **out);
 
-/* tensor[items] = values, broadcast and cast to its dtype. If an element is named twice, the last value stays.
+/* Sets tensor[items] = values, broadcast and cast to its dtype. If an element is named twice, the last value stays.
  * Recorded if a gradient flows and no item needs a view (not after an int alone, or a slice).
  * Errors: the errors of yoke_tensor_index, VALUE for values that do not broadcast, STATE for a leaf that requires
  * grad, UNSUPPORTED for a view if a gradient would have to flow. [any-thread] */
@@ -206,13 +206,13 @@ YOKE_API yoke_status yoke_tensor_from_dlpack(void *managed, int32_t versioned, y
 
 /* ---- Element types and random numbers ------------------------------------------------------------------ */
 
-/* The Python spelling, "float32"; NULL for a number that is no dtype. Static. [any-thread] */
+/* Returns the Python spelling, "float32"; NULL for a number that is no dtype. Static. [any-thread] */
 YOKE_API const char *yoke_dtype_name(yoke_dtype dtype);
 
 /* Returns the bytes of an element; 0 for an invalid dtype. [any-thread] */
 YOKE_API int64_t yoke_dtype_size(yoke_dtype dtype);
 
-/* The number of "float32" or "f32". Errors: VALUE, listing those known. [any-thread] */
+/* Returns the number of "float32" or "f32". Errors: VALUE, with a list of the known names. [any-thread] */
 YOKE_API yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype);
 
 /* Starts the random numbers of all threads again. The calling thread starts at `seed` itself; other threads start at

@@ -26,7 +26,7 @@ YOKE_API yoke_status yoke_work_wait(yoke_work *work, double timeout);
  * a graph is captured. [any-thread] */
 YOKE_API yoke_status yoke_work_follow(yoke_work *work, double timeout);
 
-/* 1 if it has ended, well or not, or goes on in a parent process; 0 if not, and on NULL. [any-thread] */
+/* Returns 1 if the work has ended, well or not, or goes on in a parent process; 0 if not, and on NULL. [any-thread] */
 YOKE_API int32_t yoke_work_done(yoke_work *work);
 
 /* Reports the done bytes and all bytes; either pointer may be NULL. [any-thread] */

@@ -267,7 +267,7 @@ inline yoke_status start_mma(const yoke_launch *launch, const ForwardLaunch<Floa
                  {work.sizes.heads * blocks, kMmaThreads}, MmaLaunch(work), (int)blocks);
 }
 
-// Starts a kernel for a launch that lacks nothing.
+// Starts a kernel for a launch whose MmaLack is kNone.
 inline yoke_status start_mma(const yoke_launch *launch, const ForwardLaunch<Floats> &work)
 {
     // The greatest product of a query and a key is the greatest score only if the scale is above 0.

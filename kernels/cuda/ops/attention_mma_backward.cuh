@@ -310,7 +310,7 @@ yoke_status start_gradients(const yoke_launch *launch, const BackwardLaunch<Floa
                  (int)blocks);
 }
 
-// Starts the kernels for a launch that lacks nothing.
+// Starts the kernels for a launch whose MmaLack is kNone.
 inline yoke_status start_gradients(const yoke_launch *launch, const BackwardLaunch<Floats> &work)
 {
     return for_mma(work, [&]<class T, int kWidth>() {

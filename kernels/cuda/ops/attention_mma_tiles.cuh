@@ -278,7 +278,7 @@ inline MmaLack mma_lack(const yoke_launch *launch, const AttentionWork<Floats, N
     return MmaLack::kNone;
 }
 
-// Calls f.operator()<T, kWidth>() with the halves and the width of a launch that lacks nothing.
+// Calls f.operator()<T, kWidth>() with the halves and the width of a launch whose MmaLack is kNone.
 template <int N, class F>
 inline yoke_status for_mma(const AttentionWork<Floats, N> &work, const F &f)
 {
