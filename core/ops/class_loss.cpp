@@ -61,6 +61,11 @@ void check_x(const ClassLoss &a)
 
 void check_indices(const ClassLoss &a)
 {
+    if (is_floating(a.target.dtype))
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'target' is %s of shape %s; it must hold class indices, so write cast(target, int64) for classes in float",
+            a.call, name(a.target.dtype), to_string(a.target.shape()).c_str());
     check_index(a.target, a.call, "target");
     const Dims wanted = shape_of_indices(a);
     if (!same(a.target.shape(), wanted))

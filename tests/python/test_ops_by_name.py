@@ -82,12 +82,13 @@ def test_what_may_stand_by_place_stands_in_pytorchs_place(name):
 
 
 X, TARGET = yoke.ones((2, 3)), yoke.zeros((2, 3))
-CLASSES, CUBE = yoke.zeros(2, dtype=yoke.int64), yoke.ones((2, 2, 2))
+CLASSES, CUBE, DRAWN = yoke.zeros(2, dtype=yoke.int64), yoke.ones((2, 2, 2)), yoke.ones((2, 3))
 BY_NAME = {"var_mean": (X, 0), "std_mean": (X, 0), "addcmul": (X, X, X), "addcdiv": (X, X, X), "addcmul_": (X, X, X), "addcdiv_": (X, X, X),
            "aminmax": (X,),
            "quantile": (X, 0.5, 0, False), "var": (X, 0), "std": (X, 0), "norm": (X, 2.0, 0, False), "cross_entropy": (X, CLASSES, None), "nll_loss": (X, CLASSES, None),
            "addmm": (yoke.ones(2), CUBE[0], CUBE[1]), "baddbmm": (CUBE, CUBE, CUBE), "bernoulli": (X, 0.5), "multinomial": (X, 2, False),
-           "normal": (X, X, None), "normal_": (X, 0, 1), "uniform_": (X, 0, 1), "bernoulli_": (X, 0.5), "random_": (X, 0, 5), "exponential_": (X, 1),
+           "normal": (X, X, None), "normal_": (DRAWN, 0, 1), "uniform_": (DRAWN, 0, 1), "bernoulli_": (DRAWN, 0.5), "random_": (DRAWN, 0, 5),
+           "exponential_": (DRAWN, 1),
            "tril_indices": (2, 3, 0), "triu_indices": (2, 3, 0), "rand": ((2,), None, None), "randn": ((2,), None, None),
            "randint": (0, 5, (2,), None, None), "randperm": (3, None, None), "rand_like": (X, None, None), "randn_like": (X, None, None),
            "randint_like": (X, 0, 5, None, None), "binary_cross_entropy_with_logits": (X, TARGET, None),

@@ -14,6 +14,8 @@ from test_ops_grad import gradients
 
 # Ops that do not meet this: the variants, and the reason.
 EXCEPTIONS = {
+    **dict.fromkeys(("lerp", "lerp_"), ("", "the difference of two numbers near the largest overflows, as PyTorch defines it")),
+    "normalize": ("near max", "the norm of a row is a result of its own on the way, and overflows, as in PyTorch"),
     "binary_cross_entropy": ("", "it holds logarithms above -100, and the slope's divisor above 1e-12, as PyTorch defines it"),
     "scaled_dot_product_attention": (r"e\+(?!.* in input [23])|near max(?!.* in input 3)", "its scores are products of two inputs; where one is infinite the row is NaN, as in softmax. Values are added up over the keys before the division by their weights, so that those near the largest number overflow"),
     "histc": ("", "the place of an element among the bins is rounded, as in PyTorch: an element just below a bound may count above it"),
@@ -21,7 +23,7 @@ EXCEPTIONS = {
     "rms_norm": ("near max, of one sign", "the same sum"),
     "group_norm": ("near max, of one sign in input 1", "weight over deviation is formed once a channel, and overflows for weights near the largest number"),
 }
-STEPS = {"sign", "floor", "ceil", "round", "sign_", "floor_", "ceil_", "round_"}  # differences see the steps
+STEPS = {name + end for name in ("sign", "floor", "ceil", "round", "trunc", "fmod", "remainder", "floor_divide") for end in ("", "_")}  # differences see the steps
 NAMES = [n for n in CASES if EXCEPTIONS.get(n, " ")[0] and set(CASES[n].dtypes) & set(FLOATS)]
 # An emulated device takes a while for each call; halves are computed alike.
 DTYPES = [d for d in FLOATS if not EMULATED or d != "float16"]
