@@ -5,6 +5,7 @@ import numpy as np
 
 import cases_axes
 import cases_conv
+import cases_functions
 import cases_index
 import cases_loss
 import cases_matmul
@@ -153,7 +154,7 @@ CASES = {
     "cast": Case(lambda x, dtype: x, [call(values(3, 5), "float64"), call(values(7), "float32")],
                  empty=[call(values(0, 3), "float32")], large=call(values(257, 273), "float64"), result="argument"),
 }
-for family in (cases_axes, cases_conv, cases_index, cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_pool, cases_reduce, cases_resize, cases_search, cases_shape):
+for family in (cases_axes, cases_conv, cases_functions, cases_index, cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_pool, cases_reduce, cases_resize, cases_search, cases_shape):
     CASES.update(family.CASES)
 # Plain samples of dropout draw a mask; a reference can only check the calls without a mask.
 CASES["dropout"].calls = CASES["dropout"].calls[len(SHAPES):]

@@ -17,7 +17,7 @@ EDGES = (511, 512, 513)  # a buffer of 512 elements, of 256 and of 128, vectors 
 TILE = (31, 32, 33)  # the other sides of a product
 PRODUCTS = {"matmul", "linear", "einsum", "outer", "scaled_mm", "scaled_dot_product_attention", "mm", "bmm", "mv", "dot", "addmm", "baddbmm"}
 FIXED = {"view", "unflatten", "tile", "pixel_unshuffle"}  # sizes that determine other sizes
-TAKES_INDICES = {"one_hot"}
+TAKES_INDICES = {n for n in CASES if not inputs_of(CASES[n].calls[0])}
 SIDES = {"last": -1, "first": 0}
 SHORT = 16  # sides up to this one are of the op's own: channels, groups
 

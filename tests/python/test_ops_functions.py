@@ -64,8 +64,6 @@ def test_nan_to_num_has_the_ends_of_each_dtype():
     x = tensor([NAN, INF, 2.0], requires_grad=True)
     yoke.nan_to_num(x).backward(yoke.ones(3))
     assert x.grad.tolist() == [0, 0, 1]
-    with pytest.raises(yoke.ValueError, match="nan_to_num: argument 'nan' is 300"):
-        yoke.nan_to_num(yoke.tensor([1], dtype=yoke.uint8), 300)
 
 
 def test_logaddexp_of_infinities():
