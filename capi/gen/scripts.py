@@ -80,7 +80,8 @@ def renamed(op, args, rows):
     flag = {"0": "false", "1": "true"}
     changed = []
     for arg in args:
-        name, is_flag = next((each for each in others.get(arg.name, []) if each[0] != arg.name + "s"), (arg.name, False))
+        written = [each for each in others.get(arg.name, []) if each[0] != arg.name + "s" and each[0] not in words.LANGUAGES["Python"]]
+        name, is_flag = next(iter(written), (arg.name, False))
         kind, default = ("bool", flag[arg.default]) if is_flag else (arg.type, arg.default)
         changed.append(dataclasses.replace(arg, name=name, type=kind, default=default))
     return changed

@@ -77,17 +77,26 @@ Tensor compose_bucketize(BucketizeArgs a)
 
 namespace {
 
-// Returns the order that sorts the rows of a matrix, the first column first. Sorting by the last column first works,
-// because the sort is stable.
-Tensor order_of_rows(const Tensor &rows)
+// Rows in ascending order, and their former places.
+struct SortedRows {
+    Tensor rows, order;
+};
+
+// Sorts the rows of a matrix by the first column, then by the next. Sorting by the last column first works, because the
+// sort is stable.
+SortedRows sorted_rows(const Tensor &rows)
 {
+    if (rows->shape_[1] == 1) {
+        auto [values, places] = ops::sort(rows, 0);
+        return {values, ops::reshape(places, Dims{-1})};
+    }
     Tensor order = numbers_to(rows->shape_[0], rows->device);
     for (int64_t i = rows->shape_[1]; i-- > 0;) {
         const Tensor column =
             ops::index_select(ops::squeeze(ops::slice(rows, 1, i, i + 1), 1), 0, order);
         order = ops::index_select(order, 0, ops::argsort(column, 0));
     }
-    return order;
+    return {ops::index_select(rows, 0, order), order};
 }
 
 // Returns, for rows in order, whether a row differs from the row before.
@@ -96,8 +105,9 @@ Tensor begins(const Tensor &rows)
     const int64_t count = rows->shape_[0];
     const Tensor first = ops::ones(Dims{std::min<int64_t>(count, 1)}, YOKE_BOOL, rows->device);
     if (count < 2) return first;
-    const Tensor differs = ops::any(
-        ops::ne(ops::slice(rows, 0, 1), ops::slice(rows, 0, 0, count - 1)), IntList(Dims{1}));
+    const Tensor unlike = ops::ne(ops::slice(rows, 0, 1), ops::slice(rows, 0, 0, count - 1));
+    const Tensor differs =
+        rows->shape_[1] == 1 ? ops::reshape(unlike, Dims{-1}) : ops::any(unlike, IntList(Dims{1}));
     yoke_tensor *const parts[] = {first.get(), differs.get()};
     return ops::cat(parts);
 }
@@ -117,10 +127,12 @@ std::vector<Tensor> compose_unique(UniqueArgs a)
     const Tensor parts = a.axis() ? ops::transpose(x, 0, axis) : ops::reshape(x, Dims{-1});
     const int64_t count = parts->shape_[0];
     const Tensor rows = ops::reshape(parts, Dims{count, count ? parts->numel / count : 1});
-    const Tensor order = order_of_rows(rows);
-    const Tensor begin = begins(ops::index_select(rows, 0, order));
+    const auto [sorted, order] = sorted_rows(rows);
+    const Tensor begin = begins(sorted);
     const Tensor places = ops::nonzero_tuple(begin)[0];
-    const Tensor values = ops::index_select(parts, 0, ops::index_select(order, 0, places));
+    const Tensor values = a.axis()
+                              ? ops::index_select(parts, 0, ops::index_select(order, 0, places))
+                              : ops::reshape(ops::index_select(sorted, 0, places), Dims{-1});
     std::vector<Tensor> results{a.axis() ? ops::contiguous(ops::transpose(values, 0, axis))
                                          : values};
     if (a.return_inverse()) {

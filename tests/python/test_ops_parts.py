@@ -180,17 +180,11 @@ I, F, M = yoke.tensor([0, 1]), yoke.zeros(3, 4), yoke.tensor([True, False, True,
     (lambda: yoke.meshgrid(I, yoke.ones(2)), yoke.TypeError, "meshgrid: tensor 1 is float32 and tensor 0 int64"),
     (lambda: yoke.meshgrid(I, indexing="yx"), yoke.ValueError, "meshgrid: argument 'indexing' is \"yx\""),
     (lambda: yoke.meshgrid([]), yoke.ValueError, "meshgrid: argument 'tensors' is an empty list"),
-    (lambda: F.scatter(0, yoke.tensor([[3]]), 1), yoke.IndexError, r"^scatter: index\[0, 0\] is 3; along an axis of length 3"),
-    (lambda: F.scatter(0, yoke.tensor([[-1]]), 1), yoke.IndexError, "^scatter: index.* is -1"),
-    (lambda: F.scatter_(0, yoke.tensor([[3]]), 1, reduce="add"), yoke.IndexError, "^scatter_: index.* is 3"),
-    (lambda: F.scatter(0, yoke.tensor([[3]]), 2, reduce="multiply"), yoke.IndexError, "^scatter: index.* is 3"),
     (lambda: F.scatter(0, I, 1), yoke.ValueError, r"scatter: argument 'index' has shape \[2\] and 'x' \[3, 4\]"),
     (lambda: F.scatter(0, yoke.tensor([[1]]), yoke.ones(1, 1, dtype=yoke.int64)), yoke.TypeError, "'x' is float32 and 'src' is int64"),
     (lambda: F.scatter(0, yoke.tensor([[1]]), 1, reduce="max"), yoke.ValueError, "scatter: argument 'reduce' is \"max\""),
     (lambda: yoke.zeros(3, dtype=yoke.uint8).scatter(0, I, 300), yoke.ValueError, "scatter: .*300"),
     (lambda: F.index_add(0, I, yoke.ones(2, 3)), yoke.ValueError, r"index_add: argument 'source' has shape \[2, 3\];.*must have shape \[2, 4\]"),
-    (lambda: F.index_add(0, yoke.tensor([3]), yoke.ones(1, 4)), yoke.IndexError, "^index_add: index.* is 3"),
-    (lambda: F.index_add_(0, yoke.tensor([-1]), yoke.ones(1, 4)), yoke.IndexError, "^index_add_: index.* is -1"),
     (lambda: F.index_add(0, I, yoke.ones(2, 4, dtype=yoke.float64)), yoke.TypeError, "'x' is float32 and 'source' is float64"),
     (lambda: yoke.zeros(3, dtype=yoke.int64).index_add(0, I, I, alpha=0.5), yoke.TypeError, "'alpha' is 0.5 and 'x' is int64"),
     (lambda: F.index_copy(0, yoke.zeros(1, 1, dtype=yoke.int64), F), yoke.ValueError, r"index_copy: argument 'index' has shape \[1, 1\]"),
@@ -220,4 +214,18 @@ I, F, M = yoke.tensor([0, 1]), yoke.zeros(3, 4), yoke.tensor([True, False, True,
 ])
 def test_a_refusal_names_call_argument_and_what_is_allowed(call, kind, told):
     with pytest.raises(kind, match=told):
+        call()
+
+
+# A device finds an index out of range after the call, and names the kernel.
+@pytest.mark.parametrize("call, told", [
+    (lambda: F.scatter(0, yoke.tensor([[3]]), 1), r"^scatter: index\[0, 0\] is 3; along an axis of length 3"),
+    (lambda: F.scatter(0, yoke.tensor([[-1]]), 1), "^scatter: index.* is -1"),
+    (lambda: F.scatter_(0, yoke.tensor([[3]]), 1, reduce="add"), "^scatter_: index.* is 3"),
+    (lambda: F.scatter(0, yoke.tensor([[3]]), 2, reduce="multiply"), "^scatter: index.* is 3"),
+    (lambda: F.index_add(0, yoke.tensor([3]), yoke.ones(1, 4)), "^index_add: index.* is 3"),
+    (lambda: F.index_add_(0, yoke.tensor([-1]), yoke.ones(1, 4)), "^index_add_: index.* is -1"),
+])
+def test_an_index_out_of_range_is_refused_by_the_call(call, told):
+    with pytest.raises(yoke.IndexError, match=told):
         call()

@@ -154,6 +154,7 @@ YOKE_KERNEL(index_select)
 
 template <class T>
 struct Write {
+    void one(char *to, const char *from) const { *(T *)to = *(const T *)from; }
     void operator()(char *const *data, const int64_t *stride, int64_t n) const
     {
         copy_run(data, stride, n, sizeof(T));
@@ -162,6 +163,7 @@ struct Write {
 
 template <class T, class K>
 struct AddTo {
+    void one(char *to, const char *from) const { add_to<T, K>(to, from); }
     void operator()(char *const *data, const int64_t *stride, int64_t n) const
     {
         for (int64_t i = 0; i < n; i++)
@@ -184,9 +186,31 @@ struct Put : kernels::IndexedBlocks {
         int64_t first_before, last_before, begin, end, low, high;
     };
 
+    // Runs a share whose blocks are single elements.
+    template <class F>
+    void run_elements(const F &f, const Share &share) const
+    {
+        Cursor<2> outer(before, share.first_before);
+        for (int64_t o = share.first_before; o < share.last_before; o++) {
+            int64_t i = 0;
+            char *to = outer.data[0], *from = outer.data[1];
+            walk<1>(entries, 0, places.count(),
+                    [&](char *const *data, const int64_t *stride, int64_t n) {
+                        const char *value = from + (data[0] - entries.data[0]);
+                        for (int64_t k = 0; k < n; k++, value += stride[0]) {
+                            const int64_t offset = places.at(i++);
+                            if (offset >= share.low && offset < share.high)
+                                f.one(to + offset, value);
+                        }
+                    });
+            outer.advance(before, 0, 1);
+        }
+    }
+
     template <class F>
     void run_share(const F &f, const Share &share) const
     {
+        if (behind.numel == 1) return run_elements(f, share);
         Loop<2> block = behind;
         Cursor<2> outer(before, share.first_before);
         for (int64_t o = share.first_before; o < share.last_before; o++) {

@@ -196,7 +196,7 @@ bool reads_places(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_
         return false;
     int32_t as_tuple = 1;
     if (!is_where && !to_bool(args[count], {spec.name, "as_tuple"}, &as_tuple)) return true;
-    const OpSpec &meant = as_tuple ? op_specs[kOp_nonzero_tuple] : spec;
+    OpSpec &meant = as_tuple ? op_specs[kOp_nonzero_tuple] : spec;
     *out = convert_and_invoke(meant, first, nullptr, 0, nullptr);
     return true;
 }
