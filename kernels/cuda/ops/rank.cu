@@ -28,9 +28,9 @@ __device__ inline void visit_keys(const SortRows &s, const char *row, const F &f
 }
 
 // Finds the k-th smallest key, digit by digit from the first. `found` takes a digit, and the rank within it.
-template <class Counts>
-__device__ inline uint64_t find_key(const RankJob &job, const char *row, const Counts &counts,
-                                    const Counts &found)
+template <class Counts, class Found>
+__device__ inline uint64_t find_key(const RankJob &job, const char *row, Counts &counts,
+                                    Found &found)
 {
     uint64_t prefix = 0, wanted = (uint64_t)job.k;
     for (int shift = 8 * job.s.size - 8; shift >= 0; shift -= 8) {

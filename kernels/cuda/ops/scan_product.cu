@@ -37,7 +37,7 @@ struct Step {
 
 // Returns the map of all steps up to the thread's own.
 template <class Steps, class Array>
-__device__ inline Steps steps_through(Steps mine, const Array &factors, const Array &rests)
+__device__ inline Steps steps_through(Steps mine, Array &factors, Array &rests)
 {
     for (int distance = 1; distance < (int)blockDim.x; distance *= 2) {
         __syncthreads();
@@ -52,8 +52,8 @@ __device__ inline Steps steps_through(Steps mine, const Array &factors, const Ar
 
 // Goes through n elements from `value`. Calls put(i, before, after) with the values around each step(i).
 template <class Steps, class S, class Array, class Of, class Put>
-__device__ inline void go_through(int64_t n, S value, const Array &factors, const Array &rests,
-                                  const Of &step, const Put &put)
+__device__ inline void go_through(int64_t n, S value, Array &factors, Array &rests, const Of &step,
+                                  const Put &put)
 {
     for (int64_t first = 0; first < n; first += blockDim.x) {
         const int64_t i = first + threadIdx.x;
