@@ -114,7 +114,8 @@ void infer_clamp_between(ClampBetweenArgs a, Plan &plan)
     for (const yoke_tensor *bound : {a.min(), a.max()})
         if (bound) dtype = promote(dtype, bound->dtype);
     if (dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "clamp: bool tensors have no clamp; cast the tensor to an integer dtype");
+        fail(YOKE_E_TYPE,
+             "clamp: bool tensors do not support clamp; cast the tensor to an integer dtype");
     for (const int i : {a.kX, a.kMin, a.kMax}) plan.cast(i, dtype);
     plan_broadcast(a, {a.kX, a.kMin, a.kMax}, plan, dtype);
 }
@@ -154,9 +155,10 @@ void plan_scaled(Args a, int x, int y, const yoke_arg &alpha, Plan &plan, const 
 {
     const yoke_dtype dtype = rules::operand_dtype(a.value(x), a.value(y), call);
     if (dtype == YOKE_BOOL && *call == 's')
-        fail(YOKE_E_TYPE,
-             "%s: bool tensors have no sub; use logical_xor, or cast one to an integer dtype",
-             call);
+        fail(
+            YOKE_E_TYPE,
+            "%s: bool tensors do not support sub; use logical_xor, or cast one to an integer dtype",
+            call);
     if (alpha.kind == YOKE_ARG_FLOAT && !is_floating(dtype))
         fail(
             YOKE_E_TYPE,
@@ -222,8 +224,8 @@ void plan_triple(TripleArgs a, Plan &plan, bool divides)
     yoke_dtype dtype = promote(promote(a.x().dtype, a.tensor1().dtype), a.tensor2().dtype);
     if (divides && !is_floating(dtype)) dtype = YOKE_F32;
     if (dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no %s; cast one to an integer dtype", plan.name(),
-             plan.name());
+        fail(YOKE_E_TYPE, "%s: bool tensors do not support %s; cast one to an integer dtype",
+             plan.name(), plan.name());
     if (a.value().kind == YOKE_ARG_FLOAT && !is_floating(dtype))
         fail(
             YOKE_E_TYPE,

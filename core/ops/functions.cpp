@@ -120,7 +120,8 @@ void plan_division(Args a, int x, int y, Plan &plan, const char *call)
 {
     const yoke_dtype dtype = rules::operand_dtype(a.value(x), a.value(y), call);
     if (dtype == YOKE_BOOL)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no %s; cast one to an integer dtype", call, call);
+        fail(YOKE_E_TYPE, "%s: bool tensors do not support %s; cast one to an integer dtype", call,
+             call);
     if (!is_floating(dtype) && is_scalar(a.value(y)) && a.value(y).v.i == 0)
         fail(
             YOKE_E_VALUE,
@@ -202,8 +203,8 @@ void check_bits(yoke_dtype dtype, bool takes_bool, Plan &plan)
         fail(YOKE_E_TYPE, "%s: the operands are %s together; it takes integers%s", plan.name(),
              name(dtype), takes_bool ? " and bool" : "");
     if (dtype == YOKE_BOOL && !takes_bool)
-        fail(YOKE_E_TYPE, "%s: bool tensors have no %s; cast one to an integer dtype", plan.name(),
-             plan.name());
+        fail(YOKE_E_TYPE, "%s: bool tensors do not support %s; cast one to an integer dtype",
+             plan.name(), plan.name());
 }
 
 void plan_bits(Args a, int x, int y, Plan &plan, bool takes_bool)

@@ -104,11 +104,11 @@ def test_gradients_at_kinks_are_pytorchs():
 
 @pytest.mark.parametrize("make, kind, told", [
     (lambda x: yoke.nan_to_num(x, "a"), TypeError, "nan_to_num"),
-    (lambda x: yoke.square(x > 0), yoke.TypeError, "square: bool tensors have no square"),
+    (lambda x: yoke.square(x > 0), yoke.TypeError, "square: bool tensors do not support square"),
     (lambda x: yoke.lerp(x, yoke.ones(3), 0.5), yoke.ValueError, r"lerp: shapes \[2\] and \[3\]"),
     (lambda x: yoke.addcmul(yoke.tensor([1]), yoke.tensor([1]), yoke.tensor([1]), value=0.5), yoke.TypeError,
      "addcmul: argument 'value' is 0.5, and the tensors are int64 together; give an integer"),
-    (lambda x: yoke.addcmul(x > 0, x > 0, x > 0), yoke.TypeError, "addcmul: bool tensors have no addcmul"),
+    (lambda x: yoke.addcmul(x > 0, x > 0, x > 0), yoke.TypeError, "addcmul: bool tensors do not support addcmul"),
     (lambda x: yoke.atan2(1, 2), yoke.TypeError, "atan2: both arguments are numbers"),
 ])
 def test_errors_say_what_is_the_matter(make, kind, told):
