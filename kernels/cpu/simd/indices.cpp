@@ -7,8 +7,14 @@ YOKE_SIMD_BEGIN
 template <class I>
 static bool all_inside(const Indices &indices)
 {
+    // Along an axis that stands still, one element is looked at.
+    yoke_operand once = indices.operand;
+    int64_t shape[YOKE_MAX_NDIM];
+    for (int axis = 0; axis < once.ndim; axis++)
+        shape[axis] = once.strides[axis] == 0 ? min(once.shape[axis], 1) : once.shape[axis];
+    once.shape = shape;
     Loop<1> loop;
-    plan_loop<1>(loop, {&indices.operand});
+    plan_loop<1>(loop, {&once});
     int outside = 0;
     parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
         walk<1>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
