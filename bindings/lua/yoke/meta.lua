@@ -1462,14 +1462,14 @@ function Tensor:normal_(mean, std) end
 ---@param low? number
 ---@param high? number
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { low?: number, high?: number, generator?: yoke.Generator }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { low?: number, high?: number, generator?: yoke.Generator, from?: number, to?: number }): yoke.Tensor
 function yoke.uniform_(x, low, high) end
 
 ---Fills x with uniform random numbers in [low, high).
 ---@param low? number
 ---@param high? number
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { low?: number, high?: number, generator?: yoke.Generator }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { low?: number, high?: number, generator?: yoke.Generator, from?: number, to?: number }): yoke.Tensor
 function Tensor:uniform_(low, high) end
 
 ---Fills x with 1 with probability p, a number or a tensor that is broadcast, else 0.
@@ -1490,14 +1490,14 @@ function Tensor:bernoulli_(p) end
 ---@param low? integer
 ---@param high? integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { low?: integer, high?: integer, generator?: yoke.Generator }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { low?: integer, high?: integer, generator?: yoke.Generator, from?: integer, to?: integer }): yoke.Tensor
 function yoke.random_(x, low, high) end
 
 ---Fills x with random integers in [low, high); with a single number from 0 on, without numbers over what the dtype holds exactly from 0 on.
 ---@param low? integer
 ---@param high? integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { low?: integer, high?: integer, generator?: yoke.Generator }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { low?: integer, high?: integer, generator?: yoke.Generator, from?: integer, to?: integer }): yoke.Tensor
 function Tensor:random_(low, high) end
 
 ---Fills x with exponential random numbers of rate lambd.
@@ -2941,14 +2941,14 @@ function Tensor:contiguous() end
 ---@param start_axis? integer
 ---@param end_axis? integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { start_axis?: integer, end_axis?: integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { start_axis?: integer, end_axis?: integer, start_dim?: integer, end_dim?: integer }): yoke.Tensor
 function yoke.flatten(x, start_axis, end_axis) end
 
 ---x with the axes from start_axis to end_axis as one axis; a view where strides allow, else a copy.
 ---@param start_axis? integer
 ---@param end_axis? integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { start_axis?: integer, end_axis?: integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { start_axis?: integer, end_axis?: integer, start_dim?: integer, end_dim?: integer }): yoke.Tensor
 function Tensor:flatten(start_axis, end_axis) end
 
 ---x with one axis as several axes of these sizes; one size may be -1.
@@ -3024,7 +3024,7 @@ function Tensor:narrow(axis, start, length) end
 ---@param axis1? integer
 ---@param axis2? integer
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { offset?: integer, axis1?: integer, axis2?: integer, dim1?: integer }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { offset?: integer, axis1?: integer, axis2?: integer, dim1?: integer, dim1?: integer, dim2?: integer }): yoke.Tensor
 function yoke.diagonal(x, offset, axis1, axis2) end
 
 ---The diagonals of two axes as a new last axis; offset is above 0 for diagonals above the main one; a view.
@@ -3032,7 +3032,7 @@ function yoke.diagonal(x, offset, axis1, axis2) end
 ---@param axis1? integer
 ---@param axis2? integer
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { offset?: integer, axis1?: integer, axis2?: integer, dim1?: integer }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { offset?: integer, axis1?: integer, axis2?: integer, dim1?: integer, dim1?: integer, dim2?: integer }): yoke.Tensor
 function Tensor:diagonal(offset, axis1, axis2) end
 
 ---The diagonal of a matrix x as a copy, or for a vector x a square matrix with x on this diagonal.
@@ -3138,14 +3138,14 @@ function Tensor:unbind(axis) end
 ---@param sections? integer
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(x: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], dim?: integer, dims?: integer }): yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], indices_or_sections?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function yoke.tensor_split(x, sections, axis) end
 
 ---x in parts along an axis, as views: sections parts whose sizes differ by 1 at most, or cuts before the indices.
 ---@param sections? integer
 ---@param axis? integer
 ---@return yoke.Tensor[]
----@overload fun(self: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], dim?: integer, dims?: integer }): yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], indices_or_sections?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
 function Tensor:tensor_split(sections, axis) end
 
 ---Each vector of tensors spread over the grid of all vectors; with "xy" the first two axes are exchanged; views.
