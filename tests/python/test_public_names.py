@@ -26,7 +26,7 @@ def expanded(value):
      "binary_cross_entropy: argument 'x' has an element of 2"),
     (lambda: X[FAR], yoke.IndexError, "index: the index[0] is 5"),
     (lambda: put(yoke.ones((3, 4)), FAR, 1.0), yoke.IndexError, "index_put_: the index[0] is 5"),
-    (lambda: put(yoke.ones((3, 4)), yoke.tensor([0]), yoke.ones(7)), yoke.ValueError, "index_put_: values of shape [7]"),
+    (lambda: put(yoke.ones((3, 4)), yoke.tensor([0]), yoke.ones(7)), yoke.ValueError, "index_put_: the values have shape [7]"),
     (lambda: put(expanded(1.0), yoke.tensor([0]), 2.0), yoke.ValueError, "index_put_: argument 'x' is expanded"),
     (lambda: put(leaf(X), yoke.tensor([0]), 2.0), yoke.StateError, "index_put_: argument 'x' is a leaf"),
     (lambda: yoke.batch_norm(X, expanded(0.0), yoke.ones(4), training=True), yoke.ValueError,
