@@ -50,7 +50,7 @@ describe("a generator", function()
         assert.same(own, drawn())
         do -- in its scope the thread draws from the generator
             local _ <close> = generator:use()
-            assert.same(want[3], yoke.rand({ 5, generator = generator }):tolist())
+            assert.same(want[3], yoke.rand({ 5 }, { generator = generator }):tolist())
         end
         fails("type", { "rand", "'generator'", "yoke.Generator" }, yoke.rand, { 5 }, { generator = 5 })
         fails("type", { "rand", "'generator'" }, yoke.rand, { 5 }, { generator = { 5 } })

@@ -5,7 +5,7 @@ local t = yoke.tensor
 local x = t { 0., 0. }
 local function within(low, high)
     return function(result)
-        for _, value in ipairs(result:tolist()) do assert.is_true(value >= low and value < high) end
+        for _, value in ipairs(result:tolist()) do assert(value >= low and value < high) end
     end
 end
 return {
