@@ -28,13 +28,30 @@ YOKE_KERNEL(_sub_scaled)
     return add_scaled(launch, true);
 }
 
-// The weight may be a number in float32 beside bfloat16: then the loop is for float, and takes all operands as such.
+// Steps from x, or from y, by a factor of the difference.
+template <bool kFromX>
+struct LerpBy {
+    float factor;
+    YOKE_HD float operator()(float x, float y) const { return (kFromX ? x : y) + factor * (y - x); }
+};
+
+// Maps halves by a number as the weight, which is in float32, from the end that is nearer.
+template <class T>
+static yoke_status lerp_by(const yoke_operand *x, float weight)
+{
+    if (weight < 0.5f && weight > -0.5f)
+        return map<T, T, T>(Stored<T, LerpBy<true>>{{weight}}, kGrain, x[3], x[0], x[1]);
+    return map<T, T, T>(Stored<T, LerpBy<false>>{{weight - 1}}, kGrain, x[3], x[0], x[1]);
+}
+
 YOKE_KERNEL(lerp)
 {
     const yoke_operand *x = launch->operands;
-    const bool mixed = x[2].dtype != x[0].dtype;
-    return for_float(launch, "x", mixed ? (yoke_dtype)YOKE_F32 : x[0].dtype,
-                     [&]<class T>() { return ternary<T, kernels::Lerp>(launch, kGrain); });
+    return for_float(launch, "x", x[0].dtype, [&]<class T>() {
+        if constexpr (is_half<T>)
+            if (x[2].flags & YOKE_OPERAND_SCALAR) return lerp_by<T>(x, *data_of<float>(x[2]));
+        return ternary<T, kernels::Lerp>(launch, kGrain);
+    });
 }
 
 YOKE_KERNEL(addcmul)
