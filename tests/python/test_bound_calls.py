@@ -22,7 +22,7 @@ def public_calls():
         elif isinstance(value, type) and value.__module__ in ("yoke", "yoke._yoke") and not issubclass(value, (BaseException, tuple)):
             found[name] = value
             for method in dir(value):
-                call = getattr(value, method)
+                call = getattr(value, method, None)  # PyTorch's other names raise what to write
                 if method[0] != "_" and callable(call) and not isinstance(call, PLAIN):
                     found[f"{name}.{method}"] = call
     return found

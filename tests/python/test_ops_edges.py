@@ -58,6 +58,8 @@ def resized(sample, side, edge, other=7):
 
     def array(a):
         b = np.resize(a, tuple(map(length, a.shape)))
+        if a.ndim == 1 and a.size > 1 and np.all(a[1:] >= a[:-1]):
+            b = np.sort(b)  # searches need a sorted vector
         return b % 3 if b.dtype.kind == "i" else b
     args, named = map_arrays(array, Call(tuple(map(number, sample.args)), {k: number(v) for k, v in sample.named.items()}))
     return Call(tuple(args), named)

@@ -28,6 +28,10 @@ enum class Words {
     kReduction,
     kApproximate,
     kActivation,
+    kReduce,
+    kIndexing,
+    kInterpolation,
+    kComputeMode,
     kAmount,
     kSettings,
     kNode

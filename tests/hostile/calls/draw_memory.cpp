@@ -48,10 +48,17 @@ const std::vector<std::string> &words(Words about)
         {"ij,jk->ik", "ij,ij->", "i,j->ij", "...i,...i->...", "ii", "ij->ji", "ij,jk,kl->il", "i->",
          "->", ",", "i->j", "iI->I", "ijk", "...", "......", "ij,jk->i k",
          "abcdefghijklmnopqrstuvwxyz"},
-        /* mode */ {"constant", "reflect", "replicate", "circular"},
+        /* mode */
+        {"constant", "reflect", "replicate", "circular", "nearest", "bilinear", "linear", "area"},
         /* reduction */ {"mean", "sum", "none", "batchmean"},
         /* approximate */ {"none", "tanh"},
         /* activation */ {"none", "relu", "gelu", "gelu_tanh", "silu"},
+        /* reduce */ {"none", "add", "multiply"},
+        /* indexing */ {"ij", "xy"},
+        /* interpolation */ {"linear", "lower", "higher", "midpoint", "nearest"},
+        /* compute_mode */
+        {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+         "donot_use_mm_for_euclid_dist"},
         /* amount */
         {"0.5", "0.01", "1", "2KiB", "4 MiB", "2", "0", "1e3", "3GB", "5 Gib", "-1", "0.5x"},
         /* settings */

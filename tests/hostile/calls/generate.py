@@ -43,7 +43,7 @@ HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_sc
            "explanation", "report", "state", "work", "checkpoint_manager", "group", "reducer", "sampler"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",
-         "approximate", "activation", "amount", "settings"}
+         "approximate", "activation", "amount", "settings", "reduce", "indexing", "interpolation", "compute_mode"}
 NUMBERS = {"int32_t": "d.int32()", "int64_t": "d.int64()", "uint32_t": "d.uint32()", "uint64_t": "d.bits()",
            "double": "d.real()", "yoke_dtype": "d.dtype()", "yoke_status": "d.int32()"}
 STRUCTS_IN = {"yoke_sgd_options", "yoke_adam_options", "yoke_grad_scaler_options"}
@@ -84,7 +84,7 @@ def draw(function, params, i):
     if kind == "const char *" and name in ("call", "reason", "text", "what", "why"):
         return "d.word(Words::kName)"
     if kind == "const char *" and name in WORDS:
-        return f"d.word(Words::k{name.capitalize()})"
+        return f"d.word(Words::k{name.title().replace('_', '')})"
     if kind == "const yoke_scalar *":
         return "d.scalar()"
     if kind == "yoke_tensor *const *":
