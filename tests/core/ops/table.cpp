@@ -105,12 +105,15 @@ TEST(OpTable, WhatDrawsOrGoesByIndexSaysSo)
         return names;
     };
     EXPECT_EQ(bearers(ArgRole::kRandomOffset),
-              (std::set<std::string>{"_attention", "_attention_backward", "_dropout", "_normal",
-                                     "_randint", "_randperm", "_uniform"}));
-    EXPECT_EQ(bearers(ArgRole::kIndex),
-              (std::set<std::string>{"_embedding_backward", "_index", "_index_put", "_index_put_",
-                                     "embedding", "gather", "index_select", "scatter_add",
-                                     "scatter_add_"}));
+              (std::set<std::string>{"_attention", "_attention_backward", "_bernoulli",
+                                     "_bernoulli_fill", "_dropout", "_exponential", "_multinomial",
+                                     "_normal", "_race", "_randint", "_randperm", "_uniform"}));
+    EXPECT_EQ(
+        bearers(ArgRole::kIndex),
+        (std::set<std::string>{"_embedding_backward", "_index", "embedding", "gather", "index_add",
+                               "index_add_", "index_copy", "index_copy_", "index_fill",
+                               "index_fill_", "index_put", "index_put_", "index_select", "scatter",
+                               "scatter_", "scatter_add", "scatter_add_", "take_along_dim"}));
 }
 
 TEST(OpTable, NamesAreUniqueAndInternalOnesBeginWithALine)
