@@ -48,7 +48,7 @@ DIFFERENT = {
     "dtype": ("all_reduce(t)", "all_reduce(t := ones().to(dtype=yoke.int32))", "int32"),
     "reduction": ("all_reduce(t)", "all_reduce(t, 'max')", "the reduction"),
     "root": ("broadcast(t, 0)", "broadcast(t, 1)", "root 1"),
-    "device": ("all_reduce(t)", "all_reduce(t := yoke.ones(4, device='cpu'))", "in the host's memory or on a device"),
+    "device": ("all_reduce(t)", "all_reduce(t := yoke.ones(4, device='cpu'))", "the place of the tensor, host memory or a device"),
     "reduce_dtype": ("all_reduce(t := t.to(dtype=yoke.bfloat16))",
                      "all_reduce(t := t.to(dtype=yoke.bfloat16), reduce_dtype=yoke.float32)", "reduce_dtype"),
     "barrier": ("all_reduce(t)", "barrier()", "barrier"),

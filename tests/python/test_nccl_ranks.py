@@ -239,7 +239,7 @@ def test_a_tensor_of_another_card_is_refused_and_the_group_goes_on():
 def test_a_rank_that_brings_a_host_tensor_to_the_making_or_does_not_come_is_named():
     make = "group = yoke.comm.init(timeout=1.)\n"
     refused(start(make + "told(lambda: group.all_reduce(ones() if rank else yoke.ones(4, device='cpu')))\n", 2), "CollectiveError",
-            "in the host's memory or on a device", "rank 0 (host", "rank 1 (host", "4 float32 on a device")
+            "the place of the tensor, host memory or a device", "rank 0 (host", "rank 1 (host", "4 float32 on a device")
     said = start(make + "if rank == 1: await_rank('told', 0)\ntold(lambda: group.all_reduce(ones()))\ncome('told')\n", 2)
     refused(said, "TimeoutError", "rank 1 (host", "did not arrive at all_reduce of 4 float32 on a device")
     assert float(said[0].out.split()[1]) < 2, said
