@@ -12,7 +12,7 @@ YOKE_SIMD_BEGIN
 
 constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of every kRows
 constexpr int64_t kTileBytes = 1024;             // length of a row of the result's tile
-constexpr int64_t kStackBytes = 32768;
+constexpr int64_t kStackBytes = 24576;           // composed ops call products on stacks of 64 KiB
 
 // Accumulator type of a dtype. Integers wrap, so unsigned integers of at least 32 bits give the right low bits.
 template <class T>
