@@ -283,11 +283,11 @@ local function waiting(...)
     return rest
 end
 
---- Moves all parameters and buffers and casts floating tensors, by x:to_'s arguments; returns the module. Parameters
---- stay the same objects, with their gradients, so an existing optimizer goes on with them; a changed buffer becomes
---- a new tensor. Earlier records cannot be walked back. non_blocking is for buffers: a parameter's move waits.
+--- Moves all parameters and buffers and casts floating tensors, by x:to_'s arguments or like a tensor; returns the
+--- module. Parameters stay the same objects, buffers do not. Earlier records end. A parameter's move always waits.
 function Module:to(...)
     local arguments, moved = table.pack(...), {}
+    if core.is_tensor(arguments[1]) then return self:to(arguments[1].device, arguments[1].dtype) end
     walk(self, { parameter = true }, "", function(_, _, _, value)
         if not moved[value] then moved[value] = move(value, waiting(table.unpack(arguments, 1, arguments.n))) end
     end)

@@ -256,8 +256,8 @@ class Module(Named):
                 gradient.fill_(0)
 
     @named
-    def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None, non_blocking: bool = False) -> M:
-        """Moves all parameters and buffers below and casts floating tensors; returns the module.
+    def to(self: M, device: Device | str | int | DType | Tensor | None = None, dtype: DType | None = None, non_blocking: bool = False) -> M:
+        """Moves all parameters and buffers below and casts floating tensors; returns the module. A tensor gives device and dtype.
 
         Parameters stay the same objects, with their gradients, so an existing optimizer continues; a changed buffer
         becomes a new tensor. Backward through earlier records is an error afterwards. non_blocking is for buffers: the move of a
@@ -265,6 +265,8 @@ class Module(Named):
         """
         if dtype is None and (isinstance(device, DType) or isinstance(getattr(_yoke, str(device), None), DType)):
             device, dtype = None, device  # type: ignore[assignment]
+        if isinstance(device, Tensor):
+            device, dtype = device.device, device.dtype if dtype is None else dtype
         for parameter in self.parameters():
             parameter.to_(device, dtype if parameter.dtype.is_floating_point else None)
         moved: dict[int, Tensor] = {}
