@@ -70,7 +70,7 @@ build = {
                 "bindings/lua/src/runtime/script.c", "bindings/lua/src/schedules.c",
                 "bindings/lua/src/select.c", "bindings/lua/src/state.c", "bindings/lua/src/stream.c", "bindings/lua/src/tensor_fields.c",
                 "bindings/lua/src/training.c", "bindings/lua/src/values/arg_type.c", "bindings/lua/src/values/convert.c",
-                "bindings/lua/src/values/group.c", "bindings/lua/src/values/handles.c", "bindings/lua/src/values/op_call.c", "bindings/lua/src/values/pressure.c", "bindings/lua/src/values/shape.c",
+                "bindings/lua/src/values/forms.c", "bindings/lua/src/values/group.c", "bindings/lua/src/values/handles.c", "bindings/lua/src/values/op_call.c", "bindings/lua/src/values/pressure.c", "bindings/lua/src/values/shape.c",
                 "bindings/lua/src/values/tensor.c",
             },
             incdirs = { ".", "$(YOKE_INCDIR)" },

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from gen import forms as further
 from gen import other_names, words
 from gen.arg_types import TYPES
 from gen.table import with_star
@@ -18,10 +19,10 @@ CASTS = {
 
 # Results that are a named tuple in Python: bindings/python/src/values/op_spec.cpp has the list too.
 PAIRS = {"sort", "topk", "max", "min", "median", "mode", "kthvalue", "cummax", "cummin"}
-# Further forms of calls in Python, which the table has no words for: parameters behind the first tensor, and the
-# result.
-FORMS = {
-    "where": [("", "tuple[Tensor, ...]")], "nonzero": [("*, as_tuple: bool", "Tensor | tuple[Tensor, ...]")],
+# Results that scripts get as a bool of the language.
+TRUTHS = {"allclose", "equal"}
+# Further stubs of Python: parameters behind the first tensor, and the result. The call stays the same op.
+MORE_STUBS = {
     "randint_like": [("high: int, *, dtype: DType | str | None = None, device: Device | str | int | None = None, requires_grad: bool = False", "Tensor")],
     "randint": [("high: int, size: int | Sequence[int], *, dtype: DType | str | None = None, device: Device | str | int | None = None, requires_grad: bool = False",
                  "Tensor")],
@@ -87,14 +88,31 @@ def renamed(op, args, rows):
     return changed
 
 
-def python_function(op, args, own, rows, indent=""):
+def form_params(form):
+    """Returns the parameters of a form."""
+    def param(arg):
+        kind = "Tensor | _Scalar | None" if arg.type == "tensor?" else python_type(arg)
+        return f"{arg.name}: {kind}{' | None' if arg.default == 'none' and 'None' not in kind else ''}{python_default(arg)}"
+    return with_star([param(arg) for arg in form.args], form.by_place)
+
+
+def form_result(form, own):
+    """Returns the result; a form with an argument of the binding alone may also run the call's own op."""
+    results = [python_result(form.call, own)] if form.dropped else []
+    return " | ".join([*results, python_result(form.meant, own)])
+
+
+def python_function(op, args, own, rows, forms, indent=""):
     """Returns the stub of a function or a method: several stubs if a list may be spread, or if arguments have other names."""
     first = ["self"] if indent else []
-    forms = [python_params(args)] + ([python_spread(args)] if spread(args) >= 0 else [])
+    written = [python_params(args)] + ([python_spread(args)] if spread(args) >= 0 else [])
     other = python_params(renamed(op, args, rows))
-    forms += [other] if other not in forms else []
-    lines = [f"{indent}def {op.name}({', '.join(first + form)}) -> {python_result(op, own)}: ..." for form in forms]
-    for params, result in FORMS.get(op.name, []):
+    written += [other] if other not in written else []
+    lines = [f"{indent}def {op.name}({', '.join(first + params)}) -> {python_result(op, own)}: ..." for params in written]
+    for form in further.of(forms, op):
+        params = form_params(form)
+        lines.append(f"{indent}def {op.name}({', '.join((first or params[:1]) + params[1:])}) -> {form_result(form, own)}: ...")
+    for params, result in MORE_STUBS.get(op.name, []):
         tensor = first if is_method(op) and indent else [f"{op.args[0].name}: Tensor"] if is_method(op) else []
         lines.append(f"{indent}def {op.name}({', '.join(tensor + [params] * bool(params))}) -> {result}: ...")
     return lines if len(lines) == 1 else [line for each in lines for line in (f"{indent}@overload", each)]
@@ -102,6 +120,8 @@ def python_function(op, args, own, rows, indent=""):
 
 def python_result(op, own):
     n = len(op.returned)
+    if op.name in TRUTHS:
+        return "bool"
     if op.mut >= 0:
         return own
     if op.gives_list:
@@ -111,29 +131,33 @@ def python_result(op, own):
     return "Tensor" if n == 1 else f"tuple[{', '.join(['Tensor'] * n)}]" if n else "None"
 
 
-def text_signature(op):
+def text_signature(name, args):
     """Returns the lines of a docstring read by inspect.signature."""
-    params = [a.name + python_default(a).replace(" ", "") for a in op.args] + (["requires_grad=False"] if creates(op.args) else [])
-    return f"{op.name}({', '.join(with_star(params, op.places))})\\n--\\n\\n"
+    params = [a.name + python_default(a).replace(" ", "") for a in args] + (["requires_grad=False"] if creates(args) else [])
+    return f"{name}({', '.join(with_star(params, sum(not a.by_name for a in args)))})\\n--\\n\\n"
 
 
-def bind(macro, ops, with_doc):
+def form_signature(form):
+    return text_signature(form.call.name, form.args)
+
+
+def bind(macro, ops, forms, with_doc):
     quote = lambda s: s.replace('"', '\\"')
-    doc = lambda op: f', "{quote(text_signature(op) + op.doc)}"' if with_doc else ""
+    doc = lambda op: f', "{quote(text_signature(op.name, [*op.args, *further.options(forms, op)]) + op.doc)}"' if with_doc else ""
     return "\n".join(f'{macro}({op.name}, {op.id}{doc(op)})' for op in ops) + "\n"
 
 
-def stubs(ops, rows):
+def stubs(ops, rows, forms):
     out = ["from collections.abc import Sequence", "from typing import Self, overload", "",
            "from yoke._random import Generator", "from yoke._yoke import Device, Tensor, ValuesAndIndices",
            "from yoke._yoke import dtype as DType", "",
            "_Scalar = bool | int | float", ""]
     for op in ops:
-        out += python_function(op, op.args, "Tensor", rows)
+        out += python_function(op, op.args, "Tensor", rows, forms)
     out += ["", "class _TensorOps:", '    """Every op whose first argument is a tensor, as a method of it."""', ""]
     for op in ops:
         if is_method(op):
-            out += python_function(op, op.args[1:], "Self", rows, "    ")
+            out += python_function(op, op.args[1:], "Self", rows, forms, "    ")
     return "\n".join(out) + "\n"
 
 
@@ -147,9 +171,25 @@ def lua_options(op, args, rows):
     return options + (["requires_grad?: boolean"] if creates(args) else [])
 
 
-def lua_function(op, owner, args, rows, dot):
+def lua_result(op):
+    if op.name in TRUTHS:
+        return "boolean"
     result = "yoke.Tensor" if op.returned or op.mut >= 0 else "nil"
-    result = "yoke.Tensor|yoke.Tensor[]" if op.may_give_one else "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
+    return "yoke.Tensor|yoke.Tensor[]" if op.may_give_one else "yoke.Tensor[]" if op.gives_list else ", ".join([result] * max(1, len(op.returned)))
+
+
+def lua_form(form, owner, dot):
+    """Returns the overload of a form; arguments by name stand in a table at the end."""
+    kind = lambda arg: "yoke.Tensor|number" if arg.type == "tensor?" else TYPES[arg.type].lua.removesuffix("|nil")
+    param = lambda arg: f"{arg.name}{'?' if arg.default is not None else ''}: {kind(arg)}"
+    params = [f"self: {owner}" if dot == ":" else param(form.args[0]), *[param(arg) for arg in form.args[1:form.by_place]]]
+    options = [param(arg) for arg in form.args[form.by_place:]]
+    results = list(dict.fromkeys([lua_result(form.call), lua_result(form.meant)] if form.dropped else [lua_result(form.meant)]))
+    return f"---@overload fun({', '.join(params + ([f'options: {{ {chr(44).join(options)} }}'] if options else []))}): {'|'.join(results)}"
+
+
+def lua_function(op, owner, args, rows, forms, dot):
+    result = lua_result(op)
     required = [f"{a.name}: {TYPES[a.type].lua}" for a in args if a.default is None]
     options = lua_options(op, args, rows)
     out = [f"---{op.doc}"]
@@ -164,16 +204,17 @@ def lua_function(op, owner, args, rows, dot):
     if i >= 0:
         before = ([f"self: {owner}"] if dot == ":" else []) + required[:i]
         out.append(f"---@overload fun({', '.join([*before, '...: integer'])}): {result}")
+    out += [lua_form(form, owner, dot) for form in further.of(forms, op)]
     name = "yoke" if dot == "." else "Tensor"
     return out + [f"function {name}{dot}{op.name}({', '.join(a.name for a in places)}) end", ""]
 
 
-def meta_lua(ops, rows):
+def meta_lua(ops, rows, forms):
     out = ["---@meta yoke.ops", "", "---@class yoke", "local yoke = {}", "", "---@class yoke.Tensor", "local Tensor = {}", ""]
     for op in ops:
-        out += lua_function(op, "yoke", op.args, rows, ".")
+        out += lua_function(op, "yoke", op.args, rows, forms, ".")
         if is_method(op):
-            out += lua_function(op, "yoke.Tensor", op.args[1:], rows, ":")
+            out += lua_function(op, "yoke.Tensor", op.args[1:], rows, forms, ":")
     return "\n".join(out)
 
 
@@ -187,7 +228,7 @@ def other_name_table(rows):
     return ["| Argument | Other names |", "|---|---|", *[f"| `{own}` | {', '.join(names)} |" for own, names in found.items()]]
 
 
-def reference(ops, rows, prototype):
+def reference(ops, rows, forms, prototype):
     out = ["# Ops", "",
            "For those who call ops: the arguments, result and C function of each op, and what autocast does with the op.",
            "",
@@ -207,6 +248,10 @@ def reference(ops, rows, prototype):
            "for a correction of 1, and False for 0.", "", *other_name_table(rows), "",
            "Random ops take a `generator`: they draw from its stream and move it on.",
            "",
+           "Below the signature of an op stand further forms of its call in Python and Lua, such as `add` with `alpha`. C programs call",
+           "such a form by `yoke_op_find` and `yoke_op_invoke`; `core/ops/forms.def` has the names. `allclose` and `equal` give Python a",
+           "bool and Lua a boolean.",
+           "",
            "| Not here | Why |",
            "|---|---|",
            "| complex numbers, FFT | no dtype holds a complex number |",
@@ -220,7 +265,7 @@ def reference(ops, rows, prototype):
         if op.family != family:
             family = op.family
             out += [f"## {FAMILIES.get(family, family.capitalize())}", ""]
-        out += [f"### {op.name}", "", op.doc, "", "```", op.signature, "```", ""]
+        out += [f"### {op.name}", "", op.doc, "", "```", op.signature, *[form.signature for form in further.of(forms, op)], "```", ""]
         notes = [f"Autocast: {CASTS[op.autocast]}."]
         if not {"tensor", "tensors"} & set(op.results) and op.mut < 0:
             notes.append("Not differentiable.")

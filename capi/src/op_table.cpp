@@ -5,6 +5,8 @@
 #include "core/ops/run.h"
 #include "yoke/runtime.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 
@@ -13,34 +15,53 @@ using namespace yoke::capi;
 
 namespace {
 
+// Internal ops that are forms of calls: C finds them by name, and bindings call them for core/ops/forms.def.
+constexpr int32_t kForms[] = {
+#define YOKE_FORM_OP(op) op,
+#include "capi/src/form_ops.inc"
+#undef YOKE_FORM_OP
+};
+
+// Returns the op's place in the catalogue: forms stand behind the public ops. Returns -1 for any other number.
+int32_t place_of(int32_t op)
+{
+    if (op >= 0 && op < YOKE_PUBLIC_OP_COUNT) [[likely]]
+        return op;
+    const auto form = std::find(std::begin(kForms), std::end(kForms), op);
+    if (form == std::end(kForms)) return -1;
+    return static_cast<int32_t>(YOKE_PUBLIC_OP_COUNT + (form - std::begin(kForms)));
+}
+
 // The public view of kOps: made at first use, never changed or freed.
 struct Catalogue {
-    yoke_op ops[YOKE_PUBLIC_OP_COUNT];
-    yoke_op_arg args[YOKE_PUBLIC_OP_COUNT][kMaxArgs];
+    static constexpr int kCount = YOKE_PUBLIC_OP_COUNT + std::size(kForms);
+    yoke_op ops[kCount];
+    yoke_op_arg args[kCount][kMaxArgs];
     std::unordered_map<std::string_view, int32_t> ids;
 
     Catalogue()
     {
-        for (int32_t id = 0; id < YOKE_PUBLIC_OP_COUNT; ++id) add(id, kOps[id]);
+        for (int32_t id = 0; id < YOKE_PUBLIC_OP_COUNT; ++id) add(id, id, kOps[id]);
+        for (const int32_t id : kForms) add(place_of(id), id, kOps[id]);
     }
-    void add(int32_t id, const OpDef &def)
+    void add(int32_t place, int32_t id, const OpDef &def)
     {
         for (int i = 0; i < def.arg_count; ++i) {
             const ArgSpec &spec = def.args[i];
-            args[id][i] = {spec.name, info_of(spec.type).name, spec.has_default, spec.by_name,
-                           spec.default_value};
+            args[place][i] = {spec.name, info_of(spec.type).name, spec.has_default, spec.by_name,
+                              spec.default_value};
         }
-        ops[id] = {sizeof(yoke_op),
-                   id,
-                   def.name,
-                   def.signature,
-                   def.doc,
-                   def.family,
-                   args[id],
-                   def.arg_count,
-                   def.returned_count,
-                   def.mut_result,
-                   0};
+        ops[place] = {sizeof(yoke_op),
+                      id,
+                      def.name,
+                      def.signature,
+                      def.doc,
+                      def.family,
+                      args[place],
+                      def.arg_count,
+                      def.returned_count,
+                      def.mut_result,
+                      0};
         ids.emplace(def.name, id);
     }
 };
@@ -53,7 +74,7 @@ const Catalogue &catalogue()
 
 const OpDef &need_op(int32_t op, const char *call)
 {
-    if (op < 0 || op >= YOKE_PUBLIC_OP_COUNT) [[unlikely]]
+    if (place_of(op) < 0) [[unlikely]]
         fail(YOKE_E_VALUE, "%s: there is no op %d; ids run from 0 to %d", short_name(call), op,
              YOKE_PUBLIC_OP_COUNT - 1);
     return kOps[op];
@@ -101,6 +122,7 @@ void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value
 yoke_arg default_of(const OpDef &def, int i)
 {
     const ArgSpec &spec = def.args[i];
+    if (!spec.has_default && spec.type == ArgType::kOptionalTensor) return {YOKE_ARG_NONE, 0, {}};
     if (!spec.has_default)
         fail(YOKE_E_VALUE, "%s: argument '%s' is missing: %s", def.name, spec.name, def.signature);
     return spec.default_value;
@@ -138,7 +160,7 @@ const yoke_op *yoke_op_info(int32_t op)
     constexpr const char *call = "yoke_op_info";
     return guard_value(call, static_cast<const yoke_op *>(nullptr), [&] {
         need_op(op, call);
-        return &catalogue().ops[op];
+        return &catalogue().ops[place_of(op)];
     });
 }
 

@@ -52,6 +52,26 @@ static void every_op_is_described_in_full(void)
     }
 }
 
+static void a_form_of_an_op_is_found_and_called_by_name(void)
+{
+    const int32_t op = find("_add_scaled"), between = find("_clamp_between");
+    yoke_tensor *x = two_by_two(), *out = NULL, *sum = NULL;
+    yoke_arg args[3] = {tensor_arg(x), tensor_arg(x), float_arg(2.0)};
+    double value = 0;
+    CHECK(op >= yoke_op_count() && yoke_op_info(op)->id == op);
+    CHECK(strcmp(yoke_op_info(op)->name, "_add_scaled") == 0);
+    OK(yoke_op_invoke(op, args, 3, &out, 1));
+    OK(yoke_sum(out, NULL, 0, 0, YOKE_NONE, &sum));
+    OK(yoke_tensor_item_f64(sum, &value));
+    CHECK(value == 30.0);
+    yoke_tensor_release(sum);
+    yoke_tensor_release(out);
+    OK(yoke_op_invoke(between, args, 2, &out, 1)); /* the upper bound is absent */
+    yoke_tensor_release(out);
+    FAILS(yoke_op_invoke(op, args, 2, &out, 1), YOKE_E_VALUE, "argument 'alpha' is missing");
+    yoke_tensor_release(x);
+}
+
 static void unknown_ops_are_refused_by_name(void)
 {
     int32_t op = 12;
@@ -224,6 +244,7 @@ static void the_arguments_of_the_caller_stay_as_they_are(void)
 int main(void)
 {
     RUN(every_op_is_described_in_full);
+    RUN(a_form_of_an_op_is_found_and_called_by_name);
     RUN(unknown_ops_are_refused_by_name);
     RUN(defaults_fill_what_is_missing_or_none);
     RUN(an_operand_is_a_tensor_or_a_number);

@@ -9,7 +9,6 @@ local NOT_BOUND = {
     yoke_tensor_from_memory = "Lua has no memory of its own to share; yoke.frombuffer copies from a string",
     yoke_tensor_to_dlpack = "Lua has no DLPack capsule that would call the deleter; tobytes() copies",
     yoke_tensor_from_dlpack = "goes with yoke_tensor_to_dlpack; yoke.frombuffer copies",
-    yoke_tensor_scalar = "yoke.tensor(number) makes the same tensor in one way with lists",
     yoke_autocast_current = "a scope is the one owner of its region, and the coroutine's scopes tell which is in force",
     yoke_autocast_retain = "goes with yoke_autocast_current",
     yoke_checkpoint_retain = "each Lua scope is the one owner of its handle",

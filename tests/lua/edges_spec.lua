@@ -132,6 +132,7 @@ end
 
 local function first_of(result)
     if type(result) == "table" then return result[1] end
+    if type(result) == "boolean" then return yoke.tensor(result) end
     return result
 end
 

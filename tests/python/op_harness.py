@@ -69,8 +69,10 @@ def tensors_of(op, call, dtype, layout, leaves=None):
 
 def judged_of(results):
     """Returns the result of an op for a case to judge. Of several results this is the last float, which depends on all arguments;
-    tests of the family judge the others.
+    tests of the family judge the others. A truth becomes a tensor.
     """
+    if isinstance(results, bool):
+        return yoke.tensor(results)
     if not isinstance(results, tuple):
         return results
     return next((x for x in reversed(results) if name_of(x.dtype) in EPSILON), results[0])

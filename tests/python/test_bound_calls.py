@@ -30,7 +30,7 @@ def public_calls():
 
 CALLS = public_calls()
 SELVES = {"Device": lambda: yoke.device("cpu"), "Stream": yoke.Stream, "Event": yoke.Event, "Tensor": lambda: yoke.ones(2)}
-OPS = {"new_zeros": "zeros", "new_ones": "ones", "new_empty": "empty", "new_full": "full", "new_tensor": "tensor", "repeat": "tile"}  # words for these ops
+OPS = {"new_tensor": "tensor"}  # words for these calls
 CLASSES = {"Device", "Work", "Tensor", "dtype"}  # their errors say what to call instead
 
 

@@ -98,7 +98,7 @@ def tree(tmp_path):
     """Makes the files that the generator reads, without its output."""
     (tmp_path / "core" / "ops").mkdir(parents=True)
     shutil.copy(ROOT / "core" / "ops" / "ops.def", tmp_path / "core" / "ops")
-    for table in ("core/base/dtypes.def", "core/machine/pcie.def", "core/ops/other_names.def", "core/ops/foreign_names.def"):
+    for table in ("core/base/dtypes.def", "core/machine/pcie.def", "core/ops/other_names.def", "core/ops/foreign_names.def", "core/ops/forms.def"):
         (tmp_path / table).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / table, tmp_path / table)
     shutil.copytree(ROOT / "capi" / "include", tmp_path / "capi" / "include")
@@ -111,6 +111,8 @@ def contents(tree):
 
 
 def set_table(tree, text):
+    """Writes the table of ops; forms of calls would name ops that such a table lacks."""
+    (tree / "core" / "ops" / "forms.def").write_text("")
     (tree / "core" / "ops" / "ops.def").write_text(text)
 
 
@@ -294,6 +296,26 @@ def test_another_name_that_breaks_the_rules_is_refused(tree, case):
     (tree / "core" / "ops" / "other_names.def").write_text("# A comment.\n" + line + "\n")
     done = generate(tree)
     assert done.returncode == 1 and "core/ops/other_names.def:2: " in done.stderr and reason in done.stderr
+
+
+BAD_FORMS = {
+    "unwritten": ("add: alpha -> _add_scaled(x, y)", "not written as 'call: alone -> op(argument, ...)'"),
+    "no call": ("ad: alone -> add(x)", "there is no op 'ad' in ops.def"),
+    "no op": ("add: alone -> _ad(x)", "there is no op '_ad' in ops.def"),
+    "no argument": ("add: given z -> _add_scaled(x, y, z)", "op '_add_scaled' has no argument 'z'; it has x, y, alpha"),
+    "argument": ("add: given z -> _add_scaled(x, y z)", "argument 'y z' is not written as"),
+    "tensors move": ("add: given z -> _add_scaled(y, x)", "the tensor 'y' stands at place 0, and in op '_add_scaled' at 1"),
+    "too many": ("add: given z -> addcmul(x, tensor1, tensor2, value, -z)", "a form has 5 arguments; the bindings read at most 4"),
+    "apart": ("max: alone -> amax(x)\nmin: alone -> amin(x)\nmax: given y -> maximum(x, y)", "the forms of 'max' stand apart"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FORMS)
+def test_a_form_that_breaks_the_rules_is_refused(tree, case):
+    lines, reason = BAD_FORMS[case]
+    (tree / "core" / "ops" / "forms.def").write_text("# A comment.\n" + lines + "\n")
+    done = generate(tree)
+    assert done.returncode == 1 and f"core/ops/forms.def:{2 + lines.count(chr(10))}: " in done.stderr and reason in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("lines", ["[yoke]\nclip write clamp", "clip: write clamp(x)", "[yoke]\nclip:"])

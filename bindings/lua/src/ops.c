@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bindings/lua/src/leaves.h"
-#include "bindings/lua/src/values/op_call.h"
+#include "bindings/lua/src/values/forms.h"
 #include "bindings/lua/src/values/pressure.h"
 
 static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_tensor **results)
@@ -20,9 +20,9 @@ static yoke_status invoke(lua_State *L, const OpBinding *op, Call *call, yoke_te
     return status;
 }
 
-static int op_call(lua_State *L)
+/* Calls an op with the arguments on the stack; the second upvalue is the class of its results. */
+static int call_op(lua_State *L, OpBinding *op)
 {
-    OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
     Binding *b = op->binding;
     const int given = lua_gettop(L), result_count = op->op->result_count;
     const int keywords = yl_has_keywords(L, op, given);
@@ -52,6 +52,11 @@ static int op_call(lua_State *L)
     }
     for (int i = 0; i < result_count; ++i) yl_count(L, b, results[i], source);
     return result_count;
+}
+
+static int op_call(lua_State *L)
+{
+    return call_op(L, lua_touserdata(L, lua_upvalueindex(1)));
 }
 
 /* Pushes space for a list of results above the `given` arguments: a userdata, which is returned, and a table of empty
@@ -84,9 +89,8 @@ static void fill_list(lua_State *L, Binding *b, int given, yoke_tensor **outs, i
 
 /* Calls an op whose results are a list, returned as a table. The op is called twice, because the results' userdata
  * must exist before the results: the first call reads the number of results. */
-static int op_call_list(lua_State *L)
+static int call_list(lua_State *L, OpBinding *op)
 {
-    OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
     Binding *b = op->binding;
     const int given = lua_gettop(L), keywords = yl_has_keywords(L, op, given);
     yl_check_count(L, op, given - keywords);
@@ -120,33 +124,28 @@ static int op_call_list(lua_State *L)
     return 1;
 }
 
-/* Calls nonzero_tuple, the third upvalue of the function that runs, with the only argument on the stack. */
-static int call_nonzero_tuple(lua_State *L)
+static int op_call_list(lua_State *L)
 {
-    lua_pushvalue(L, lua_upvalueindex(3));
-    lua_pushvalue(L, lua_upvalueindex(2));
-    lua_pushcclosure(L, op_call_list, 2);
-    lua_insert(L, 1);
-    lua_call(L, 1, 1);
-    return 1;
+    return call_list(L, lua_touserdata(L, lua_upvalueindex(1)));
 }
 
-/* Calls where; with one argument, gives the places of its true elements, as in PyTorch. */
-static int op_where(lua_State *L)
+/* Calls an op that has further forms, in the form of the arguments. */
+static int op_call_form(lua_State *L)
 {
-    return lua_gettop(L) == 1 ? call_nonzero_tuple(L) : op_call(L);
+    OpBinding *op = yl_form_of(L, lua_touserdata(L, lua_upvalueindex(1)));
+    return op->op->result_count < 0 ? call_list(L, op) : call_op(L, op);
 }
 
-/* Calls nonzero, which also takes {as_tuple = true}. */
-static int op_nonzero(lua_State *L)
+/* Calls an op whose only result is a truth, returned as a boolean. */
+static int op_call_truth(lua_State *L)
 {
     const OpBinding *op = lua_touserdata(L, lua_upvalueindex(1));
-    if (lua_gettop(L) != 2 || !lua_istable(L, 2)) return op_call(L);
-    lua_getfield(L, 2, "as_tuple");
-    const int is_given = !lua_isnil(L, 3);
-    const int as_tuple = is_given ? yl_bool_arg(L, op->binding, 3, op->op->name, "as_tuple") : 0;
-    lua_settop(L, is_given ? 1 : 2);
-    return as_tuple ? call_nonzero_tuple(L) : op_call(L);
+    op_call(L);
+    yoke_tensor *tensor = yl_tensor_arg(L, op->binding, lua_gettop(L), op->name, "out");
+    int64_t truth = 0;
+    YL_CALL(L, op->binding, tensor, yoke_tensor_item_i64(tensor, &truth));
+    lua_pushboolean(L, truth != 0);
+    return 1;
 }
 
 /* Calls a unary operator's op with one operand, since Lua hands the operand over twice. */
@@ -168,33 +167,83 @@ static int16_t spread_of(const OpBinding *op)
     return (int16_t)last;
 }
 
+/* Reads argument `i`, which is argument `at` of the op, or one that the binding alone reads. */
+static void bind_arg(lua_State *L, OpBinding *binding, int i, int at)
+{
+    const yoke_op *op = binding->op;
+    const char *text = at < op->arg_count ? op->args[at].type : "bool";
+    const ArgType type = yl_arg_type(text);
+    if (type == kArgTypeCount)
+        luaL_error(L,
+                   "yoke: the op %s of this libyoke takes a %s, which this module does not support",
+                   op->name, text);
+    binding->at[i] = (uint8_t)at;
+    binding->types[i] = (uint8_t)type;
+    binding->takes_tensor |= (uint16_t)(yl_arg_types[type].takes_tensor << i);
+    binding->has_lists |= type == kTensors;
+    binding->creates |= type == kDevice;
+    if (!yl_has_default(binding, i)) binding->required = i + 1;
+}
+
 static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *binding)
 {
     if (op->arg_count > kMaxArgs || op->result_count > kMaxResults)
         luaL_error(L, "yoke: the op %s of this libyoke has too many arguments for this module",
                    op->name);
-    binding->binding = b;
-    binding->op = op;
-    binding->required = 0;
-    binding->places = 0;
-    binding->takes_tensor = 0;
-    binding->has_lists = 0;
-    binding->creates = 0;
-    binding->seen_count = 0;
+    *binding =
+        (OpBinding){.binding = b,
+                    .op = op,
+                    .name = op->name,
+                    .signature = op->signature,
+                    .arg_count = op->arg_count,
+                    .gives_truth = !strcmp(op->name, "allclose") || !strcmp(op->name, "equal")};
     for (int i = 0; i < op->arg_count; ++i) {
-        const ArgType type = yl_arg_type(op->args[i].type);
-        if (type == kArgTypeCount)
-            luaL_error(
-                L, "yoke: the op %s of this libyoke takes a %s, which this module does not support",
-                op->name, op->args[i].type);
-        binding->types[i] = (uint8_t)type;
-        binding->takes_tensor |= (uint16_t)(yl_arg_types[type].takes_tensor << i);
-        binding->has_lists |= type == kTensors;
-        binding->creates |= type == kDevice;
+        binding->names[i] = op->args[i].name;
         binding->places += !op->args[i].by_name;
-        if (!op->args[i].has_default) binding->required = i + 1;
+        bind_arg(L, binding, i, i);
     }
+    /* `x + true` is a slip. */
+    binding->takes_boolean = binding->required > 2;
     binding->spread = spread_of(binding);
+}
+
+static const yoke_op *find_op(lua_State *L, const char *name)
+{
+    int32_t id;
+    if (yoke_op_find(name, &id))
+        luaL_error(L,
+                   "yoke: this module was built for a newer libyoke than %s, which has no op '%s'",
+                   yoke_version(), name);
+    return yoke_op_info(id);
+}
+
+static void bind_form(lua_State *L, Binding *b, const Form *form, OpBinding *binding)
+{
+    *binding = (OpBinding){.binding = b,
+                           .op = find_op(L, form->op),
+                           .name = form->call,
+                           .signature = form->signature,
+                           .arg_count = form->arg_count,
+                           .places = form->places,
+                           .is_form = 1,
+                           .spread = -1};
+    for (int i = 0; i < form->arg_count; ++i) {
+        binding->names[i] = form->args[i].name;
+        bind_arg(L, binding, i, form->args[i].at);
+    }
+}
+
+/* Adds the forms to their calls; `count` bindings of ops come before the bindings of forms. */
+static void bind_forms(lua_State *L, Binding *b, OpBinding *bindings, int32_t count)
+{
+    for (int i = 0; i < yl_form_total; ++i) {
+        OpBinding *op = &bindings[find_op(L, yl_forms[i].call)->id];
+        bind_form(L, b, &yl_forms[i], &bindings[count + i]);
+        if (yl_forms[i].places < yl_forms[i].arg_count) op->signature = yl_forms[i].signature;
+        if (op->form_count++) continue;
+        op->forms = &yl_forms[i];
+        op->form_bindings = &bindings[count + i];
+    }
 }
 
 static void check_built_for(lua_State *L)
@@ -204,12 +253,7 @@ static void check_built_for(lua_State *L)
 #include "bindings/lua/src/ops.inc"
 #undef YOKE_LUA_OP
     };
-    int32_t id;
-    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
-        if (yoke_op_find(names[i], &id))
-            luaL_error(
-                L, "yoke: this module was built for a newer libyoke than %s, which has no op '%s'",
-                yoke_version(), names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) find_op(L, names[i]);
 }
 
 static void set_metamethod(lua_State *L, const char *event, OpBinding *op, lua_CFunction function)
@@ -241,22 +285,21 @@ static void set_operators(lua_State *L, OpBinding *op)
     if (!strcmp(op->op->name, "bitwise_not")) set_metamethod(L, "__bnot", op, op_unary);
 }
 
+static lua_CFunction function_of(const OpBinding *op)
+{
+    if (op->form_count) return op_call_form;
+    if (op->gives_truth) return op_call_truth;
+    return op->op->result_count < 0 ? op_call_list : op_call;
+}
+
 /* Sets the function of an op in the module's table at -3, the operators of the metatable at -2 and, where the first
  * argument is a tensor, the methods at -1. */
 static void set_op(lua_State *L, OpBinding *binding)
 {
     const char *name = binding->op->name;
-    const int is_where = !strcmp(name, "where"), is_nonzero = !strcmp(name, "nonzero");
     lua_pushlightuserdata(L, binding);
     lua_pushvalue(L, -3);
-    if (is_where || is_nonzero) {
-        int32_t tuple;
-        yoke_op_find("nonzero_tuple", &tuple);
-        lua_pushlightuserdata(L, binding - binding->op->id + tuple);
-        lua_pushcclosure(L, is_where ? op_where : op_nonzero, 3);
-    } else {
-        lua_pushcclosure(L, binding->op->result_count < 0 ? op_call_list : op_call, 2);
-    }
+    lua_pushcclosure(L, function_of(binding), 2);
     if (binding->op->arg_count > 0 &&
         (binding->types[0] == kTensor || binding->types[0] == kOperand)) {
         lua_pushvalue(L, -1);
@@ -268,17 +311,34 @@ static void set_op(lua_State *L, OpBinding *binding)
     lua_pop(L, 1);
 }
 
+/* Returns the function of an op under another name, which its errors say: core.named_op("tile", "repeat"). */
+static int named_op(lua_State *L)
+{
+    const OpBinding *bindings = lua_touserdata(L, lua_upvalueindex(1));
+    OpBinding *named = lua_newuserdatauv(L, sizeof *named, 0);
+    *named = bindings[find_op(L, luaL_checkstring(L, 1))->id];
+    named->name = luaL_checkstring(L, 2);
+    named->seen_count = 0;
+    luaL_getmetatable(L, "yoke.Tensor");
+    lua_pushvalue(L, 2); /* keeps the name */
+    lua_pushcclosure(L, function_of(named), 3);
+    return 1;
+}
+
 void yl_open_ops(lua_State *L, Binding *b)
 {
     const int32_t count = yoke_op_count();
     check_built_for(L);
-    OpBinding *bindings = lua_newuserdatauv(L, (size_t)count * sizeof *bindings, 0);
+    OpBinding *bindings =
+        lua_newuserdatauv(L, ((size_t)count + (size_t)yl_form_total) * sizeof *bindings, 0);
     luaL_ref(L, LUA_REGISTRYINDEX); /* keeps them alive */
     luaL_getmetatable(L, "yoke.Tensor");
     lua_getfield(L, -1, "methods");
-    for (int32_t i = 0; i < count; ++i) {
-        bind_op(L, b, yoke_op_info(i), &bindings[i]);
-        set_op(L, &bindings[i]);
-    }
+    for (int32_t i = 0; i < count; ++i) bind_op(L, b, yoke_op_info(i), &bindings[i]);
+    bind_forms(L, b, bindings, count);
+    for (int32_t i = 0; i < count; ++i) set_op(L, &bindings[i]);
     lua_pop(L, 2);
+    lua_pushlightuserdata(L, bindings);
+    lua_pushcclosure(L, named_op, 1);
+    lua_setfield(L, -2, "named_op");
 }

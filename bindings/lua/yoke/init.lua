@@ -7,7 +7,7 @@ local core = require "yoke.core"
 
 local yoke = {}
 local hidden = { tensor_methods = true, shape_class = true, optimizer = true, grad_scaler = true, ema = true, schedules = true,
-    read_idx = true, raise = true, meant = true, nearest = true, other_name = true, foreign_name = true, get_rng_state = true, set_rng_state = true, new_stream = true, stream_place = true, set_stream = true, clock = true,
+    read_idx = true, raise = true, meant = true, nearest = true, other_name = true, foreign_name = true, named_op = true, get_rng_state = true, set_rng_state = true, new_stream = true, stream_place = true, set_stream = true, clock = true,
     get_allow_tf32 = true, state = true, state_list = true, state_dict = true, _save = true, _load = true,
     _load_info = true, _check_schedule = true, _checkpoint_manager = true, _misfits = true, _copy_into = true,
     _comm_init = true, _comm_init_devices = true, _comm_group = true, _comm_finalize = true, _comm_coalesce = true, _comm_env = true, _comm_note_raised = true, _comm_hang = true, _comm_tell_lines = true, _run = true,

@@ -11,22 +11,26 @@ local Tensor = {}
 ---@param x yoke.Tensor|number
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function yoke.add(x, y) end
 
 ---x + y, broadcast.
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function Tensor:add(y) end
 
 ---x - y, broadcast.
 ---@param x yoke.Tensor|number
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function yoke.sub(x, y) end
 
 ---x - y, broadcast.
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function Tensor:sub(y) end
 
 ---x * y, broadcast.
@@ -44,11 +48,13 @@ function Tensor:mul(y) end
 ---@param x yoke.Tensor|number
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor|number, options: { rounding_mode?: string }): yoke.Tensor
 function yoke.div(x, y) end
 
 ---x / y, broadcast; integers give float32.
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { rounding_mode?: string }): yoke.Tensor
 function Tensor:div(y) end
 
 ---The negative of x: -x.
@@ -293,6 +299,7 @@ function Tensor:round() end
 ---@param max? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, min?: yoke.Tensor|number, max?: yoke.Tensor|number): yoke.Tensor
 function yoke.clamp(x, min, max) end
 
 ---x held between min and max; min or max may be absent. The gradient is 1 between the bounds and at a bound.
@@ -300,6 +307,7 @@ function yoke.clamp(x, min, max) end
 ---@param max? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, min?: yoke.Tensor|number, max?: yoke.Tensor|number): yoke.Tensor
 function Tensor:clamp(min, max) end
 
 ---Whether x is NaN, as bool.
@@ -594,8 +602,8 @@ function Tensor:isclose(y, rtol, atol, equal_nan) end
 ---@param rtol? number
 ---@param atol? number
 ---@param equal_nan? boolean
----@return yoke.Tensor
----@overload fun(x: yoke.Tensor|number, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): yoke.Tensor
+---@return boolean
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): boolean
 function yoke.allclose(x, y, rtol, atol, equal_nan) end
 
 ---Whether isclose holds for all elements, as one bool.
@@ -603,19 +611,19 @@ function yoke.allclose(x, y, rtol, atol, equal_nan) end
 ---@param rtol? number
 ---@param atol? number
 ---@param equal_nan? boolean
----@return yoke.Tensor
----@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): yoke.Tensor
+---@return boolean
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { rtol?: number, atol?: number, equal_nan?: boolean }): boolean
 function Tensor:allclose(y, rtol, atol, equal_nan) end
 
 ---Whether x and y have one shape and equal elements, as one bool.
 ---@param x yoke.Tensor
 ---@param y yoke.Tensor
----@return yoke.Tensor
+---@return boolean
 function yoke.equal(x, y) end
 
 ---Whether x and y have one shape and equal elements, as one bool.
 ---@param y yoke.Tensor
----@return yoke.Tensor
+---@return boolean
 function Tensor:equal(y) end
 
 ---x + weight * (y - x), broadcast.
@@ -838,12 +846,14 @@ function Tensor:logical_not() end
 ---@param x yoke.Tensor|number
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(condition: yoke.Tensor): yoke.Tensor[]
 function yoke.where(condition, x, y) end
 
 ---x where the bool tensor condition is true, else y; all are broadcast.
 ---@param x yoke.Tensor|number
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor): yoke.Tensor[]
 function Tensor:where(x, y) end
 
 ---Writes src, broadcast and cast, into x; devices may differ.
@@ -872,22 +882,26 @@ function Tensor:fill_(value) end
 ---@param x yoke.Tensor
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function yoke.add_(x, y) end
 
 ---x += y; y is broadcast to x's shape.
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function Tensor:add_(y) end
 
 ---x -= y; y is broadcast to x's shape.
 ---@param x yoke.Tensor
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function yoke.sub_(x, y) end
 
 ---x -= y; y is broadcast to x's shape.
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { alpha?: number|boolean }): yoke.Tensor
 function Tensor:sub_(y) end
 
 ---x *= y; y is broadcast to x's shape.
@@ -905,11 +919,13 @@ function Tensor:mul_(y) end
 ---@param x yoke.Tensor
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, y: yoke.Tensor|number, options: { rounding_mode?: string }): yoke.Tensor
 function yoke.div_(x, y) end
 
 ---x /= y; y is broadcast to x's shape.
 ---@param y yoke.Tensor|number
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor|number, options: { rounding_mode?: string }): yoke.Tensor
 function Tensor:div_(y) end
 
 ---Raises x to the power of y, which is broadcast to x's shape.
@@ -1130,6 +1146,7 @@ function Tensor:round_() end
 ---@param max? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, min?: yoke.Tensor|number, max?: yoke.Tensor|number): yoke.Tensor
 function yoke.clamp_(x, min, max) end
 
 ---Holds x between min and max; min or max may be absent.
@@ -1137,6 +1154,7 @@ function yoke.clamp_(x, min, max) end
 ---@param max? number|boolean
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, options: { min?: number|boolean, max?: number|boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, min?: yoke.Tensor|number, max?: yoke.Tensor|number): yoke.Tensor
 function Tensor:clamp_(min, max) end
 
 ---Replaces x by log(1 + x).
@@ -1870,6 +1888,8 @@ function Tensor:cumprod(axis, dtype) end
 ---@param keepdim? boolean
 ---@return yoke.Tensor, yoke.Tensor
 ---@overload fun(x: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor): yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor): yoke.Tensor
 function yoke.max(x, axis, keepdim) end
 
 ---Largest values along one axis and their indices; of equal values the first; NaN wins.
@@ -1877,6 +1897,8 @@ function yoke.max(x, axis, keepdim) end
 ---@param keepdim? boolean
 ---@return yoke.Tensor, yoke.Tensor
 ---@overload fun(self: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor): yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor): yoke.Tensor
 function Tensor:max(axis, keepdim) end
 
 ---Smallest values along one axis and their indices; of equal values the first; NaN wins.
@@ -1885,6 +1907,8 @@ function Tensor:max(axis, keepdim) end
 ---@param keepdim? boolean
 ---@return yoke.Tensor, yoke.Tensor
 ---@overload fun(x: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor): yoke.Tensor
+---@overload fun(x: yoke.Tensor|number, y: yoke.Tensor): yoke.Tensor
 function yoke.min(x, axis, keepdim) end
 
 ---Smallest values along one axis and their indices; of equal values the first; NaN wins.
@@ -1892,6 +1916,8 @@ function yoke.min(x, axis, keepdim) end
 ---@param keepdim? boolean
 ---@return yoke.Tensor, yoke.Tensor
 ---@overload fun(self: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor): yoke.Tensor
+---@overload fun(self: yoke.Tensor, y: yoke.Tensor): yoke.Tensor
 function Tensor:min(axis, keepdim) end
 
 ---Smallest and largest values along one axis, or of all elements; NaN wins.
@@ -2033,6 +2059,7 @@ function Tensor:kthvalue(k, axis, keepdim) end
 ---@param keepdim? boolean
 ---@return yoke.Tensor, yoke.Tensor
 ---@overload fun(x: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor): yoke.Tensor
 function yoke.median(x, axis, keepdim) end
 
 ---The middle values along one axis, of two the smaller, and their indices; NaN wins.
@@ -2040,6 +2067,7 @@ function yoke.median(x, axis, keepdim) end
 ---@param keepdim? boolean
 ---@return yoke.Tensor, yoke.Tensor
 ---@overload fun(self: yoke.Tensor, axis: integer, options: { keepdim?: boolean, keepdims?: boolean }): yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor): yoke.Tensor
 function Tensor:median(axis, keepdim) end
 
 ---The most frequent values along one axis, of several the smallest, and the index of their last occurrence.
@@ -3139,6 +3167,7 @@ function Tensor:unbind(axis) end
 ---@param axis? integer
 ---@return yoke.Tensor[]
 ---@overload fun(x: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], indices_or_sections?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
+---@overload fun(x: yoke.Tensor, sections: integer|integer[], axis?: integer): yoke.Tensor[]
 function yoke.tensor_split(x, sections, axis) end
 
 ---x in parts along an axis, as views: sections parts whose sizes differ by 1 at most, or cuts before the indices.
@@ -3146,6 +3175,7 @@ function yoke.tensor_split(x, sections, axis) end
 ---@param axis? integer
 ---@return yoke.Tensor[]
 ---@overload fun(self: yoke.Tensor, options: { sections?: integer, axis?: integer, indices?: integer|integer[], indices_or_sections?: integer, dim?: integer, dims?: integer }): yoke.Tensor[]
+---@overload fun(self: yoke.Tensor, sections: integer|integer[], axis?: integer): yoke.Tensor[]
 function Tensor:tensor_split(sections, axis) end
 
 ---Each vector of tensors spread over the grid of all vectors; with "xy" the first two axes are exchanged; views.
@@ -3304,10 +3334,12 @@ function Tensor:masked_scatter(mask, source) end
 ---The indices of the elements that are true (not 0), row-major, as [count, ndim].
 ---@param x yoke.Tensor
 ---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { as_tuple?: boolean }): yoke.Tensor|yoke.Tensor[]
 function yoke.nonzero(x) end
 
 ---The indices of the elements that are true (not 0), row-major, as [count, ndim].
 ---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { as_tuple?: boolean }): yoke.Tensor|yoke.Tensor[]
 function Tensor:nonzero() end
 
 ---The elements of x where the bool tensor mask is true, as one axis; both are broadcast.

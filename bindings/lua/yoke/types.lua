@@ -58,31 +58,9 @@ function types.einsum(equation, first, ...)
     return core.einsum(equation, first, ...)
 end
 
--- Returns the places of the elements that are not 0: a list with an index for each axis.
-local function places(x)
-    if x.ndim == 0 then x = methods.reshape(x, 1) end
-    return methods.unbind(core.nonzero(x), 1)
-end
-
---- Returns the elements of x where the condition is true, else of y; of the condition alone, its places.
-function types.where(condition, ...)
-    if select("#", ...) == 0 and core.is_tensor(condition) then return places(condition) end
-    return core.where(condition, ...)
-end
-
---- Returns the indices of the elements that are not 0; with {as_tuple = true} a list with an index for each axis.
-function types.nonzero(x, ...)
-    local given = ...
-    if select("#", ...) == 1 and type(given) == "table" and type(given.as_tuple) == "boolean" and core.is_tensor(x) then
-        if given.as_tuple then return places(x) end
-        return core.nonzero(x)
-    end
-    return core.nonzero(x, ...)
-end
-
 -- ---- Methods --------------------------------------------------------------------------------------------------------
 
-words.where, words.nonzero, words.randint_like = types.where, types.nonzero, types.randint_like
+words.randint_like = types.randint_like
 
 function words.byte(tensor) return methods.to(tensor, "uint8") end
 
@@ -156,10 +134,11 @@ local function split(...)
 end
 
 for _, name in ipairs { "zeros", "ones", "empty", "full" } do
+    local create = core.named_op(name, "new_" .. name)
     words["new_" .. name] = function(tensor, ...)
         local all, given = split(...)
         all[all.n + 1] = like(tensor, given)
-        return core[name](table.unpack(all, 1, all.n + 1))
+        return create(table.unpack(all, 1, all.n + 1))
     end
 end
 

@@ -8,11 +8,13 @@
 #include "bindings/python/src/values/elements.h"
 #include "bindings/python/src/values/invoke.h"
 #include "bindings/python/src/values/make.h"
+#include "bindings/python/src/values/op_spec.h"
 
 #include "yoke/autograd.h"
 #include "yoke/device.h"
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace yoke_python {
@@ -149,7 +151,8 @@ PyObject *shaped_as(PyObject *self, PyObject *other)
 
 PyObject *repeat(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    return invoke(kOp_tile, self, args, count, keywords);
+    static OpSpec spec = under_name(kOp_tile, "repeat");
+    return invoke_named(spec, self, args, count, keywords);
 }
 
 // Arguments of a call that makes a tensor, with the dtype and device of another tensor where the call gives none.
@@ -208,11 +211,13 @@ private:
 template <OpPlace kOp>
 PyObject *new_like(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    yoke_tensor *tensor = tensor_argument(self, {op_name(kOp), "self"});
+    static const std::string name = std::string("new_") + op_name(kOp);
+    static OpSpec spec = under_name(kOp, name.c_str());
+    yoke_tensor *tensor = tensor_argument(self, {spec.name, "self"});
     if (!tensor) return nullptr;
     LikeArguments all(tensor, args, count, keywords);
     PyObject *names = all.keywords();
-    return names ? invoke(kOp, nullptr, all.values(), count, names) : nullptr;
+    return names ? invoke_named(spec, nullptr, all.values(), count, names) : nullptr;
 }
 
 PyObject *new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)

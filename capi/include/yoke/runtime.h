@@ -135,7 +135,9 @@ YOKE_API int32_t yoke_op_count(void);
 /* Returns the op with this id, static. NULL, with a last error, for an invalid id. [any-thread] */
 YOKE_API const yoke_op *yoke_op_info(int32_t op);
 
-/* Returns the id of a name. Errors: VALUE for an unknown name. [any-thread] */
+/* Returns the id of a name. Further forms of an op have names that begin with "_" and ids above those of the other
+ * ops: _add_scaled(x, y, alpha) is add with alpha. core/ops/forms.def lists the forms.
+ * Errors: VALUE for an unknown name. [any-thread] */
 YOKE_API yoke_status yoke_op_find(const char *name, int32_t *op);
 
 /* Returns the word among `count` words that `text` probably stands for: Yoke's word for another library's ("dim" for

@@ -2,6 +2,7 @@
 
 #include "bindings/python/src/runtime/other_names.h"
 #include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/values/elements.h"
 
 #include <algorithm>
 #include <cstring>
@@ -41,12 +42,17 @@ int names_of(const OpSpec &spec, const char **words)
     return spec.arg_count;
 }
 
+constexpr int kMaxFormWords = 4;
+
 // Raises for a keyword unknown to the op, with the probable meaning.
 bool raise_keyword(const OpSpec &spec, PyObject *name)
 {
-    const char *words[kMaxOpArgs + 1];
+    const char *words[kMaxOpArgs + 1 + kMaxFormWords];
     int count = names_of(spec, words);
     if (spec.creates) words[count++] = "requires_grad";
+    for (int i = 0; i < spec.form_count && i < kMaxFormWords; i++)
+        if (spec.forms[i].when == When::kGiven)
+            words[count++] = PyUnicode_AsUTF8(spec.forms[i].argument);
     return raise_call(spec, unknown_keyword(name, words, count));
 }
 
@@ -80,6 +86,12 @@ SeenName other_name(OpSpec &spec, PyObject *name)
 }
 
 }  // namespace
+
+int place_of_keyword(OpSpec &spec, PyObject *name)
+{
+    const int place = place_of(spec, name);
+    return place >= 0 ? place : other_name(spec, name).place;
+}
 
 Arguments::~Arguments()
 {
@@ -214,7 +226,7 @@ bool Arguments::convert(int i)
 {
     const ArgSpec &arg = spec_.args[i];
     PyObject *value = objects_[i];
-    yoke_arg *to = &values_[i];  // kind NONE: the default
+    yoke_arg *to = &values_[arg.at];  // kind NONE: the default
     const Place place{spec_.name, arg.text};
     if (!value && arg.required)
         return raise_call(spec_, PyUnicode_FromFormat("argument '%s' is missing", arg.text));
@@ -222,6 +234,10 @@ bool Arguments::convert(int i)
     int32_t truth = 0;
     switch (arg.kind) {
         case ArgKind::kTensor:
+            if (arg.lifts && !is_tensor(value))
+                return is_number(value)
+                           ? lift_number(place, value, to)
+                           : raise_type(place, "a tensor or a number", value) != nullptr;
             return convert_tensor(place, value, to);
         case ArgKind::kOperand:
             if (is_tensor(value)) return convert_tensor(place, value, to);
@@ -272,6 +288,26 @@ bool Arguments::convert_tensor(const Place &place, PyObject *value, yoke_arg *to
     to->v.tensor = tensor_argument(value, place);
     if (!to->v.tensor) return false;
     hold(to->v.tensor);
+    return true;
+}
+
+// Makes a tensor without axes of a number beside tensors: on the device of the first argument and in its dtype, or in
+// float32 where this dtype has no fractions and the number has.
+bool Arguments::lift_number(const Place &place, PyObject *value, yoke_arg *to)
+{
+    yoke_scalar number{};
+    if (!to_scalar(value, place, &number)) return false;
+    yoke_tensor *const like = values_[0].v.tensor;
+    yoke_dtype dtype = yoke_tensor_dtype(like);
+    if (number.kind == YOKE_ARG_FLOAT && !is_floating(dtype)) dtype = YOKE_F32;
+    to->kind = YOKE_ARG_TENSOR;
+    if (yoke_tensor_scalar(&number, dtype, yoke_tensor_device(like), &to->v.tensor))
+        return raise_error(
+                   YOKE_E_VALUE, place.call,
+                   "argument '%s' is %R, which does not fit into %s; give a smaller number, or cast x to a wider dtype",
+                   place.argument, value, yoke_dtype_name(dtype)) != nullptr;
+    hold(to->v.tensor);
+    yoke_tensor_release(to->v.tensor);
     return true;
 }
 

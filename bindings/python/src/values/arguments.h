@@ -39,6 +39,7 @@ private:
     bool raise_twice(int i, PyObject *name) const;
     bool convert(int i);
     bool convert_tensor(const Place &place, PyObject *value, yoke_arg *to);
+    bool lift_number(const Place &place, PyObject *value, yoke_arg *to);
     bool convert_tensors(const Place &place, PyObject *value, yoke_arg *to);
     bool convert_ints(const Place &place, PyObject *value, bool spread, yoke_arg *to);
     void hold(yoke_tensor *tensor);

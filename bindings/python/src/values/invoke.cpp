@@ -4,6 +4,7 @@
 #include "bindings/python/src/runtime/log.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/arguments.h"
+#include "bindings/python/src/values/numbers.h"
 #include "bindings/python/src/values/operands.h"
 
 #include "yoke/autograd.h"
@@ -106,12 +107,22 @@ PyObject *pair_of(PyObject *tuple)
     return pair;
 }
 
+// Returns the only element of a result as a bool; takes over the handle.
+PyObject *truth_of(yoke_tensor *out)
+{
+    PyObject *tensor = wrap_tensor(out);
+    PyObject *truth = tensor ? tensor_item(tensor) : nullptr;
+    Py_XDECREF(tensor);
+    return truth;
+}
+
 PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
 {
     const OpSpec &spec = arguments.spec();
     if (spec.mut_arg >= 0) return new_reference(arguments.object(spec.mut_arg));
     if (spec.result_count == 0) Py_RETURN_NONE;
     if (spec.result_count == 1) {
+        if (spec.gives_truth) return truth_of(outs[0]);
         PyObject *first = spec.method ? arguments.object(0) : nullptr;
         if (!first || !is_tensor(first) || handle_of(first) != outs[0]) return wrap_tensor(outs[0]);
         yoke_tensor_release(outs[0]);
@@ -131,7 +142,7 @@ PyObject *invoke_list(const Arguments &arguments)
     const auto call = [&] {
         return with_relief([&] {
             const ReleaseGil release(arguments.may_wait());
-            return yoke_op_invoke_list(spec.id, arguments.values(), spec.arg_count, outs.data(),
+            return yoke_op_invoke_list(spec.id, arguments.values(), spec.passed, outs.data(),
                                        static_cast<int64_t>(outs.size()), &count);
         });
     };
@@ -160,7 +171,7 @@ PyObject *invoke_general(Arguments &arguments)
     yoke_tensor *outs[kMaxOpArgs] = {};
     yoke_status status = with_relief([&] {
         const ReleaseGil release(spec.creates || arguments.may_wait());
-        return yoke_op_invoke(spec.id, arguments.values(), spec.arg_count, outs, spec.result_count);
+        return yoke_op_invoke(spec.id, arguments.values(), spec.passed, outs, spec.result_count);
     });
     if (status == YOKE_OK && arguments.requires_grad()) status = set_requires_grad(outs, 1);
     if (status) return raise_last_error(spec.name);
@@ -181,24 +192,59 @@ PyObject *convert_and_invoke(OpSpec &spec, PyObject *self, PyObject *const *args
     }
 }
 
-// Reads where(condition) and nonzero(x, as_tuple=...). Returns false for other calls of the two ops; else puts the
-// result, or null with an error set, into *out.
-bool reads_places(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
-                  PyObject *keywords, PyObject **out)
+// Returns the argument at a place of the call, by place or by a name; null if it is not given.
+PyObject *argument_at(OpSpec &spec, int place, PyObject *self, PyObject *const *args,
+                      Py_ssize_t count, PyObject *keywords)
 {
-    const Py_ssize_t names = keywords ? PyTuple_GET_SIZE(keywords) : 0;
-    PyObject *first = self ? self : count ? args[0] : nullptr;
-    if (count + (self != nullptr) != 1 || !is_tensor(first)) return false;
-    const bool is_where = std::strcmp(spec.name, "where") == 0;
-    if (is_where ? names > 0
-                 : names != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0),
-                                                                  "as_tuple") != 0)
-        return false;
-    int32_t as_tuple = 1;
-    if (!is_where && !to_bool(args[count], {spec.name, "as_tuple"}, &as_tuple)) return true;
-    OpSpec &meant = as_tuple ? op_specs[kOp_nonzero_tuple] : spec;
-    *out = convert_and_invoke(meant, first, nullptr, 0, nullptr);
-    return true;
+    const Py_ssize_t at = place - (self != nullptr);
+    if (at < 0) return self;
+    if (at < count) return args[at];
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
+        if (place_of_keyword(spec, PyTuple_GET_ITEM(keywords, i)) == place) return args[count + i];
+    return nullptr;
+}
+
+// Returns the argument with this name among the keywords; null if it is not given.
+PyObject *keyword_of(PyObject *name, PyObject *const *values, PyObject *keywords)
+{
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++) {
+        PyObject *each = PyTuple_GET_ITEM(keywords, i);
+        if (each == name || PyUnicode_Compare(each, name) == 0) return values[i];
+    }
+    return nullptr;
+}
+
+// Returns whether a call has a form.
+bool fits(const Form &form, OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
+          PyObject *keywords)
+{
+    if (form.when == When::kAlone) {
+        const Py_ssize_t names = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+        return (self != nullptr) + count + names == 1 &&
+               argument_at(spec, 0, self, args, count, keywords);
+    }
+    PyObject *value = form.place < 0 ? keyword_of(form.argument, args + count, keywords)
+                                     : argument_at(spec, form.place, self, args, count, keywords);
+    if (!value) return false;
+    switch (form.when) {
+        case When::kUnset:
+            return value == Py_None || value == Py_False;
+        case When::kTensor:
+            return is_tensor(value);
+        case When::kList:
+            return PyList_Check(value) || PyTuple_Check(value);
+        default:
+            return true;
+    }
+}
+
+// Returns the form that a call has, or the op itself.
+OpSpec &form_of(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                PyObject *keywords)
+{
+    for (int i = 0; i < spec.form_count; i++)
+        if (fits(spec.forms[i], spec, self, args, count, keywords)) return spec.forms[i].spec;
+    return spec;
 }
 
 }  // namespace
@@ -218,10 +264,22 @@ PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t c
             result = invoke_small<1>(spec, x, nullptr);
         if (result || PyErr_Occurred()) return result;
     }
-    if (spec.gives_places) {
-        PyObject *places = nullptr;
-        if (reads_places(spec, self, args, count, keywords, &places)) return places;
-    }
+    return convert_and_invoke(form_of(spec, self, args, count, keywords), self, args, count,
+                              keywords);
+}
+
+OpSpec under_name(OpPlace op, const char *name)
+{
+    OpSpec spec = op_specs[op];
+    spec.name = name;
+    spec.seen_count = 0;
+    return spec;
+}
+
+PyObject *invoke_named(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                       PyObject *keywords)
+{
+    sync_modes();
     return convert_and_invoke(spec, self, args, count, keywords);
 }
 

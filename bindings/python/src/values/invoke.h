@@ -16,6 +16,8 @@ enum OpPlace : int {
     kOpCount
 };
 
+struct OpSpec;
+
 // Reads the table. Returns false with a Python error set if an op is missing in the library.
 bool init_ops();
 
@@ -28,6 +30,13 @@ void add_op_methods(TensorParts &parts);
 // Calls an op with `self` (or null) and then `args` as its arguments, in CPython's vectorcall form.
 PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,
                  PyObject *keywords);
+
+// Returns an op under another name, which its errors say.
+OpSpec under_name(OpPlace op, const char *name);
+
+// Calls an op under another name.
+PyObject *invoke_named(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                       PyObject *keywords);
 
 const char *op_name(OpPlace op);
 

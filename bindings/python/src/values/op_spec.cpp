@@ -1,6 +1,8 @@
 #include "bindings/python/src/values/op_spec.h"
 
 #include <cstring>
+#include <iterator>
+#include <string>
 
 namespace yoke_python {
 
@@ -17,6 +19,30 @@ const Row kRows[] = {
 #include "bindings/python/src/values/ops.inc"
 #undef YOKE_PY_OP
 };
+
+constexpr int kMaxFormArgs = 4;
+
+struct FormRow {
+    OpPlace call;
+    When when;
+    const char *argument;
+    int place;
+    const char *op, *doc;
+    int places, arg_count;
+    struct {
+        const char *name;
+        int at;
+    } args[kMaxFormArgs];
+};
+
+constexpr FormRow kFormRows[] = {
+#define YOKE_FORM(call, when, argument, place, op, doc, places, count, ...) \
+    {kOp_##call, When::when, argument, place, op, doc, places, count, {__VA_ARGS__}},
+#include "bindings/python/src/values/forms.inc"
+#undef YOKE_FORM
+};
+
+Form forms[std::size(kFormRows)];
 
 struct TypeName {
     const char *text;
@@ -146,15 +172,24 @@ int low_of(const OpSpec &spec)
     return -1;
 }
 
+// Returns whether scripts get the op's result as a bool.
+bool gives_truth(const char *name)
+{
+    return strcmp(name, "allclose") == 0 || strcmp(name, "equal") == 0;
+}
+
+bool find_op(const char *name, int32_t *id)
+{
+    if (!yoke_op_find(name, id)) return true;
+    PyErr_Format(PyExc_ImportError,
+                 "libyoke %s has no op \"%s\"; install a package and a library of the same version",
+                 yoke_version(), name);
+    return false;
+}
+
 bool read_op(const char *name, OpSpec *spec)
 {
-    if (yoke_op_find(name, &spec->id)) {
-        PyErr_Format(
-            PyExc_ImportError,
-            "libyoke %s has no op \"%s\"; install a package and a library of the same version",
-            yoke_version(), name);
-        return false;
-    }
+    if (!find_op(name, &spec->id)) return false;
     const yoke_op &op = *yoke_op_info(spec->id);
     if (op.arg_count > kMaxOpArgs || list_count(op) > kMaxOpLists) {
         PyErr_Format(
@@ -164,26 +199,64 @@ bool read_op(const char *name, OpSpec *spec)
         return false;
     }
     spec->name = name;
-    spec->arg_count = op.arg_count;
+    spec->arg_count = spec->passed = op.arg_count;
     spec->result_count = op.result_count;
     spec->mut_arg = op.mut_arg;
     for (int i = 0; i < op.arg_count; i++) {
         if (!read_arg(op.args[i], &spec->args[i])) return false;
+        spec->args[i].at = i;
         spec->creates |= spec->args[i].kind == ArgKind::kDevice;
         spec->places += !op.args[i].by_name;
     }
     spec->spread = spread_of(*spec);
     spec->may_give_one = may_give_one(op.signature);
     spec->takes_one = takes_tensors(*spec, 1) && !reads_back(name);
-    spec->takes_pair = takes_tensors(*spec, 2) && !reads_back(name);
+    spec->gives_truth = gives_truth(name);
+    spec->takes_pair = takes_tensors(*spec, 2) && !reads_back(name) && !spec->gives_truth;
     spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&
                          spec->args[1].kind == ArgKind::kOperand;
-    spec->gives_places = strcmp(name, "where") == 0 || strcmp(name, "nonzero") == 0;
     spec->gives_pair = gives_pair(*spec);
     spec->gathers = gathers(*spec);
     spec->low = low_of(*spec);
     spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]) && !spec->args[0].none;
     return true;
+}
+
+// Reads argument `i` of a form. An argument that the binding alone reads, behind the op's own, is a bool or None.
+bool read_form_arg(const FormRow &row, int i, const yoke_op &op, ArgSpec *to)
+{
+    const int at = row.args[i].at;
+    const yoke_op_arg truth{row.args[i].name, "bool", 1, 1, {}};
+    if (!read_arg(at < op.arg_count ? op.args[at] : truth, to)) return false;
+    to->name = PyUnicode_InternFromString(row.args[i].name);
+    to->text = row.args[i].name;
+    to->at = at;
+    to->none = to->none || at >= op.arg_count;
+    to->lifts = to->kind == ArgKind::kTensor && to->none;
+    return to->name != nullptr;
+}
+
+bool read_form(const FormRow &row, Form *form)
+{
+    OpSpec &call = op_specs[row.call], &spec = form->spec;
+    if (!find_op(row.op, &spec.id)) return false;
+    const yoke_op &op = *yoke_op_info(spec.id);
+    form->when = row.when;
+    form->argument = PyUnicode_InternFromString(row.argument);
+    form->place = row.place;
+    spec.name = call.name;
+    spec.doc = row.doc;
+    spec.arg_count = row.arg_count;
+    spec.places = row.places;
+    spec.passed = op.arg_count;
+    spec.result_count = op.result_count;
+    spec.mut_arg = op.mut_arg;
+    spec.method = call.method;
+    spec.spread = spec.gathers = spec.low = -1;
+    for (int i = 0; i < row.arg_count; i++)
+        if (!read_form_arg(row, i, op, &spec.args[i])) return false;
+    if (!call.form_count++) call.forms = form;
+    return form->argument != nullptr;
 }
 
 }  // namespace
@@ -194,12 +267,16 @@ bool init_ops()
         op_specs[i].doc = kRows[i].doc;
         if (!read_op(kRows[i].name, &op_specs[i])) return false;
     }
+    for (size_t i = 0; i < std::size(kFormRows); i++)
+        if (!read_form(kFormRows[i], &forms[i])) return false;
     return true;
 }
 
 PyObject *signature_of(const OpSpec &spec)
 {
-    return PyUnicode_FromStringAndSize(spec.doc, std::strchr(spec.doc, '\n') - spec.doc);
+    const char *from = std::strchr(spec.doc, '(');
+    const std::string arguments(from, std::strchr(from, '\n'));
+    return PyUnicode_FromFormat("%s%s", spec.name, arguments.c_str());
 }
 
 }  // namespace yoke_python

@@ -23,6 +23,8 @@ struct ArgSpec {
     ArgKind kind;
     bool none;      // accepts None
     bool required;  // has no default
+    bool lifts;     // also takes a number, as a tensor without axes
+    int at;         // place in the op's own arguments
 };
 
 // Other name of an argument that a call of the op has had: the next call compares pointers alone.
@@ -33,9 +35,12 @@ struct SeenName {
 };
 constexpr int kMaxSeenNames = 16;
 
+struct Form;
+
 struct OpSpec {
     int32_t id;
-    int arg_count;
+    int arg_count;     // as scripts know them
+    int passed;        // as the op knows them
     int places;        // how many of them may stand by place
     int result_count;  // -1 for a list
     int mut_arg;       // the argument that is returned, or -1
@@ -47,17 +52,33 @@ struct OpSpec {
     bool takes_scalar;  // the second of a pair may be a number, or the first
     bool takes_one;     // a single tensor is a whole call
     bool method;        // the first argument is a tensor
-    bool gives_places;  // where and nonzero, which also give a tuple of indices
+    bool gives_truth;   // a bool of Python
     bool gives_pair;    // values and their indices: a named tuple
     int gathers;        // list of tensors that may stand one by one, as einsum's; -1: none
     int low;  // argument with the default 0 if its neighbour is missing, as randint's; -1: none
     bool may_give_one;  // a list of a single result is given as the tensor alone
+    int form_count;     // further forms of the call
+    Form *forms;
     ArgSpec args[kMaxOpArgs];
     int seen_count;
     SeenName seen[kMaxSeenNames];
 };
 
+// When a call has a further form (core/ops/forms.def).
+enum class When : uint8_t { kAlone, kGiven, kUnset, kTensor, kList };
+
+// Further form of a call: other arguments, and mostly another op.
+struct Form {
+    When when;
+    PyObject *argument;  // name of the argument that decides; interned
+    int place;           // of this argument in the call; -1: it has a name alone
+    OpSpec spec;
+};
+
 extern OpSpec op_specs[kOpCount];
+
+// Returns the place of the argument that a keyword names, also by another name; -1 for an unknown name.
+int place_of_keyword(OpSpec &spec, PyObject *name);
 
 // Returns the signature for an error, "sum(x, axis=None, keepdim=False, dtype=None)": a new reference, or null.
 PyObject *signature_of(const OpSpec &spec);

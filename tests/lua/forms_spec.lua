@@ -1,0 +1,122 @@
+-- Further forms of calls (core/ops/forms.def): PyTorch's add with alpha, div with rounding_mode, max of two tensors.
+local yoke = require "yoke"
+local support = dofile "tests/lua/support.lua"
+local it, fails = support.leak_free(it), support.fails
+
+local function t(...) return yoke.tensor(...) end
+local x, y = t { 1., -2., 3. }, t { 2., 2., 2. }
+local function is(want, got) assert.same(want, got:tolist()) end
+
+describe("a form of a call", function()
+    it("adds and subtracts a multiple", function()
+        is({ 5, 2, 7 }, x:add(y, { alpha = 2 }))
+        is({ 5, 2, 7 }, yoke.add(x, { other = y, alpha = 2 }))
+        is({ -3, -6, -1 }, yoke.sub(x, y, { alpha = 2 }))
+        is({ 5, -4, 11 }, yoke.add(2, x, { alpha = 3 }))
+        local z = x:clone()
+        assert.equal(z, z:add_(y, { alpha = -1 }))
+        is({ -1, -4, 1 }, z)
+        is({ 1, -2, 3 }, z:sub_(y, { alpha = -1 }))
+    end)
+
+    it("rounds a quotient", function()
+        is({ 0, -1, 1 }, x:div(y, { rounding_mode = "floor" }))
+        is({ -1, 1 }, t({ -3, 3 }, "int64"):div(2, { rounding_mode = "trunc" }))
+        is({ 0.5, -1, 1.5 }, x:div(y, { rounding_mode = false }))
+        is({ 0, -1, 1 }, x:clone():div_(2, { rounding_mode = "floor" }))
+    end)
+
+    it("clamps between tensors and numbers", function()
+        is({ 2, 2, 3 }, x:clamp(y))
+        is({ 1, 0, 2 }, x:clamp { min = 0, max = y })
+        is({ 1, -1, 2 }, x:clamp(-1, y))
+        is({ 1, -2, 2 }, x:clamp(nil, y))
+        is({ 1, -2, 2 }, x:clamp { max = y })
+        is({ 1, 0, 2.5 }, x:clone():clamp_(y * 0, 2.5))
+        is({ 2, 3.5 }, t { 1, 5 }:clamp(t { 2 }, 3.5))
+        local options = { min = 0, max = y }
+        x:clamp(options)
+        assert.equal(0, options.min)
+    end)
+
+    it("takes the extremes of all elements, of two tensors, or along an axis", function()
+        assert.equal(3, x:max():item())
+        assert.equal(-2, yoke.min(x):item())
+        assert.equal(1, x:median():item())
+        is({ 2, 2, 3 }, x:max(y))
+        is({ 1, -2, 2 }, yoke.min(x, { other = y }))
+        local values, indices = x:max { dim = 0, keepdim = true }
+        is({ 3 }, values)
+        is({ 2 }, indices)
+    end)
+
+    it("splits at indices, and finds places", function()
+        for _, parts in ipairs { yoke.arange(6):tensor_split { 1, 3 }, yoke.arange(6):tensor_split({ 1, 3 }, { dim = 0 }),
+            yoke.arange(6):tensor_split { indices_or_sections = { 1, 3 } }, yoke.arange(6):tensor_split { indices = { 1, 3 } } } do
+            assert.equal(3, #parts)
+            is({ 1, 2 }, parts[2])
+        end
+        assert.equal(2, #yoke.arange(6):tensor_split(2))
+        is({ 0, 2 }, yoke.where(x:gt(0))[1])
+        is({ 0, 1, 2 }, x:nonzero { as_tuple = true }[1])
+        is({ { 0 }, { 1 }, { 2 } }, x:nonzero { as_tuple = false })
+    end)
+
+    it("is differentiated", function()
+        local a, b = yoke.tensor({ 1., -2. }, { requires_grad = true }), yoke.tensor({ 2., 2. }, { requires_grad = true })
+        a:add(b, { alpha = 3 }):sum():backward()
+        is({ 1, 1 }, a.grad)
+        is({ 3, 3 }, b.grad)
+        a:zero_grad()
+        b:zero_grad()
+        a:clamp(b, 5):sum():backward()
+        is({ 0, 0 }, a.grad)
+        is({ 1, 1 }, b.grad)
+        a:zero_grad()
+        b:zero_grad()
+    end)
+end)
+
+describe("a truth", function()
+    it("is a boolean", function()
+        assert.is_true(yoke.equal(x, x))
+        assert.is_false(x:equal(y))
+        assert.is_true(x:allclose(x + 1e-9))
+        assert.is_false(yoke.allclose(x, y, { rtol = 0 }))
+    end)
+
+    it("fills a mask, where no operator could mean it", function()
+        is({ 1, -2, 1 }, x:masked_fill(x:gt(0), true))
+        is({ 0, -2, 0 }, x:clone():masked_fill_(x:gt(0), false))
+        fails("type", "add: argument 'y' is a boolean; it takes a tensor or a number", function() return x + true end)
+    end)
+end)
+
+describe("a module", function()
+    it("follows a tensor", function()
+        local net = yoke.nn.Linear(2, 1):to(t({ 1 }, "float64"))
+        assert.equal("float64", net.weight.dtype)
+    end)
+end)
+
+describe("a refusal", function()
+    it("names the call, the argument and what is allowed", function()
+        fails("value", "add: there is no argument 'alhpa'; did you mean 'alpha'?: add(x, y, {alpha = 1})", x.add, x, y, { alhpa = 2 })
+        fails("value", "add: takes at most 2 arguments but 3 were given: add(x, y, {alpha = 1})", x.add, x, y, 2)
+        fails("value", "argument 'y' is given twice", x.add, x, y, { y = y, alpha = 2 })
+        fails("value", "arguments 'y' and 'other' are the same argument", x.add, x, y, { other = y, alpha = 2 })
+        fails("type", "sub: argument 'alpha' is a string; it takes a number", x.sub, x, y, { alpha = "2" })
+        fails("type", "add: argument 'alpha' is 0.5, and the tensors are int64 together", yoke.add, t { 1 }, 1, { alpha = 0.5 })
+        fails("value", "div: argument 'rounding_mode' is \"up\"; it takes \"trunc\" or \"floor\"", x.div, x, y, { rounding_mode = "up" })
+        fails("type", "div: argument 'rounding_mode' is a number; it takes a string", x.div, x, y, { rounding_mode = 2 })
+        fails("value", "clamp: argument 'max' is 300, which does not fit into int8", yoke.clamp, t({ 1 }, "int8"), t({ 2 }, "int8"), 300)
+        fails("type", "clamp: argument 'max' is a string", x.clamp, x, y, "a")
+        fails("type", "max: argument 'axis' is a table; it takes an integer", x.max, x, { 0, 1 })
+        fails("value", "max: there is no argument 'keepdim': max(x, y)", x.max, x, y, { keepdim = true })
+        fails("value", "max: argument 'axis' is missing", x.max, x, { keepdim = true })
+        fails("value", "median: argument 'axis' is missing", x.median, x, { keepdim = true })
+        fails("type", "nonzero: argument 'as_tuple' is a number; it takes a boolean", x.nonzero, x, { as_tuple = 3 })
+        fails("type", "item 2 of argument 'sections' is a; it takes integers", x.tensor_split, x, { 1, "a" })
+        fails("value", "new_zeros: there is no argument 'nonsense': new_zeros(shape", x.new_zeros, x, { nonsense = 1 })
+    end)
+end)
