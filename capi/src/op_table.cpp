@@ -22,11 +22,16 @@ constexpr int32_t kForms[] = {
 #undef YOKE_FORM_OP
 };
 
-// Returns the op's place in the catalogue: forms stand behind the public ops. Returns -1 for any other number.
-int32_t place_of(int32_t op)
+bool is_public(int32_t op)
 {
-    if (op >= 0 && op < YOKE_PUBLIC_OP_COUNT) [[likely]]
-        return op;
+    return op >= 0 && op < YOKE_PUBLIC_OP_COUNT;
+}
+
+// Returns the op's place in the catalogue: forms stand behind the public ops. Returns -1 for any other number.
+// Apart from the path of public ops, which must stay short.
+[[gnu::noinline]] int32_t place_of(int32_t op)
+{
+    if (is_public(op)) return op;
     const auto form = std::find(std::begin(kForms), std::end(kForms), op);
     if (form == std::end(kForms)) return -1;
     return static_cast<int32_t>(YOKE_PUBLIC_OP_COUNT + (form - std::begin(kForms)));
@@ -74,7 +79,7 @@ const Catalogue &catalogue()
 
 const OpDef &need_op(int32_t op, const char *call)
 {
-    if (place_of(op) < 0) [[unlikely]]
+    if (!is_public(op) && place_of(op) < 0) [[unlikely]]
         fail(YOKE_E_VALUE, "%s: there is no op %d; ids run from 0 to %d", short_name(call), op,
              YOKE_PUBLIC_OP_COUNT - 1);
     return kOps[op];

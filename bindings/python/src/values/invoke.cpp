@@ -238,9 +238,9 @@ bool fits(const Form &form, OpSpec &spec, PyObject *self, PyObject *const *args,
     }
 }
 
-// Returns the form that a call has, or the op itself.
-OpSpec &form_of(OpSpec &spec, PyObject *self, PyObject *const *args, Py_ssize_t count,
-                PyObject *keywords)
+// Returns the form that a call has, or the op itself. Not inlined, so that the path of small calls stays short.
+[[gnu::noinline]] OpSpec &form_of(OpSpec &spec, PyObject *self, PyObject *const *args,
+                                  Py_ssize_t count, PyObject *keywords)
 {
     for (int i = 0; i < spec.form_count; i++)
         if (fits(spec.forms[i], spec, self, args, count, keywords)) return spec.forms[i].spec;
