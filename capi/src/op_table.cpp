@@ -79,7 +79,7 @@ const Catalogue &catalogue()
 
 const OpDef &need_op(int32_t op, const char *call)
 {
-    if (!is_public(op) && place_of(op) < 0) [[unlikely]]
+    if (op < 0 || (op >= YOKE_PUBLIC_OP_COUNT && place_of(op) < 0)) [[unlikely]]
         fail(YOKE_E_VALUE, "%s: there is no op %d; ids run from 0 to %d", short_name(call), op,
              YOKE_PUBLIC_OP_COUNT - 1);
     return kOps[op];
@@ -127,8 +127,7 @@ void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value
 yoke_arg default_of(const OpDef &def, int i)
 {
     const ArgSpec &spec = def.args[i];
-    if (!spec.has_default && spec.type == ArgType::kOptionalTensor) return {YOKE_ARG_NONE, 0, {}};
-    if (!spec.has_default)
+    if (!spec.has_default && spec.type != ArgType::kOptionalTensor)
         fail(YOKE_E_VALUE, "%s: argument '%s' is missing: %s", def.name, spec.name, def.signature);
     return spec.default_value;
 }
