@@ -36,7 +36,8 @@ void refuse_calls(const py::object &type, const char *instead)
                     instead);
         throw py::error_already_set();
     };
-    type.attr("__init__") = py::cpp_function(refuse, py::name("__init__"), py::is_method(type));
+    // Under the name __init__, pybind11 of a debug build warns that the function leaves the object unmade.
+    type.attr("__init__") = py::cpp_function(refuse, py::name(name.c_str()), py::is_method(type));
 }
 
 void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,
