@@ -141,12 +141,13 @@ std::vector<int64_t> ends_of(TensorSplitArgs a, int axis)
 {
     const int64_t length = a.x().shape_[axis];
     std::vector<int64_t> ends;
-    if (a.sections().has_value() == a.indices().has_value())
+    const std::optional<IntList> indices = a.indices();
+    if (a.sections().has_value() == indices.has_value())
         fail(YOKE_E_VALUE,
              "tensor_split: arguments 'sections' and 'indices' are %s; give one of them",
              a.sections() ? "both given" : "both absent");
-    if (a.indices()) {
-        for (const int64_t index : *a.indices())
+    if (indices) {
+        for (const int64_t index : *indices)
             ends.push_back(std::clamp<int64_t>(index < 0 ? index + length : index, 0, length));
         ends.push_back(length);
         return ends;
