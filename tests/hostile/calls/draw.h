@@ -75,6 +75,7 @@ public:
     int64_t count();  // length of the last array
     const int64_t *optional_int();
     const yoke_scalar *scalar();
+    yoke_generator *generator();
     const char *word(Words about);
     const yoke_index *items();
     template <class T>

@@ -200,6 +200,21 @@ const yoke_scalar *Draw::scalar()
     return made;
 }
 
+// A generator moves on with each draw, so each call has a new one.
+yoke_generator *Draw::generator()
+{
+    if (one_in(2)) {
+        show("NULL");
+        return nullptr;
+    }
+    yoke_generator *made = array<yoke_generator>(1);
+    made->seed = bits();
+    made->offset = one_in(4) ? bits() : below(1000);
+    show("&(yoke_generator){%llu, %llu}", static_cast<unsigned long long>(made->seed),
+         static_cast<unsigned long long>(made->offset));
+    return made;
+}
+
 const char *Draw::word(Words about)
 {
     if (one_in(24)) {

@@ -99,6 +99,8 @@ def draw(function, params, i):
         return "d.native()"
     if kind.startswith("const ") and kind[6:-2] in STRUCTS_IN:
         return f"d.options<{kind[6:-2]}>()"
+    if kind == "yoke_generator *":
+        return "d.generator()"
     if single:
         return f"d.record<{kind[:-2]}>()"
     sys.exit(f"generate.py: {function}: no rule draws '{kind} {name}'; add a rule here, or a special call")
