@@ -102,7 +102,9 @@ def test_values_and_gradients_on_every_instruction_set(isa):
 
 @pytest.mark.parametrize("shape, window", [((2, 600, 9, 7), (3, 2, 1)), ((1, 256, 8, 7), (3, 2, 1)), ((1, 64, 12, 11), (5, 2, 2)),
                                            ((2, 64, 14, 15), (7, 2, 3)), ((1, 5, 40, 37), (17, 3, 4)), ((2, 3, 30, 31), (9, 1, 4, 2)),
-                                           ((2, 70, 12, 11), ((2, 5), (1, 2), (1, 2), (3, 1))), ((1, 300, 20, 20), (9, 4, 0))])
+                                           ((2, 70, 12, 11), ((2, 5), (1, 2), (1, 2), (3, 1))), ((1, 300, 20, 20), (9, 4, 0)),
+                                           ((1, 64, 8, 16), ((3, 2), (1, 2))),  # tiles of as many pixels as the threads hold in whole turns
+                                           ((1, 32, 24, 23), ((9, 5), (1, 2), 0, (1, 2)))])  # tiles of as many windows as shared memory has room for
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
 def test_maxima_of_many_channels_and_of_large_windows_are_the_same_in_either_order(dtype, shape, window):
     values = np.round(np.random.default_rng(3).standard_normal(shape) * 4)
