@@ -241,11 +241,10 @@ Tensor compose_diag(DiagArgs a)
     if (x.ndim != 1)
         fail(YOKE_E_VALUE, "diag: argument 'x' has shape %s; it must be a vector or a matrix",
              to_string(x.shape()).c_str());
-    const int64_t k = a.diagonal(), away = k < 0 ? -k : k;
+    const int64_t k = a.diagonal(), away = k == INT64_MIN ? INT64_MAX : k < 0 ? -k : k;
     const int64_t n = x.numel;
     int64_t size = 0, all = 0;
-    if (k == INT64_MIN || __builtin_add_overflow(n, away, &size) ||
-        __builtin_mul_overflow(size, size, &all))
+    if (__builtin_add_overflow(n, away, &size) || __builtin_mul_overflow(size, size, &all))
         fail(
             YOKE_E_VALUE,
             "diag: argument 'diagonal' is %lld; it must be nearer to 0, or the matrix has more elements than memory can hold",

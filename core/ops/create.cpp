@@ -197,9 +197,10 @@ static Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lo
     if (chosen != YOKE_I64 && chosen != YOKE_I32)
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes int64 or int32", call,
              name(chosen));
+    if (row == 0 || col == 0) return made(Dims{2, 0}, chosen, device, call);
+    const Tensor all = filled(made(Dims{row, col}, YOKE_U8, device, call), int64_t{1});
     // Beyond the edges the diagonal has no effect, but its sums could overflow.
     offset = std::clamp(offset, -row - 1, col + 1);
-    const Tensor all = filled(made(Dims{row, col}, YOKE_U8, device, call), int64_t{1});
     const int64_t below = count_lower(row, col, lower ? offset : offset - 1);
     const Tensor places = ops::nonzero_internal(
         lower ? ops::tril(all, offset) : ops::triu(all, offset), lower ? below : row * col - below);
