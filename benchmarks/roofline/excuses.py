@@ -22,6 +22,9 @@ DOUBLE_STRAYS = "words of the loop in which a weight of 0 takes nothing of infin
 # {kernel, as in frames.py: ({architecture: the most bytes, by nvcc 13.0}, why)}
 FRAMES = {
     "map_elements<Doubles, Doubles, 1, OneOf<Sin, Cos> >": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 40), ANGLES),
+    "map_elements<Doubles, Doubles, 1, OneOf<Tan, Atan, Asin, Acos, Erfinv> >": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 40), ANGLES),
+    **{f"pick<{dtype}>": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 16), "the two float64 numbers of a counter, of which a draw takes one")
+       for dtype in ("f16", "bf16", "float", "double")},
     "map_elements<Doubles, Doubles, 2, OneOf<SinBackward, CosBackward> >": (dict.fromkeys((75, 80, 86, 89, 90, 100, 120), 40), ANGLES),
     "normalize_rows<Halves, 16, true, 4, float>": (dict.fromkeys((75, 80, 86, 89, 90, 120), 8),
                                                 "a word of the loop over rows, stored and loaded once a row: 65 registers were one too many"),

@@ -223,9 +223,10 @@ Tensor compose_histc(HistcArgs a)
     const NoGrad no_grad;
     check_computable(a.x(), "histc", "x");
     if (a.bins() < 1 || a.bins() == INT64_MAX)
-        fail(YOKE_E_VALUE,
-             "histc: argument 'bins' is %lld; it must be 1 or more, and memory must hold a count for each",
-             static_cast<long long>(a.bins()));
+        fail(
+            YOKE_E_VALUE,
+            "histc: argument 'bins' is %lld; it must be 1 or more, and memory must hold a count for each",
+            static_cast<long long>(a.bins()));
     const BinBounds range = bin_bounds_of(a);
     const yoke_dtype dtype = a.x().dtype;
     const Tensor x = ops::reshape(is_half(dtype) ? ops::cast(a.x(), YOKE_F32)
