@@ -257,7 +257,7 @@ struct AddScaled {
     }
 };
 
-// The same for integers, modulo 2^bits.
+// x + alpha * y of integers, modulo 2^bits.
 struct AddScaledWhole {
     int64_t alpha;
     template <class T>

@@ -31,7 +31,7 @@ struct Resize {
     int64_t lanes() const { return is_nhwc ? c : 1; }
 };
 
-// What a position of the result reads: near * (1 - share) + far * share. Lengths are below 2^31.
+// Two places of x that a position of the result reads: near * (1 - share) + far * share. Lengths are below 2^31.
 template <class C>
 struct Sample {
     int32_t near, far;

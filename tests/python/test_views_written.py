@@ -248,7 +248,7 @@ def test_a_checkpoint_scope_changes_no_gradient(name, policy):
 
 
 @pytest.mark.parametrize("layout", ["transposed", "strided", "backwards", "offset"])
-# Of a tensor with another order in memory, reshape gives a copy.
+# Reshape copies a tensor with another order in memory.
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"a_view_taken_before_another_write", "the_whole_as_a_view"}))
 def test_the_layout_of_the_inputs_changes_no_gradient(name, layout):
     for got, want in zip(gradients(name, change=LAYOUTS[layout]), gradients(name), strict=True):

@@ -262,7 +262,7 @@ static void spread_columns(const C *row, const Columns<C> &columns, int64_t n, i
     }
 }
 
-// What the rows of a gradient share.
+// Values that all rows of a gradient share.
 template <class C>
 struct Spreading {
     const Resize &r;
