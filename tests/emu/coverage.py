@@ -16,6 +16,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PERCENT_OF_ALL, PERCENT_OF_FILE = 95, 90
+MAY_REST = 2  # lines that any file may leave out: in a short file two ends that no caller reaches are many percent
 
 
 def counts_in(notes, counts):
@@ -95,7 +96,8 @@ def main():
     if not counts:
         raise SystemExit(f"{options.build} has no emulated module that counts: build emu_cuda_module with gcc")
     percent = table(counts, options.lines)
-    low = sorted(name for name in counts if percent_of(counts[name]) < PERCENT_OF_FILE)
+    low = sorted(name for name, lines in counts.items()
+                 if percent_of(lines) < PERCENT_OF_FILE and sum(count == 0 for count in lines.values()) > MAY_REST)
     if percent < PERCENT_OF_ALL or low:
         raise SystemExit(f"too few lines ran: {PERCENT_OF_ALL} % of all and {PERCENT_OF_FILE} % of each file have to"
                          f"{''.join(f', {name}' for name in low)}; ./dev coverage --lines names the others")
