@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from reprlib import recursive_repr
 from typing import Any, NamedTuple, TypeVar
 
 import yoke
 from yoke import _yoke
-from yoke._checkpoint import Policy, checkpoint_scope
 from yoke._check import entries, noun, shown, tensor as need_tensor, text
-from yoke._named import Named, named, refusal, under_own_names
+from yoke._named import named
 from yoke._yoke import Device, Tensor, dtype as DType
+from yoke.nn.members import Members, joined as _joined
 
 M = TypeVar("M", bound="Module")
 
@@ -32,15 +32,10 @@ class LoadResult(NamedTuple):
     unexpected: list[str]
 
 
-class Module(Named):
+class Module(Members):
     """Base class: assign Parameters and Modules to attributes in __init__ and write forward()."""
 
     training: bool
-    _checkpoint_scope: checkpoint_scope | None = None
-    _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, Tensor | None]
-    _transient: set[str]  # names of buffers that state_dict() leaves out
-    _modules: dict[str, Module]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls, *args, **kwargs)
@@ -49,26 +44,6 @@ class Module(Named):
                             ("_modules", {})):
             object.__setattr__(self, name, value)
         return self
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Computes the result of a call; every subclass defines it."""
-        raise _yoke.UnsupportedError(f"{type(self).__name__} has no forward(); a Module must define one")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if self._checkpoint_scope is not None:
-                with self._checkpoint_scope:
-                    return self.forward(*args, **kwargs)
-            return self.forward(*args, **kwargs)
-        except TypeError as error:
-            forward: Any = type(self).forward
-            ours = under_own_names(error, forward, (self, *args), kwargs)
-            problem = None if ours else refusal(error, forward, (self, *args), kwargs, f"{type(self).__name__}.forward")
-            if ours is None and problem is None:
-                raise
-        if ours is not None:
-            return self(*args, **ours)
-        raise _yoke.TypeError(problem)
 
     # ---- Attributes ------------------------------------------------------------------------------------------
 
@@ -111,17 +86,6 @@ class Module(Named):
         if not self._forget(name):
             raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
-    def _forget(self, name: str) -> bool:
-        self._transient.discard(name)
-        places: tuple[dict[str, Any], ...] = (self._parameters, self._buffers, self._modules, self.__dict__)
-        return any([place.pop(name, self) is not self for place in places])
-
-    def _check_free(self, call: str, name: str, own: dict[str, Any]) -> None:
-        """Raises for the name of a member of another kind, which would leave states and optimizers unsaid."""
-        for kind, table in (("parameter", self._parameters), ("buffer", self._buffers), ("module", self._modules)):
-            if table is not own and table.get(name) is not None:
-                raise _yoke.ValueError(f"{call}(): '{name}' is a {kind} of this {type(self).__name__}; del module.{name} first, or choose another name")
-
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """Adds a parameter, or None for a missing parameter, such as a bias."""
         if parameter is not None and not isinstance(parameter, Parameter):
@@ -142,67 +106,6 @@ class Module(Named):
         self._buffers[name] = tensor
         if not persistent:
             self._transient.add(name)
-
-    # ---- Members below ---------------------------------------------------------------------------------------
-
-    def named_modules(self, *, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Yields this module and all modules below, each once, with dotted names."""
-        seen: set[int] = set()
-        stack: list[tuple[str, Module]] = [(prefix, self)]
-        while stack:
-            name, module = stack.pop()
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield name, module
-                stack += [(_joined(name, child), below) for child, below in reversed(module._modules.items())]
-
-    def _every_module(self, call: str) -> Iterator[tuple[str, Module]]:
-        """Yields as named_modules(), under every name of a module; ValueError for a module that holds itself."""
-        within: set[int] = set()  # the ids of those on the way to where the walk is
-        stack: list[tuple[str, Module | None, int]] = [("", self, id(self))]  # no module: marks the end of the module with this id
-        while stack:
-            name, module, number = stack.pop()
-            if module is None:
-                within.discard(number)
-                continue
-            if number in within:
-                raise _yoke.ValueError(f"{call}(): the module '{name}' contains itself, so the names of its tensors have no end; keep the reference to an outer module in a list, not in an attribute")
-            within.add(number)
-            stack.append((name, None, number))
-            yield name, module
-            stack += [(_joined(name, child), below, id(below)) for child, below in reversed(module._modules.items())]
-
-    def modules(self) -> Iterator[Module]:
-        """Yields this module and all modules below, each once."""
-        return (module for _, module in self.named_modules())
-
-    def children(self) -> Iterator[Module]:
-        """Yields the modules directly below."""
-        return iter(self._modules.values())
-
-    def _named(self, table: str) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
-        for prefix, module in self.named_modules():
-            for name, value in getattr(module, table).items():
-                if value is not None and id(value) not in seen:
-                    seen.add(id(value))
-                    yield _joined(prefix, name), value
-
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Yields all parameters below, each once, with dotted names, in the order of their assignment."""
-        return self._named("_parameters")
-
-    def parameters(self) -> Iterator[Parameter]:
-        """Yields all parameters below, each once."""
-        return (parameter for _, parameter in self.named_parameters())
-
-    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Yields all buffers below, each once, with dotted names."""
-        return self._named("_buffers")
-
-    def buffers(self) -> Iterator[Tensor]:
-        """Yields all buffers below, each once."""
-        return (buffer for _, buffer in self.named_buffers())
 
     # ---- Changing all of it ----------------------------------------------------------------------------------
 
@@ -237,13 +140,6 @@ class Module(Named):
         """Turns the gradients of all parameters below on or off; returns the module."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
-        return self
-
-    def checkpoint_(self: M, policy: Policy | bool = None, offload: bool = False) -> M:
-        """Makes each later call of this module a yoke.checkpoint_scope(policy, offload); returns the module. False turns the scopes
-        off."""
-        scope = None if policy is False else checkpoint_scope(None if policy is True else policy, offload)
-        object.__setattr__(self, "_checkpoint_scope", scope)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -362,10 +258,6 @@ def _meant(unexpected: list[str], missing: list[str]) -> str:
         near = next(inner, None) or _yoke._meant_word(name.encode(errors="replace"), missing)
         pairs += [f"'{near}' for '{name}'"] if near else []
     return f"; did you mean {', '.join(pairs)}?" if pairs else ""
-
-
-def _joined(prefix: str, name: str) -> str:
-    return f"{prefix}.{name}" if prefix else name
 
 
 def _moved(buffer: Tensor, device: Any, dtype: Any, non_blocking: bool) -> Tensor:
