@@ -11,7 +11,7 @@ from yoke import nn, optim
 P = nn.Parameter(yoke.ones(2))
 
 # Values of arguments without a default, by name.
-SIZES = {"num_groups": 2, "num_heads": 2, "kernel_size": 1, "output_size": 1}
+SIZES = {"num_groups": 2, "num_heads": 2, "kernel_size": 1, "output_size": 1, "unflattened_size": (4,)}
 
 
 def public_classes(module, base=object):
@@ -22,7 +22,7 @@ def public_classes(module, base=object):
 LAYERS = [c for c in public_classes(nn, nn.Module) if c is not nn.Module]
 CLASSES = [*public_classes(nn, nn.Module), *public_classes(optim), *public_classes(optim.schedule), yoke.data.DistributedSampler,
            yoke.GradScaler, yoke.DistributedDataParallel, yoke.Graph, yoke.autocast, yoke.checkpoint_scope, yoke.MemoryBudget]
-CLASSES = [c for c in CLASSES if not issubclass(c, (yoke.Tensor, tuple))]
+CLASSES = [c for c in CLASSES if not issubclass(c, (yoke.Tensor, tuple)) and c is not nn.Identity]  # which takes any arguments
 
 
 def made(layer):

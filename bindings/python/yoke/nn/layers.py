@@ -1,10 +1,13 @@
-"""Linear, Embedding, Dropout, Flatten."""
+"""Linear, Embedding, Dropout, Identity, Flatten, Unflatten."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import yoke
 from yoke import _yoke
-from yoke._check import number, whole
+from yoke._check import listed, number, whole
 from yoke._yoke import Device, Tensor, dtype as DType
 from yoke.nn.module import Module, Parameter
 
@@ -82,6 +85,16 @@ class Dropout(Module):
         return f"p={self.p}"
 
 
+class Identity(Module):
+    """Returns its argument: a place for a layer that is not there. Takes any arguments, and uses none."""
+
+    def __init__(self, *unused: Any, **unused_by_name: Any) -> None:
+        pass
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
 class Flatten(Module):
     """Joins the axes from start_dim to end_dim: [N, …] becomes [N, rest] by default."""
 
@@ -106,3 +119,18 @@ class Flatten(Module):
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Cuts an axis into several: unflattened_size has their lengths, whose product is the length of `dim`; a single -1 is found."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        self.dim = whole("Unflatten", "dim", dim)
+        self.unflattened_size = tuple(whole("Unflatten", "unflattened_size", each, -1) for each in
+                                      listed("Unflatten", "unflattened_size", unflattened_size, "lengths"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return yoke.unflatten(x, self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
