@@ -19,8 +19,8 @@ soak_clang() {
     install_packages clang libomp-dev
     soak_preset clang
 }
-soak_lint() { # lengths of functions, and clang-tidy's short list
-    install_packages clang-tidy libomp-dev && $python -m pip install -q lizard && configure native &&
+soak_lint() { # each source compiled alone, lengths of functions, and clang-tidy's short list
+    install_packages clang-tidy libomp-dev && $python -m pip install -q lizard && build_native all &&
         $python -B tests/static/lint.py build/native
 }
 soak_mutants() {

@@ -6,6 +6,7 @@
 #include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/work.h"
 
+#include "yoke/device.h"
 #include "yoke/parallel.h"
 
 #include <string>

@@ -7,6 +7,7 @@
 #include "core/ops/ops.h"
 #include "core/select/select.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/fake_backend.h"
 #include "tests/core/stream_backend.h"
 
 #include <thread>
@@ -15,6 +16,7 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
+using test::fake;
 using test::fake_streams;
 using test::in_fresh_process_with_streams;
 using test::OnStream;

@@ -4,6 +4,8 @@
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/elements.h"
 
+#include "yoke/tensor.h"
+
 #include <structmember.h>
 
 #include <cstring>
