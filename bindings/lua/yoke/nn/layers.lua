@@ -1,6 +1,7 @@
---- Linear, Embedding, Dropout, Flatten.
+--- Linear, Embedding, Dropout, Identity, Flatten, Unflatten.
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
+local options = require "yoke.options"
 
 local layers = {}
 local Module, Parameter, none = base.Module, base.Parameter, base.none
@@ -67,6 +68,14 @@ function layers.Dropout:forward(x) return core.dropout(x, self.p, self.training)
 
 function layers.Dropout:extra() return "p=" .. self.p end
 
+--- nn.Identity(...): returns its argument, in the place of a layer that is not there. It takes any arguments, and uses
+--- none.
+layers.Identity = Module:extend("Identity")
+
+function layers.Identity:init(...) end
+
+function layers.Identity:forward(x) return x end
+
 --- nn.Flatten{start_dim = 1, end_dim = -1}, or in order: joins these axes and those between; [N, …] becomes [N, rest].
 layers.Flatten = Module:extend("Flatten")
 
@@ -103,5 +112,23 @@ function layers.Flatten:forward(x)
 end
 
 function layers.Flatten:extra() return ("start_dim=%d, end_dim=%d"):format(self.start_dim, self.end_dim) end
+
+--- nn.Unflatten(dim, sizes): cuts an axis into several with these lengths; a single -1 is found.
+layers.Unflatten = Module:extend("Unflatten")
+
+function layers.Unflatten:init(dim, unflattened_size)
+    if not math.tointeger(dim) then
+        core.raise("type", "Unflatten", ("argument 'dim' is %s; it takes an integer"):format(options.shown(dim)))
+    elseif type(unflattened_size) ~= "table" or getmetatable(unflattened_size) then
+        core.raise("type", "Unflatten", ("argument 'unflattened_size' is %s; it takes a list of lengths"):format(options.shown(unflattened_size)))
+    end
+    self.dim, self.unflattened_size = dim, unflattened_size
+end
+
+function layers.Unflatten:forward(x) return core.unflatten(x, self.dim, self.unflattened_size) end
+
+function layers.Unflatten:extra()
+    return ("dim=%d, unflattened_size={%s}"):format(self.dim, table.concat(self.unflattened_size, ", "))
+end
 
 return layers

@@ -1,89 +1,26 @@
 --- Module, the base of every layer and network, and Parameter, its trained tensor; yoke.nn describes their use.
 local core = require "yoke.core"
+local hooks = require "yoke.nn.hooks"
+local lists = require "yoke.nn.members"
 local options = require "yoke.options"
 
-local base = {}
+local base = { is_module = lists.is_module }
+local members, walk, collect = lists.of, lists.walk, lists.collect
 
 local Module = { __name = "yoke.nn.Module", class_name = "Module" }
 base.Module = Module
-
--- Members and plain values of each module. A module's own table stays empty, because Lua only reports the assignment
--- to an absent field: a module assigned over a plain value must become a member.
-local members = setmetatable({}, { __mode = "k" })
-
--- Tensors that have been parameters: a frozen parameter is still a parameter.
-local parameters = setmetatable({}, { __mode = "k" })
-
-function base.is_module(value) return type(value) == "table" and members[value] ~= nil end
-
-local function is_parameter(value)
-    return core.is_tensor(value) and not value:is_closed() and value.is_leaf and (value.requires_grad or parameters[value] == true)
-end
-
--- A number names a member of a container: list[0].
-local function key_of(name) return math.type(name) == "integer" and tostring(name) or name end
-
-local function add_member(self, kind, name, value, call)
-    local own = members[self]
-    local taken = own.values[name] ~= nil and own.kinds[name] ~= kind and own.kinds[name]
-    if call and taken then core.raise("value", call, ("'%s' is a %s of this module; assign nil to it first"):format(name, taken)) end
-    if not own.kinds[name] then own.order[#own.order + 1] = name end
-    own.kinds[name], own.values[name], own.plain[name] = kind, value, nil
-    if kind == "parameter" and value ~= nil then parameters[value] = true end
-end
-
--- Returns an index function: instances look into their members and plain fields, then their class.
-local function make_index(class)
-    return function(self, name)
-        local own = members[self]
-        name = key_of(name)
-        local value = own.values[name]
-        if value == nil then value = own.plain[name] end
-        if value == nil then return class[name] end
-        return value
-    end
-end
-
-local wanted = { parameter = "for a trained parameter assign nn.Parameter(tensor); for any other leaf call module:register_parameter(name, tensor); for new values call yoke.no_grad(function() %s:copy_(tensor) end)",
-    module = "assign a module, or nil first", buffer = "assign a tensor, or nil first" }
-
--- Raises for a value that would take a parameter, buffer or module out of states and optimizers.
-local function refuse(self, kind, name, value)
-    core.raise("type", self.class_name, ("cannot assign %s as %s '%s'; %s"):format(options.shown(value), kind, tostring(name),
-        wanted[kind]:format("module." .. tostring(name))))
-end
-
--- Keeps a value as PyTorch does: a parameter replaces anything, and no other tensor replaces a parameter.
-local function newindex(self, name, value)
-    local own = members[self]
-    name = key_of(name)
-    local kind = own.kinds[name]
-    if kind == "module" and own.values[name] == nil then kind = nil end
-    if is_parameter(value) then
-        add_member(self, "parameter", name, value)
-    elseif kind and value == nil or kind == "buffer" and core.is_tensor(value) then
-        add_member(self, kind, name, value) -- nil: out of use
-    elseif kind == "parameter" then
-        refuse(self, kind, name, value)
-    elseif base.is_module(value) then
-        add_member(self, "module", name, value)
-    elseif kind then
-        refuse(self, kind, name, value)
-    else
-        own.plain[name] = value
-    end
-end
 
 --- A subclass. Calling it makes an instance and runs init(...).
 function Module:extend(class_name)
     local class = setmetatable({ class_name = class_name or self.class_name }, { __index = self, __call = self.new })
     class.instance = {
-        __index = make_index(class),
-        __newindex = newindex,
+        __index = lists.make_index(class),
+        __newindex = lists.newindex,
         __call = function(instance, ...)
+            local own = members[instance]
+            if own.is_around then return hooks.call(instance, own, ...) end
             options.refuse_more(instance.class_name .. ":forward", instance.forward, ...)
-            if not members[instance].checkpoint then return instance:forward(...) end
-            return core.checkpoint(members[instance].checkpoint, instance.forward, instance, ...)
+            return instance:forward(...)
         end,
         __tostring = self.describe,
         __len = self.length,
@@ -120,92 +57,14 @@ end
 function Module:register_buffer(name, tensor, options)
     options = base.options("register_buffer", options, { persistent = true })
     if tensor ~= nil then base.need_tensor("register_buffer", tensor) end
-    add_member(self, "buffer", base.need_name("register_buffer", name), tensor, "register_buffer")
+    lists.add(self, "buffer", base.need_name("register_buffer", name), tensor, "register_buffer")
     members[self].transient[name] = not options.persistent
 end
 
 --- Registers a parameter, even if it does not require grad for now.
 function Module:register_parameter(name, tensor)
     if tensor ~= nil then base.need_tensor("register_parameter", tensor) end
-    add_member(self, "parameter", base.need_name("register_parameter", name), tensor, "register_parameter")
-end
-
--- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then the members
--- of its inner modules, depth first. Each module is entered once. With again(full name), each module is entered under
--- every name; again is called if a module would be entered from within itself.
-local function walk(module, kinds, prefix, visit, again, entered)
-    local own = members[module]
-    entered = entered or {}
-    entered[module] = true
-    for _, name in ipairs(own.order) do
-        if own.values[name] ~= nil and kinds[own.kinds[name]] and own.kinds[name] ~= "module" then
-            visit(prefix .. name, module, name, own.values[name])
-        end
-    end
-    for _, name in ipairs(own.order) do
-        local value = own.values[name]
-        if own.kinds[name] == "module" and value ~= nil then
-            if kinds.module then visit(prefix .. name, module, name, value) end
-            if not entered[value] then
-                walk(value, kinds, prefix .. name .. ".", visit, again, entered)
-            elseif again then
-                again(prefix .. name)
-            end
-        end
-    end
-    if again then entered[module] = nil end
-end
-
--- The entries {name, value} of a kind, each value once.
-local function collect(module, kinds)
-    local list, seen = {}, { [module] = true }
-    walk(module, kinds, "", function(full_name, _, _, value)
-        if not seen[value] then
-            seen[value] = true
-            list[#list + 1] = { full_name, value }
-        end
-    end)
-    return list
-end
-
-local function iterate(list)
-    local i = 0
-    return function()
-        i = i + 1
-        if list[i] then return list[i][1], list[i][2] end
-    end
-end
-
---- A list of all parameters, as an optimizer takes it.
-function Module:parameters()
-    local list = {}
-    for i, entry in ipairs(collect(self, { parameter = true })) do list[i] = entry[2] end
-    return list
-end
-
---- for name, parameter in net:named_parameters() do ... end
-function Module:named_parameters() return iterate(collect(self, { parameter = true })) end
-
---- A list of all buffers.
-function Module:buffers()
-    local list = {}
-    for i, entry in ipairs(collect(self, { buffer = true })) do list[i] = entry[2] end
-    return list
-end
-
---- for name, buffer in net:named_buffers() do ... end
-function Module:named_buffers() return iterate(collect(self, { buffer = true })) end
-
---- for name, module in net:named_modules() do ... end; not the module itself.
-function Module:named_modules() return iterate(collect(self, { module = true })) end
-
---- for name, module in net:children() do ... end; direct children, in order.
-function Module:children()
-    local own, list = members[self], {}
-    for _, name in ipairs(own.order) do
-        if own.kinds[name] == "module" and own.values[name] ~= nil then list[#list + 1] = { name, own.values[name] } end
-    end
-    return iterate(list)
+    lists.add(self, "parameter", base.need_name("register_parameter", name), tensor, "register_parameter")
 end
 
 -- Applies fn to inner modules first. `within` has the modules in progress: a module that holds itself is not entered
@@ -246,6 +105,7 @@ function Module:checkpoint_(policy, offload)
     local options = policy ~= false and { policy = policy ~= true and policy or nil, offload = offload } or nil
     if options then core.checkpoint_scope(options):close() end -- raises for wrong options now, not later
     members[self].checkpoint = options
+    members[self].is_around = options ~= nil or members[self].hooks ~= nil
     return self
 end
 
@@ -378,6 +238,8 @@ function Module:close()
 end
 
 function Module:extra() return "" end
+lists.add_to(Module)
+hooks.add_to(Module)
 Module.describe = require "yoke.nn.description"
 options.check_self(Module, "module", base.is_module)
 
@@ -388,7 +250,7 @@ setmetatable(Module, {
 --- A leaf of its own with the values of `tensor`, to be trained.
 function base.Parameter(tensor)
     local parameter = base.need_tensor("Parameter", tensor):detach():requires_grad_(true)
-    parameters[parameter] = true
+    lists.parameters[parameter] = true
     return parameter
 end
 

@@ -123,10 +123,17 @@ def _call_forward(module: Called, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 def _call_around(module: Called, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns the result of a module with a scope or hooks. Hooks run inside the scope."""
-    if module._checkpoint_scope is not None:
-        with module._checkpoint_scope:
-            return _call_forward(module, args, kwargs) if module._hooks is None else _Call(module, module._hooks, args, kwargs).run()
-    return _call_forward(module, args, kwargs) if module._hooks is None else _Call(module, module._hooks, args, kwargs).run()
+    if module._checkpoint_scope is None:
+        return _call_hooks(module, args, kwargs)
+    with module._checkpoint_scope:
+        return _call_hooks(module, args, kwargs)
+
+
+def _call_hooks(module: Called, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    hooks = module._hooks
+    if hooks is None or not (hooks.before or hooks.after):
+        return _call_forward(module, args, kwargs)
+    return _Call(module, hooks, args, kwargs).run()
 
 
 class _Call:
