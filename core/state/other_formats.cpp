@@ -12,7 +12,9 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr const char *kFromTorch =
-    "write state = torch.load(FILE, map_location='cpu', weights_only=True) and safetensors.torch.save_file(state, NEW); the state must be a dict of tensors, such as the part under 'model' or 'state_dict'";
+    "in Python write from yoke.compat.torch.serialization import load, and yoke.save(NEW, load(FILE, map_location='cpu'))";
+constexpr const char *kFromOldTorch =
+    "in PyTorch write torch.save(torch.load(FILE, map_location='cpu', weights_only=True), NEW), which yoke.compat.torch.serialization.load(NEW) reads";
 
 constexpr OtherFormat kTorch = {"a checkpoint of PyTorch (torch.save)", kFromTorch};
 constexpr OtherFormat kNumPy = {
@@ -31,7 +33,7 @@ constexpr Magic kMagics[] = {
     // PyTorch before 1.6: a pickle of this number comes first.
     {0,
      "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19"sv,
-     {"a checkpoint of PyTorch (torch.save, its older form)", kFromTorch}},
+     {"a checkpoint of PyTorch (torch.save, its older form)", kFromOldTorch}},
     {0,
      "\x93NUMPY"sv,
      {"an array of NumPy (.npy)", "write yoke.save(NEW, {'x': yoke.tensor(numpy.load(FILE))})"}},

@@ -316,7 +316,7 @@ describe("a file of another format", function()
         local path = os.tmpname()
         for begin, parts in pairs {
             ["\x93NUMPY\1\0"] = { "an array of NumPy (.npy)", "numpy.load(FILE)" },
-            ["PK\3\4" .. ("\0"):rep(22) .. "\x10\0\0\0archive/data.pkl"] = { "PyTorch (torch.save)", "safetensors.torch.save_file" },
+            ["PK\3\4" .. ("\0"):rep(22) .. "\x10\0\0\0archive/data.pkl"] = { "PyTorch (torch.save)", "yoke.compat.torch.serialization" },
             ["PK\3\4" .. ("\0"):rep(22) .. "\5\0\0\0w.npy"] = { "NumPy (.npz)" },
         } do
             local file = assert(io.open(path, "wb"))

@@ -172,8 +172,8 @@ def zipped(path):
 
 # {format: (its writer, the message)}
 OTHERS = {
-    "a checkpoint of PyTorch": (of_torch, ["PyTorch (torch.save)", "torch.load(FILE", "safetensors.torch.save_file(state, NEW)"]),
-    "an older checkpoint of PyTorch": (lambda path: of_torch(path, older=True), ["PyTorch (torch.save, its older form)", "torch.load(FILE"]),
+    "a checkpoint of PyTorch": (of_torch, ["PyTorch (torch.save)", "yoke.compat.torch.serialization import load", "yoke.save(NEW, load(FILE"]),
+    "an older checkpoint of PyTorch": (lambda path: of_torch(path, older=True), ["PyTorch (torch.save, its older form)", "torch.save(torch.load(FILE", "yoke.compat.torch.serialization.load(NEW)"]),
     "an archive of NumPy": (of_numpy(np.savez, w=np.ones(3)), ["NumPy (.npz)", "numpy.load(FILE).items()"]),
     "a compressed archive of NumPy": (of_numpy(np.savez_compressed, w=np.ones(3)), ["NumPy (.npz)"]),
     "an archive of no array": (of_numpy(np.savez), ["an empty zip archive, as numpy.savez"]),

@@ -1,0 +1,1 @@
+"""PyTorch's files of tensors and containers, read and written without PyTorch."""
