@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 COUNT = 20  # losses that are compared
 TABLE = json.loads((HERE / "table.json").read_text())
 NAMES = sorted(path.stem for path in (HERE / "scripts").glob("*.py"))
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "YOKE_NUM_THREADS": "1"}
 COMMAND = "python tests/compat/compare.py --torch PYTHON --write"
 
 
@@ -33,14 +34,22 @@ class Script:
         self.ranks, self.tolerance = line.get("ranks", 1), line.get("tolerance", 1e-3)
         self.falls = not line.get("does not fall")
 
-    def losses(self, side, python=sys.executable):
-        """Runs the script on a side; returns {"version": …, "losses": […]}, or raises RuntimeError with the end of the output."""
+    def losses(self, side, python=sys.executable, torch=None):
+        """Runs the script on a side; returns {"version": …, "losses": […]}, or raises RuntimeError with the end of the output.
+
+        `torch` is a Python with PyTorch, whose torchrun starts the ranks.
+        """
         with tempfile.TemporaryDirectory() as folder:
             result = pathlib.Path(folder) / "result.json"
             command = [python, "-B", str(HERE / "one.py"), side, str(self.path), str(result)]
-            port = _free_port()
-            running = [subprocess.Popen(command, cwd=folder, env=_environment(rank, self.ranks, port), stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True) for rank in range(self.ranks)]
+            environments = [{}]
+            if self.ranks > 1 and torch:
+                launcher = "torch.distributed.run --standalone --no-python --nproc-per-node".split()
+                command = [torch, "-m", *launcher, str(self.ranks), *command]
+            elif self.ranks > 1:
+                environments = _ranks(self.ranks)
+            running = [subprocess.Popen(command, cwd=folder, env=os.environ | ONE_THREAD | each, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True) for each in environments]
             outputs = [each.communicate(timeout=300)[0] for each in running]
             for each, output in zip(running, outputs):
                 if each.returncode:
@@ -61,12 +70,12 @@ class Script:
     def compare(self, torch=None, write=False, alone=False):
         """Returns what is wrong with the script, or ""."""
         try:
-            theirs = self.losses("torch", torch) if torch else json.loads(self.golden.read_text())
+            theirs = self.losses("torch", torch, torch) if torch else json.loads(self.golden.read_text())
             if write:
                 self.golden.parent.mkdir(exist_ok=True)
                 told = {"pytorch": theirs["version"], "command": COMMAND, "losses": theirs["losses"]}
                 self.golden.write_text(json.dumps(told, indent=1) + "\n")
-            ours = theirs if alone else self.losses("yoke")
+            ours = theirs if alone else self.losses("yoke", torch=torch)
             return self.faults(ours["losses"], theirs["losses"])
         except RuntimeError as error:
             return str(error)
@@ -77,19 +86,13 @@ def _error(ours, theirs):
     return abs(ours - theirs) / max(abs(theirs), 1e-6) if ours == ours else float("inf")
 
 
-def _free_port():
+def _ranks(count):
+    """Returns the variables of each rank, as torchrun sets them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-def _environment(rank, ranks, port):
-    """Returns the environment of a rank, with the variables of torchrun if there are several."""
-    more = {"OMP_NUM_THREADS": "1", "YOKE_NUM_THREADS": "1"}
-    if ranks > 1:
-        more |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    return os.environ | more
+        port = free.getsockname()[1]
+    told = {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return [told | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
 
 
 def main():

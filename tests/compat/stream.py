@@ -105,7 +105,7 @@ class Replaced:
     def randn(self, *size, generator=None, out=None, layout=None, pin_memory=False, **keywords):
         return self.tensor(self.stream.normal(_shape(size or (keywords.pop("size"),))), **keywords)
 
-    def randint(self, low, high=None, size=None, *, generator=None, out=None, layout=None, **keywords):
+    def randint(self, low=0, high=None, size=None, *, generator=None, out=None, layout=None, **keywords):
         if size is None:
             low, high, size = 0, low, high
         elif high is None:
