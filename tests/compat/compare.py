@@ -33,6 +33,7 @@ class Script:
         line = TABLE.get(name, {})
         self.ranks, self.tolerance = line.get("ranks", 1), line.get("tolerance", 1e-3)
         self.falls = not line.get("does not fall")
+        self.error = float("nan")  # largest distance of two losses in the last comparison
 
     def losses(self, side, python=sys.executable, torch=None):
         """Runs the script on a side; returns {"version": …, "losses": […]}, or raises RuntimeError with the end of the output.
@@ -61,7 +62,8 @@ class Script:
         if len(theirs) < COUNT or len(ours) != len(theirs):
             return f"{len(ours)} losses, and {len(theirs)} of PyTorch; {COUNT} are needed"
         worst = max(range(COUNT), key=lambda i: _error(ours[i], theirs[i]))
-        if not _error(ours[worst], theirs[worst]) <= self.tolerance:
+        self.error = _error(ours[worst], theirs[worst])
+        if not self.error <= self.tolerance:
             return f"loss {worst} is {ours[worst]:.6g}, PyTorch's {theirs[worst]:.6g}, which is more than {self.tolerance:g} apart"
         if self.falls and not sum(ours[-5:]) < sum(ours[:5]):
             return f"the losses do not fall: {sum(ours[:5]) / 5:.4g} at first, {sum(ours[-5:]) / 5:.4g} at last"
@@ -103,12 +105,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
-    names = options.names or NAMES
+    scripts = [Script(name) for name in options.names or NAMES]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        wrong = list(pool.map(lambda name: Script(name).compare(options.torch, options.write, options.alone), names))
-    for name, problem in zip(names, wrong):
-        print(f"{name}: {problem or 'agrees'}")
-    print(f"{len(names) - sum(map(bool, wrong))} of {len(names)} agree")
+        wrong = list(pool.map(lambda script: script.compare(options.torch, options.write, options.alone), scripts))
+    for script, problem in zip(scripts, wrong):
+        print(f"{script.name}: {problem or f'agrees to {script.error:.1e}'}")
+    print(f"{len(scripts) - sum(map(bool, wrong))} of {len(scripts)} agree")
     return int(any(wrong))
 
 
