@@ -88,6 +88,15 @@ def test_modules_under_wrong_names_are_refused(name, value, kind, told):
     assert str(caught.value).startswith("add_module(): ") and told in str(caught.value)
 
 
+def test_names_of_pytorch_that_modules_do_not_have_come_with_advice():
+    layer = nn.Linear(1, 1)
+    with pytest.raises(AttributeError, match="'Linear' has no attribute 'register_backward_hook'; write register_full_backward_hook"):
+        layer.register_backward_hook
+    assert not hasattr(layer, "share_memory")
+    with pytest.raises(AttributeError, match="'Linear' has no attribute 'wieght'$"):
+        layer.wieght
+
+
 # ---- Containers -----------------------------------------------------------------------------------------------------
 
 

@@ -80,7 +80,8 @@ class Module(Members):
         for table in (own.get("_parameters", {}), own.get("_buffers", {}), own.get("_modules", {})):
             if name in table:
                 return table[name]
-        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+        advice = _yoke._foreign_name("nn.Module", name)
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'{'; ' + advice if advice else ''}")
 
     def __delattr__(self, name: str) -> None:
         if not self._forget(name):
