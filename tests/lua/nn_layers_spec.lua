@@ -132,6 +132,15 @@ describe("losses", function()
         local labels = yoke.tensor { 0, 2, 1, -100 }
         same(nn.NLLLoss()(nn.LogSoftmax()(x), labels), nn.CrossEntropyLoss()(x, labels))
         fails("value", { "CrossEntropyLoss", "speed", "reduction" }, nn.CrossEntropyLoss, { speed = 1 })
+        local weight = yoke.tensor { 1., 2., 0.5 }
+        for class, op in pairs { CrossEntropyLoss = yoke.cross_entropy, NLLLoss = yoke.nll_loss } do
+            local weighted = nn[class] { weight = weight, reduction = "sum" }
+            local scores = yoke.randn { 4, 3 }
+            local classes = yoke.tensor { 0, 2, 1, 0 }
+            same(weighted(scores, classes), op(scores, classes, weight, { reduction = "sum" }))
+            assert.equal(1, #weighted:double():buffers())
+            assert.equal("float64", weighted.weight.dtype)
+        end
     end)
 end)
 

@@ -182,6 +182,15 @@ def test_losses_are_the_ops(make, op, options):
     assert make(**options)(x, target).tolist() == op(x, target, **options).tolist()
 
 
+@pytest.mark.parametrize("make, op", [(nn.CrossEntropyLoss, yoke.cross_entropy), (nn.NLLLoss, yoke.nll_loss)])
+def test_weights_of_classes_are_buffers(make, op):
+    x, target, weight = floats(4, 3), yoke.tensor([0, 2, 1, 0]), yoke.tensor([1.0, 2.0, 0.5])
+    loss = make(weight, reduction="sum")
+    assert loss(x, target).item() == op(x, target, weight, reduction="sum").item() != op(x, target, reduction="sum").item()
+    assert list(loss.state_dict()) == ["weight"] and loss.double().weight.dtype is yoke.float64
+    assert list(make().state_dict()) == [] and make(weight=weight).weight is weight
+
+
 def test_nll_loss_of_log_softmax_is_cross_entropy():
     x, target = floats(4, 3), yoke.tensor([0, 2, 1, -100])
     close(nn.NLLLoss()(nn.LogSoftmax()(x), target), nn.CrossEntropyLoss()(x, target).item())

@@ -1,13 +1,13 @@
 --- Losses as modules: nn.CrossEntropyLoss{options}(x, target). Options are the op's, for example reduction = "mean",
---- "sum" or "none"; docs/ops.md has the list.
+--- "sum" or "none"; docs/ops.md has the list. A weight of the classes is a buffer.
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
 
 local loss = {}
 
 local defaults = {
-    CrossEntropyLoss = { reduction = "mean", ignore_index = -100, label_smoothing = 0.0 },
-    NLLLoss = { reduction = "mean", ignore_index = -100 },
+    CrossEntropyLoss = { reduction = "mean", ignore_index = -100, label_smoothing = 0.0, weight = base.none },
+    NLLLoss = { reduction = "mean", ignore_index = -100, weight = base.none },
     MSELoss = { reduction = "mean" },
     L1Loss = { reduction = "mean" },
     SmoothL1Loss = { reduction = "mean", beta = 1.0 },
@@ -21,9 +21,18 @@ local ops = {
 for name, known in pairs(defaults) do
     local class, op = base.Module:extend(name), ops[name]
     loss[name] = class
-    function class:init(options) self.options = base.options(name, options, known) end
+    function class:init(options)
+        local own = base.options(name, options, known)
+        if own.weight then self:register_buffer("weight", own.weight) end -- moves with the module
+        own.weight = nil
+        self.options = own
+    end
 
-    function class:forward(x, target) return core[op](x, target, self.options) end
+    if known.weight then
+        function class:forward(x, target) return core[op](x, target, self.weight, self.options) end
+    else
+        function class:forward(x, target) return core[op](x, target, self.options) end
+    end
 end
 
 --- nn.BCEWithLogitsLoss{weight =, reduction = "mean", pos_weight =}: cross entropy of sigmoid(x) and target;

@@ -8,24 +8,37 @@ from yoke.nn.module import Module
 
 
 class CrossEntropyLoss(Module):
-    """Softmax cross entropy of logits [N, C] and class indices [N]; see yoke.cross_entropy."""
+    """Softmax cross entropy of logits [N, C, …] and class indices or probabilities; weight [C], a buffer, scales each class.
 
-    def __init__(self, *, reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0) -> None:
+    See yoke.cross_entropy.
+    """
+
+    weight: Tensor | None
+
+    def __init__(self, weight: Tensor | None = None, *, reduction: str = "mean", ignore_index: int = -100,
+                 label_smoothing: float = 0.0) -> None:
         self.reduction, self.ignore_index, self.label_smoothing = reduction, ignore_index, label_smoothing
+        self.register_buffer("weight", weight)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return yoke.cross_entropy(x, target, reduction=self.reduction, ignore_index=self.ignore_index,
+        return yoke.cross_entropy(x, target, self.weight, reduction=self.reduction, ignore_index=self.ignore_index,
                                   label_smoothing=self.label_smoothing)
 
 
 class NLLLoss(Module):
-    """Negative log likelihood of log-probabilities [N, C] and class indices [N]; see yoke.nll_loss."""
+    """Negative log likelihood of log-probabilities [N, C, …] and class indices; weight [C], a buffer, scales each class.
 
-    def __init__(self, *, reduction: str = "mean", ignore_index: int = -100) -> None:
+    See yoke.nll_loss.
+    """
+
+    weight: Tensor | None
+
+    def __init__(self, weight: Tensor | None = None, *, reduction: str = "mean", ignore_index: int = -100) -> None:
         self.reduction, self.ignore_index = reduction, ignore_index
+        self.register_buffer("weight", weight)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return yoke.nll_loss(x, target, reduction=self.reduction, ignore_index=self.ignore_index)
+        return yoke.nll_loss(x, target, self.weight, reduction=self.reduction, ignore_index=self.ignore_index)
 
 
 class MSELoss(Module):
