@@ -136,7 +136,7 @@ def rebuilt(storage: Storage, kind: Kind, offset: int, shape: tuple[int, ...], s
         return Refused(f"is a tensor of {len(shape)} axes; Yoke's tensors have at most {_MOST_AXES}")
     if requires_grad and not kind.dtype.is_floating_point:
         raise _yoke.ValueError(f"a tensor of {kind.name} requires a gradient")
-    tensor = _yoke._view_storage(storage.memory, kind.dtype, shape, strides, offset * kind.itemsize)
+    tensor = _yoke._view_storage(storage.memory, kind.dtype, shape, strides, 0 if 0 in shape else offset * kind.itemsize)
     return tensor.requires_grad_(True) if requires_grad else tensor
 
 
@@ -147,9 +147,9 @@ def _check_view(storage: Storage, kind: Kind, offset: int, shape: tuple[int, ...
     elements = 1
     for size in shape:
         elements *= size
-    last = offset + (sum((size - 1) * stride for size, stride in zip(shape, strides)) + 1 if elements else 0)
+    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides)) + 1 if elements else 0  # an empty view may begin anywhere
     if elements >= 2**62 or last * kind.itemsize > storage.size:
-        raise _yoke.ValueError(f"a tensor of shape {_short(shape)} and strides {_short(strides)} from element {offset} on passes the {storage.size} bytes of its storage")
+        raise _yoke.ValueError(f"a tensor of shape {_short(shape)} and strides {_short(strides)} from element {_short(offset)} on passes the {storage.size} bytes of its storage")
 
 
 def _short(value: Any) -> str:
