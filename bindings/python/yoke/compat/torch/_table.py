@@ -87,6 +87,7 @@ TABLE: dict[str, dict[str, str]] = {
         "get_autocast_dtype": "settings.get_autocast_dtype",
         "autocast": "=amp.autocast", "GradScaler": "=amp.GradScaler",
         "OutOfMemoryError": "=OutOfMemoryError",
+        **{name: f"serialization.{name}; PyTorch's files of tensors and containers: yoke.compat.torch.serialization.{name}" for name in ("save", "load")},
         "Generator": "=Generator",
     },
     "nn": {
@@ -124,6 +125,7 @@ TABLE: dict[str, dict[str, str]] = {
         **_of("gradients", "backward grad set_grad_enabled Variable"),
         "no_grad": "=no_grad", "enable_grad": "=enable_grad",
     },
+    "serialization": _of("serialization", "save load"),
     "random": {**_of("options", "manual_seed seed initial_seed")},
     "version": {"cuda": "settings.cuda", "hip": "settings.hip", "debug": "settings.debug", "git_version": "settings.git_version", "__version__": "constants.version"},
     "types": {"Device": "constants.Device", "Number": "constants.Number"},

@@ -7,6 +7,7 @@ from typing import Any
 import yoke
 from yoke import optim
 from yoke.compat.torch.options import refused
+from yoke.compat.torch.states import optimizer_from_torch, optimizer_to_torch
 
 
 def _named(params: Any) -> Any:
@@ -26,6 +27,14 @@ class _Steps:
                 loss = closure()
         super().step()  # type: ignore[misc]
         return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns state and options in PyTorch's form."""
+        return optimizer_to_torch(self)  # type: ignore[arg-type]
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continues from a state of PyTorch's form."""
+        optimizer_from_torch(self, state_dict)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
