@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants memory overruns hostile fuzz engines groups parallel launchers deploy powersgd install mpi cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants memory overruns hostile fuzz engines groups parallel launchers scripts deploy powersgd install mpi cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -118,6 +118,10 @@ soak_launchers() { # a script under yoke run, torchrun, mpirun and srun; pattern
     install_packages slurmctld slurmd slurm-client libpmix-dev openmpi-bin
     setup_torch && build_native test_fixtures || return
     YOKE_TORCH_PYTHON=$PWD/build/torch-venv/bin/python run python -m pytest -q -rs -p no:cacheprovider tests/launchers
+}
+soak_scripts() { # scripts written for PyTorch, under PyTorch and under yoke.compat.torch; tests/compat/golden gets PyTorch's losses
+    setup_torch && build_native &&
+        run python -B tests/compat/compare.py --torch "$PWD/build/torch-venv/bin/python" --write
 }
 soak_deploy() { # examples/deploy: a batch job, manifests, the image's lines in roots that debootstrap makes
     install_packages slurmctld slurmd slurm-client openmpi-bin debootstrap cpio dataset-fashion-mnist
