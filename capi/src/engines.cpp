@@ -2,6 +2,7 @@
 
 #include "capi/src/guard.h"
 #include "core/ops/engines.h"
+#include "core/ops/promotion.h"
 
 using namespace yoke;
 using namespace yoke::capi;
@@ -58,4 +59,9 @@ int32_t yoke_are_deterministic_algorithms_enabled(void)
 {
     return guard_value("yoke_are_deterministic_algorithms_enabled", -1,
                        [] { return uses_deterministic_algorithms() ? 1 : 0; });
+}
+
+yoke_status yoke_set_weak_zero_dim(int32_t weak)
+{
+    return guard("yoke_set_weak_zero_dim", [&] { set_weak_zero_dim(weak != 0); });
 }

@@ -1,5 +1,6 @@
 // choice.cpp: choice and bounds: shape rules and vjps.
 #include "core/ops/family.h"
+#include "core/ops/promotion.h"
 #include "core/ops/rules.h"
 #include "core/ops/scalar.h"
 
@@ -112,7 +113,7 @@ void infer_clamp_between(ClampBetweenArgs a, Plan &plan)
         fail(YOKE_E_VALUE, "clamp: arguments 'min' and 'max' are both absent; give one of them");
     yoke_dtype dtype = a.x().dtype;
     for (const yoke_tensor *bound : {a.min(), a.max()})
-        if (bound) dtype = promote(dtype, bound->dtype);
+        if (bound) dtype = promote(dtype, promote_tensors(a.x(), *bound));
     if (dtype == YOKE_BOOL)
         fail(YOKE_E_TYPE,
              "clamp: bool tensors do not support clamp; cast the tensor to an integer dtype");
@@ -193,9 +194,9 @@ void vjp_sub_scaled(SubScaledArgs a, Backward &b)
 
 void infer_lerp(LerpArgs a, Plan &plan)
 {
-    yoke_dtype dtype = promote(a.x().dtype, a.y().dtype);
+    yoke_dtype dtype = promote_tensors(a.x(), a.y());
     dtype = is_scalar(a.weight()) ? promote_scalar(dtype, a.weight().kind)
-                                  : promote(dtype, a.weight().v.tensor->dtype);
+                                  : promote(dtype, promote_tensors(a.x(), *a.weight().v.tensor));
     if (!is_floating(dtype)) dtype = YOKE_F32;
     for (const int i : {a.kX, a.kY, a.kWeight}) plan.cast(i, dtype);
     plan_broadcast(a, {a.kX, a.kY, a.kWeight}, plan, dtype);
@@ -221,7 +222,8 @@ namespace {
 template <class TripleArgs>
 void plan_triple(TripleArgs a, Plan &plan, bool divides)
 {
-    yoke_dtype dtype = promote(promote(a.x().dtype, a.tensor1().dtype), a.tensor2().dtype);
+    yoke_dtype dtype =
+        promote(promote_tensors(a.x(), a.tensor1()), promote_tensors(a.x(), a.tensor2()));
     if (divides && !is_floating(dtype)) dtype = YOKE_F32;
     if (dtype == YOKE_BOOL)
         fail(YOKE_E_TYPE, "%s: bool tensors do not support %s; cast one to an integer dtype",

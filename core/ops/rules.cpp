@@ -1,6 +1,7 @@
 #include "core/ops/rules.h"
 
 #include "core/ops/family.h"
+#include "core/ops/promotion.h"
 #include "core/ops/scalar.h"
 
 namespace yoke::rules {
@@ -45,7 +46,7 @@ void row_major_like(Args a, int x, Plan &plan)
 yoke_dtype operand_dtype(const yoke_arg &x, const yoke_arg &y, const char *call)
 {
     const bool x_is_tensor = x.kind == YOKE_ARG_TENSOR, y_is_tensor = y.kind == YOKE_ARG_TENSOR;
-    if (x_is_tensor && y_is_tensor) return promote(x.v.tensor->dtype, y.v.tensor->dtype);
+    if (x_is_tensor && y_is_tensor) return promote_tensors(*x.v.tensor, *y.v.tensor);
     if (!x_is_tensor && !y_is_tensor)
         fail(YOKE_E_TYPE, "%s: both arguments are numbers; give at least one tensor", call);
     return x_is_tensor ? promote_scalar(x.v.tensor->dtype, y.kind)

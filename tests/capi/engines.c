@@ -55,11 +55,36 @@ static void deterministic_algorithms_are_asked_for_and_the_settings_of_cudnn_sta
     CHECK(yoke_are_deterministic_algorithms_enabled() == 0);
 }
 
+static int32_t dtype_of_sum(yoke_dtype alone, yoke_dtype several)
+{
+    const int64_t two[] = {2};
+    yoke_tensor *x, *y, *sum;
+    OK(yoke_ones(NULL, 0, alone, NULL, &x));
+    OK(yoke_ones(two, 1, several, NULL, &y));
+    OK(yoke_add(x, y, &sum));
+    const int32_t dtype = yoke_tensor_dtype(sum);
+    yoke_tensor_release(x), yoke_tensor_release(y), yoke_tensor_release(sum);
+    return dtype;
+}
+
+static void a_tensor_without_axes_is_weak_if_asked_for(void)
+{
+    CHECK(dtype_of_sum(YOKE_F32, YOKE_F16) == YOKE_F32);
+    OK(yoke_set_weak_zero_dim(1));
+    CHECK(dtype_of_sum(YOKE_F32, YOKE_F16) == YOKE_F16);
+    CHECK(dtype_of_sum(YOKE_I64, YOKE_U8) == YOKE_U8);
+    CHECK(dtype_of_sum(YOKE_F64, YOKE_I32) == YOKE_F64);
+    CHECK(dtype_of_sum(YOKE_U8, YOKE_BOOL) == YOKE_U8);
+    OK(yoke_set_weak_zero_dim(0));
+    CHECK(dtype_of_sum(YOKE_F32, YOKE_F16) == YOKE_F32);
+}
+
 int main(void)
 {
     RUN(each_has_a_first_value_and_keeps_what_it_is_given);
     RUN(what_is_none_is_refused);
     RUN(where_it_is_not_there_it_says_why);
     RUN(deterministic_algorithms_are_asked_for_and_the_settings_of_cudnn_stay);
+    RUN(a_tensor_without_axes_is_weak_if_asked_for);
     return report();
 }

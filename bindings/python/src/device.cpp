@@ -3,6 +3,7 @@
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/modes.h"
 #include "bindings/python/src/values/need.h"
 
@@ -202,6 +203,9 @@ void bind_backends(py::module_ &module)
             return enabled == 1;
         },
         "Returns whether use_deterministic_algorithms asks for the same bits in each run.");
+    module.def("_set_weak_zero_dim",
+               [](bool weak) { check(yoke_set_weak_zero_dim(weak ? 1 : 0)); });
+    module.def("_set_foreign_card", &set_foreign_card);
     module.def("_cudnn_set", [](int32_t setting, const char *name, const py::object &value) {
         const bool is_limit =
             setting == YOKE_CUDNN_BENCHMARK_LIMIT || setting == YOKE_CUDNN_WORKSPACE_LIMIT;

@@ -1011,6 +1011,7 @@ typedef struct yoke_api {
                                 yoke_device *device, yoke_tensor **out);
     yoke_status (*triu_indices)(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
                                 yoke_device *device, yoke_tensor **out);
+    yoke_status (*set_weak_zero_dim)(int32_t weak);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

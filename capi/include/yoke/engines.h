@@ -51,6 +51,11 @@ YOKE_API yoke_status yoke_use_deterministic_algorithms(int32_t enabled);
 /* Returns 1 or 0; -1 if YOKE_DETERMINISTIC_ALGORITHMS cannot be read. [any-thread] */
 YOKE_API int32_t yoke_are_deterministic_algorithms_enabled(void);
 
+/* Sets whether a tensor without axes is weak in promotion beside a tensor with axes, as a number of a script is: the
+ * result has the dtype of the tensor with axes, unless that dtype is of a lower class. Scripts written for PyTorch
+ * rely on it. Holds for the whole process; the default is 0. [any-thread] */
+YOKE_API yoke_status yoke_set_weak_zero_dim(int32_t weak);
+
 #ifdef __cplusplus
 }
 #endif

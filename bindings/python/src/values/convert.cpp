@@ -48,6 +48,30 @@ bool open_spec(PyObject *value, const Place &place, yoke_device **out)
     return true;
 }
 
+// Whether values are read as in PyTorch, and the card that "cuda" means in this thread.
+bool reads_foreign = false;
+thread_local int32_t foreign_card = 0;
+
+// Returns the dtype that one of Python's types means in PyTorch; YOKE_NONE for another value.
+yoke_dtype dtype_of_type(PyObject *value)
+{
+    const auto is = [value](PyTypeObject &type) {
+        return value == reinterpret_cast<PyObject *>(&type);
+    };
+    return is(PyFloat_Type)  ? YOKE_F64
+           : is(PyLong_Type) ? YOKE_I64
+           : is(PyBool_Type) ? YOKE_BOOL
+                             : YOKE_NONE;
+}
+
+bool open_card(int64_t index, yoke_device **out)
+{
+    if (yoke_device_get("cuda", static_cast<int32_t>(index), out))
+        return raise_last_error() != nullptr;
+    yoke_device_release(*out);
+    return true;
+}
+
 bool open_index(PyObject *value, const Place &place, yoke_device **out)
 {
     int64_t index = 0;
@@ -58,6 +82,7 @@ bool open_index(PyObject *value, const Place &place, yoke_device **out)
                     place.argument, static_cast<long long>(index));
         return false;
     }
+    if (reads_foreign) return open_card(index, out);
     if (yoke_current_device(&current)) return raise_last_error() != nullptr;
     const yoke_status status =
         yoke_device_get(yoke_device_kind(current), static_cast<int32_t>(index), out);
@@ -135,6 +160,8 @@ bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out)
 {
     *out = YOKE_NONE;
     if (value == Py_None || dtype_number(value, out)) return true;
+    if (reads_foreign && PyType_Check(value)) *out = dtype_of_type(value);
+    if (*out != YOKE_NONE) return true;
     if (!PyUnicode_Check(value))
         return raise_type(place, "a dtype such as yoke.float32, or its name", value) != nullptr;
     const char *name = nullptr;
@@ -219,9 +246,18 @@ bool to_device(PyObject *value, const Place &place, yoke_device **out)
     *out = nullptr;
     sync_modes();
     if (value == Py_None || device_handle(value, out)) return true;
+    if (reads_foreign && PyUnicode_Check(value) &&
+        PyUnicode_CompareWithASCIIString(value, "cuda") == 0)
+        return open_card(foreign_card, out);
     if (PyUnicode_Check(value)) return open_spec(value, place, out);
     if (PyLong_Check(value) && !PyBool_Check(value)) return open_index(value, place, out);
     return raise_type(place, "a Device, a spec such as \"cuda:1\", or an index", value) != nullptr;
+}
+
+void set_foreign_card(int32_t index)
+{
+    reads_foreign = index >= 0;
+    foreign_card = index < 0 ? 0 : index;
 }
 
 bool to_generator(PyObject *value, const Place &place, yoke_arg *out)

@@ -37,6 +37,10 @@ bool to_device(PyObject *value, const Place &place, yoke_device **out);
 // Returns false with a Python error set for any other value.
 bool to_generator(PyObject *value, const Place &place, yoke_arg *out);
 
+// Sets whether values are read as in PyTorch: an index is a card, "cuda" the card of this index, and Python's types
+// float, int and bool are dtypes. -1 ends it. A thread has its own index, at first 0.
+void set_foreign_card(int32_t index);
+
 // Reads a device where null will not do: None becomes the current device.
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
 

@@ -82,7 +82,9 @@ def public(place: str) -> list[str]:
 
 def advice(place: str, name: str) -> str:
     """Returns what to write in place of a name of PyTorch that is not there, or ""."""
-    return _yoke._foreign_name(place if place != "torch" else "yoke", name) or ""
+    own = _yoke._foreign_name(place if place != "torch" else "yoke", name)
+    parent, _, last = place.rpartition(".")
+    return own or (_yoke._foreign_name(parent or "yoke", last) if place != "torch" and not own else None) or ""
 
 
 def _unknown(module: ModuleType, place: str, name: str) -> AttributeError:
@@ -103,9 +105,10 @@ def _text(problem: str, place: str, name: str) -> str:
 # ---- Import ----------------------------------------------------------------------------------------------------------
 
 
-def make(name: str) -> Names:
+def make(name: str) -> Any:
     """Returns a new module for one of the names in MODULES."""
-    module = Names(name, f"PyTorch's module {name}, over Yoke.")
+    kind = implementation(MODULES[name]) if MODULES[name] else Names
+    module = kind(name, f"PyTorch's module {name}, over Yoke.")
     module.__path__ = []  # so that `import torch.nn` looks below
     module.__file__ = __file__
     module.__loader__ = Loader()
@@ -131,7 +134,8 @@ class Finder:
         parent, _, last = name.rpartition(".")
         place = place_of(parent)
         if place_of(name) in FACTS:
-            raise ModuleNotFoundError(_text(f"No module named '{name}'", place, last), name=name)
+            # Under this name, because `from torch import fft` would drop an error of the name torch.fft.
+            raise ModuleNotFoundError(_text(f"No module named '{name}'", place, last), name=parent)
         if last in FACTS.get(place, ()) and not hasattr(sys.modules.get(parent), last):
             raise ImportError(_text(f"cannot import name '{last}' from '{parent}'", place, last), name=parent)
         return None

@@ -17,6 +17,8 @@ def apply() -> None:
     except _yoke.StateError:  # a device was used already
         pass
     yoke.set_device("cpu")
+    _yoke._set_weak_zero_dim(True)
+    _yoke._set_foreign_card(0)
     from yoke.compat.torch import devices, gradients, options, text  # noqa: F401 (the modules keep Yoke's methods, so they load before any changes)
 
     wanted: list[tuple[type, str, Any]] = [

@@ -13,13 +13,15 @@ from yoke.compat.torch._facts import FACTS
 
 # Modules that can be imported, and the class of module whose attributes can be set.
 MODULES: dict[str, str] = dict.fromkeys("""torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.parallel torch.nn.parameter
-    torch.nn.modules torch.nn.modules.module torch.nn.parallel.distributed torch.optim torch.optim.optimizer torch.optim.lr_scheduler torch.amp torch.cuda
+    torch.nn.modules torch.nn.modules.module torch.nn.parallel.distributed torch.distributed torch.distributed.run torch.distributed.launch
+    torch.distributed.distributed_c10d torch.distributed.elastic torch.distributed.elastic.multiprocessing torch.distributed.elastic.multiprocessing.errors
+    torch.multiprocessing torch.optim torch.optim.optimizer torch.optim.lr_scheduler torch.amp torch.cuda
     torch.cuda.amp torch.backends torch.backends.cuda torch.backends.mps torch.backends.mkldnn torch.autograd torch.autograd.function torch.utils
-    torch.utils.checkpoint torch.random torch.version torch.types torch.linalg torch.special torch.serialization""".split(), "")
+    torch.utils.data torch.utils.data.distributed torch.utils.checkpoint torch.random torch.version torch.types torch.linalg torch.special torch.serialization""".split(), "")
 MODULES["torch.backends.cudnn"] = "settings.Cudnn"
 
 # Modules for `python -m`: the module of this package whose main() runs.
-RUN: dict[str, str] = {}
+RUN = {"torch.distributed.run": "launch", "torch.distributed.launch": "launch"}
 
 # Yoke's module for a place of PyTorch's names.
 YOKE_PLACES = {"torch": "yoke", "nn": "yoke.nn", "nn.functional": "yoke.nn.functional", "nn.init": "yoke.nn.init", "nn.utils": "yoke.nn.utils",
@@ -59,7 +61,7 @@ _FUNCTIONS = {
     "sign": "functions.sign; Yoke's sign(NaN) is NaN, PyTorch's is 0",
     **_of("reductions", """nansum nanmean cummax cummin diff dist trapezoid scatter_reduce unique_consecutive tensordot inner addmv addr addbmm kron
         cross matrix_power chain_matmul"""),
-    "trapz": "reductions.trapezoid",
+    "trapz": "reductions.trapezoid", "norm": "reductions.norm_of; Yoke's p is a number", "round": "functions.round; without decimals",
     **{name: f"reductions.{name}; Yoke takes keepdim and correction by name alone" for name in ("var", "std", "var_mean", "std_mean")},
 }
 
@@ -98,11 +100,27 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "nn.functional": _of("nets", """relu silu leaky_relu elu hardtanh relu6 logsigmoid mish softsign tanhshrink hardsigmoid hardswish glu prelu softmax log_softmax
         softmin gumbel_softmax dropout dropout1d dropout2d linear embedding pad batch_norm instance_norm max_pool2d avg_pool2d interpolate normalize
-        cosine_similarity pairwise_distance bilinear pixel_shuffle pixel_unshuffle scaled_dot_product_attention cross_entropy nll_loss mse_loss l1_loss
+        cosine_similarity pairwise_distance bilinear unfold pixel_shuffle pixel_unshuffle scaled_dot_product_attention cross_entropy nll_loss mse_loss l1_loss
         smooth_l1_loss huber_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"""),
     "nn.utils": _of("steps", "clip_grad_norm_ clip_grad_value_"),
     "nn.modules": {"Module": "=nn.Module"},
     "nn.modules.module": {"Module": "=nn.Module"},
+    "nn.parallel": _of("parallel", "DistributedDataParallel DataParallel"),
+    "nn.parallel.distributed": _of("parallel", "DistributedDataParallel"),
+    "distributed": _of("distributed", """ReduceOp Backend GroupMember ProcessGroup group is_available is_initialized is_nccl_available is_gloo_available
+        is_mpi_available is_torchelastic_launched init_process_group destroy_process_group get_rank get_world_size get_backend get_node_local_rank
+        get_process_group_ranks get_group_rank get_global_rank new_group all_reduce reduce broadcast all_gather all_gather_into_tensor gather scatter
+        reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier send recv isend irecv all_gather_object
+        gather_object broadcast_object_list scatter_object_list default_pg_timeout"""),
+    "distributed.run": {"main": "launch.main"},
+    "distributed.launch": {"main": "launch.main"},
+    "distributed.elastic.multiprocessing.errors": {"record": "launch.record"},
+    "multiprocessing": {
+        **_of("processes", """spawn ProcessRaisedException ProcessExitedException ProcessException get_all_sharing_strategies get_sharing_strategy
+            set_sharing_strategy"""),
+        **{name: f"processes.{name}" for name in FACTS["multiprocessing"] if not name.startswith(("get_all_sh", "get_sh", "set_sh"))
+           and name not in ("reductions",)},
+    },
     "optim": {**_of("steps", "SGD Adam AdamW"), "Optimizer": "=optim.Optimizer"},
     "optim.optimizer": {"Optimizer": "=optim.Optimizer"},
     "optim.lr_scheduler": {
@@ -150,6 +168,8 @@ TABLE: dict[str, dict[str, str]] = {
         **_of("modules", "named_modules to cuda share_memory set_submodule state_dict load_state_dict"), "type": "modules.type_",
     },
     "optim.Optimizer": {},
+    "utils.data": {"DistributedSampler": "samplers.DistributedSampler; Yoke's takes the number of examples"},
+    "utils.data.distributed": {"DistributedSampler": "samplers.DistributedSampler; Yoke's takes the number of examples"},
     "utils": {},
 }
 # Entries of classes that are attributes, not methods.

@@ -35,7 +35,12 @@ def set_device(device: Any) -> None:
     index = _index(device)
     if index >= 0:
         yoke.device(f"cuda:{index}")  # an error if there is no such card
-        _of_thread.index = index
+        _put(index)
+
+
+def _put(index: int) -> None:
+    _of_thread.index = index
+    _yoke._set_foreign_card(index)  # what "cuda" means from now on
 
 
 def current_device() -> int:
@@ -56,7 +61,7 @@ class device:
             set_device(self.idx)
 
     def __exit__(self, *exception: Any) -> None:
-        _of_thread.index = self._before.pop()
+        _put(self._before.pop())
 
 
 def is_current_stream_capturing() -> bool:

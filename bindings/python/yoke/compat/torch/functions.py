@@ -211,6 +211,14 @@ def sign(input: Tensor) -> Tensor:
     return yoke.nan_to_num(found, 0.0) if input.dtype.is_floating_point else found
 
 
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Rounds to a number of decimals; halves go to the even neighbour."""
+    if not decimals:
+        return yoke.round(input)
+    factor = 10.0**decimals
+    return yoke.round(input * factor) / factor
+
+
 def signbit(input: Tensor) -> Tensor:
     """Returns whether elements are below 0, or the negative zero."""
     return yoke.lt(input, 0) | (yoke.lt(1 / input, 0) & (input == 0) if input.dtype.is_floating_point else yoke.zeros_like(input, dtype=yoke.bool))

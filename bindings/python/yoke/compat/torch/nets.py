@@ -225,6 +225,19 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return found if bias is None else found + bias
 
 
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Returns the windows of [N, C, H, W] as columns."""
+    (high, wide), (step_y, step_x), (pad_y, pad_x), spread = (_pair(each) for each in (kernel_size, stride, padding, dilation))
+    refused("unfold", dilation=(spread, (1, 1)))
+    padded = yoke.pad(input, [pad_x, pad_x, pad_y, pad_y]) if pad_x or pad_y else input
+    windows = yoke.unfold(yoke.unfold(padded, 2, high, step_y), 3, wide, step_x)
+    return windows.permute(0, 1, 4, 5, 2, 3).reshape(input.shape[0], input.shape[1] * high * wide, -1)
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else tuple(value)  # type: ignore[return-value]
+
+
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Moves channels into height and width."""
     return yoke.pixel_shuffle(input, upscale_factor)

@@ -19,7 +19,7 @@ class LRScheduler:
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             if last_epoch == -1:
-                group["initial_lr"] = group["lr"]
+                group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
                 raise KeyError("param 'initial_lr' is not specified in param_groups when resuming an optimizer")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
@@ -140,6 +140,9 @@ class ConstantLR(LRScheduler):
         factor = self.factor if self.last_epoch == 0 else 1 / self.factor if self.last_epoch == self.total_iters else 1.0
         return [rate * factor for rate in self._rates]
 
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * (1.0 if self.last_epoch >= self.total_iters else self.factor) for base in self.base_lrs]
+
 
 class LinearLR(LRScheduler):
     """Takes the rate in equal parts from start_factor to end_factor times the rate, in total_iters epochs."""
@@ -157,6 +160,10 @@ class LinearLR(LRScheduler):
         factor = 1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change)
         return [rate * factor for rate in self._rates]
 
+    def _get_closed_form_lr(self) -> list[float]:
+        share = min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * (self.start_factor + (self.end_factor - self.start_factor) * share) for base in self.base_lrs]
+
 
 class ExponentialLR(LRScheduler):
     """Multiplies the rate by gamma at each epoch."""
@@ -167,6 +174,9 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         return [rate * (1.0 if self._is_initial else self.gamma) for rate in self._rates]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
@@ -181,6 +191,9 @@ class PolynomialLR(LRScheduler):
             return self._rates
         factor = ((1.0 - self.last_epoch / self.total_iters) / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power
         return [rate * factor for rate in self._rates]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -241,7 +254,7 @@ class OneCycleLR(LRScheduler):
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
         rise = float(pct_start * self.total_steps) - 1
         if three_phase:
-            self._phases = [(rise, "initial_lr", "max_lr", "max_momentum", "base_momentum"), (2 * rise + 1, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+            self._phases = [(rise, "initial_lr", "max_lr", "max_momentum", "base_momentum"), (2 * rise, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
                             (self.total_steps - 1.0, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
         else:
             self._phases = [(rise, "initial_lr", "max_lr", "max_momentum", "base_momentum"),

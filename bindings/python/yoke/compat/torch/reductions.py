@@ -194,6 +194,13 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return result
 
 
+def norm_of(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: None = None, dtype: Any = None) -> Tensor:
+    """Returns the p-norm; "fro" is 2."""
+    if p == "nuc":
+        raise _yoke.UnsupportedError("norm(): argument 'p' is 'nuc'; it must be a number or 'fro', because there are no singular values")
+    return yoke.norm(input if dtype is None else input.to(dtype=dtype), 2 if p in ("fro", None) else p, dim, keepdim=keepdim)
+
+
 def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Returns the norm of vectors."""
     return yoke.norm(x if dtype is None else x.to(dtype=dtype), ord, dim, keepdim=keepdim)

@@ -54,8 +54,8 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     """x.to(device, dtype, non_blocking, copy, memory_format), in each of PyTorch's orders; an index is a card."""
     need_memory_format("to", keywords.pop("memory_format", None))
     copy = keywords.pop("copy", False)
-    place = 1 if args and isinstance(args[0], (yoke.dtype, Tensor)) else 2
-    names = ("dtype", "non_blocking", "copy") if args and isinstance(args[0], yoke.dtype) else ("other", "non_blocking", "copy") if place == 1 else ("device", "dtype", "non_blocking", "copy")
+    of_dtype = bool(args) and isinstance(args[0], (yoke.dtype, type))
+    names = ("dtype", "non_blocking", "copy") if of_dtype else ("other", "non_blocking", "copy") if args and isinstance(args[0], Tensor) else ("device", "dtype", "non_blocking", "copy")
     given = dict(zip(names, args))
     if len(args) > len(names):
         raise _yoke.TypeError(f"to(): takes at most {len(names)} arguments but {len(args)} were given")
@@ -157,16 +157,10 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def _in_place(name: str) -> Any:
-    def change(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        self.data = getattr(self.detach(), name)(*args, **keywords)
-        return self
-
     def run(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        if self.requires_grad:
-            raise _yoke.UnsupportedError(f"{name}_(): the tensor requires grad; write x = x.{name}(…)")
-        return change(self, *args, **keywords)
+        raise _yoke.UnsupportedError(f"{name}_(): a tensor does not change its shape in Yoke; write x = x.{name}(…)")
 
-    run.__name__, run.__doc__ = name + "_", f"x = x.{name}(…), in the same object."
+    run.__name__, run.__doc__ = name + "_", f"Refuses: write x = x.{name}(…)."
     return run
 
 

@@ -1,0 +1,184 @@
+"""Where PyTorch's rule differs from Yoke's, the rule is PyTorch's."""
+
+import textwrap
+
+import pytest
+
+from compat_run import passes
+
+PARTS = {
+    "a tensor without axes is weak": """
+        half = torch.ones(2, dtype=torch.float16)
+        assert (half * torch.tensor(2.0)).dtype is torch.float16
+        assert (torch.ones(2, dtype=torch.int32) + torch.tensor(3)).dtype is torch.int32
+        assert (torch.ones(2, dtype=torch.int64) * torch.tensor(2.5)).dtype is torch.float32
+        assert torch.where(torch.tensor([True, False]), half, torch.tensor(1.0)).dtype is torch.float16
+        assert torch.lerp(half, half, torch.tensor(0.5)).dtype is torch.float16
+        assert torch.addcmul(half, torch.tensor(1.0), half).dtype is torch.float16
+        assert torch.clamp(half, torch.tensor(0.0)).dtype is torch.float16
+        half *= torch.tensor(3.0)
+        w = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+        (torch.ones(3) * w).sum().backward()
+        assert w.grad.dtype is torch.float64 and w.grad.item() == 3
+    """,
+    "a convolution's result has views": """
+        y = nn.Conv2d(1, 2, 3)(torch.randn(2, 1, 5, 5))
+        assert torch.equal(y.view(2, -1), y.reshape(2, -1)) and y.view(2, 2, 9).size() == (2, 2, 9)
+        try:
+            torch.ones(2, 3)[:, :2].view(-1)
+        except Exception as error:
+            assert "view" in str(error)
+        else:
+            raise AssertionError
+    """,
+    "new tensors are on the CPU": """
+        assert torch.ones(1).device == torch.device("cpu") and isinstance(torch.ones(1).device, torch.device)
+        assert torch.get_default_device().type == "cpu" and torch.ones(1).get_device() == -1
+    """,
+    "sizes are torch.Size": """
+        x = torch.zeros(2, 3)
+        assert isinstance(x.shape, torch.Size) and x.size() == x.shape == (2, 3) and x.size(-1) == 3
+        assert str(x.shape) == "torch.Size([2, 3])" and x.shape.numel() == 6 == x.numel() and isinstance(x.shape[:1], torch.Size)
+    """,
+    "texts": """
+        assert str(torch.float32) == repr(torch.float32) == "torch.float32" and torch.ones(1).type() == "torch.FloatTensor"
+        assert repr(torch.tensor([1.0, 2.5])) == "tensor([1.0000, 2.5000])" and repr(torch.tensor([1.0, 2.0])) == "tensor([1., 2.])"
+        assert repr(torch.tensor([[1, 20], [3, 4]])) == "tensor([[ 1, 20],\\n        [ 3,  4]])" and repr(torch.tensor(True)) == "tensor(True)"
+        assert repr(torch.ones(1, requires_grad=True)) == "tensor([1.], requires_grad=True)"
+        assert repr(torch.zeros(2, dtype=torch.float64)) == "tensor([0., 0.], dtype=torch.float64)"
+        assert repr(torch.tensor([1e-5, 1.0])) == "tensor([1.0000e-05, 1.0000e+00])" and repr(torch.zeros(2, 0)) == "tensor([], size=(2, 0))"
+        assert repr(torch.tensor([float("nan"), -1.5])) == "tensor([    nan, -1.5000])"
+        assert repr(nn.Parameter(torch.zeros(1))) == "Parameter containing:\\ntensor([0.], requires_grad=True)"
+        assert "grad_fn=<" in repr(torch.ones(1, requires_grad=True) * 2)
+    """,
+    "ops": """
+        assert torch.sign(torch.tensor([float("nan"), -2.0])).tolist() == [0.0, -1.0] == torch.tensor([float("nan"), -2.0]).sign().tolist()
+        x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+        assert x.var(0, False).tolist() == [1.0, 2.25] and x.std(1, True).shape == (2,) and x.var(unbiased=False).shape == ()
+        assert torch.norm(x, p="fro").shape == () and torch.round(torch.tensor(1.26), decimals=1).item() > 1.25
+        assert torch.ones(2, dtype=float).dtype is torch.float64 and x.to(int).dtype is torch.int64 and x.double().type("torch.FloatTensor").dtype is torch.float32
+        assert torch.vstack([x, x]).shape == (4, 2) and torch.hstack([x, x]).shape == (2, 4) and x.clip(0, 1).max() == 1
+        assert torch.cummax(torch.tensor([1, 3, 2]), 0).values.tolist() == [1, 3, 3] and torch.isin(torch.tensor([1, 2]), torch.tensor([2])).tolist() == [False, True]
+        assert torch.diag_embed(torch.tensor([1.0, 2.0])).tolist() == [[1, 0], [0, 2]] and torch.diag_embed(torch.ones(2), 1).shape == (3, 3)
+        y = torch.ones(2, 2)
+        assert y.tril_() is y and y.tolist() == [[1, 0], [1, 1]] and y.fill_diagonal_(0).sum() == 1
+    """,
+    "modules": """
+        net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(inplace=True), nn.Dropout(0.5, inplace=False), nn.BatchNorm1d(3))
+        state = net.state_dict()
+        assert type(state).__name__ == "OrderedDict" and "" in state._metadata
+        told = net.load_state_dict({}, strict=False)
+        assert told.missing_keys[0] == "0.weight" and told.unexpected_keys == []
+        assert str(net.load_state_dict(state)) == "<All keys matched successfully>"
+        try:
+            net.load_state_dict({"a": torch.ones(1)})
+        except RuntimeError as error:
+            assert "Error(s) in loading state_dict for Sequential" in str(error)
+        assert nn.CrossEntropyLoss(torch.tensor([1.0, 2.0]))(torch.zeros(1, 2), torch.tensor([1])).item() > 0.69
+        assert [name for name, _ in net.named_parameters(prefix="p")][0] == "p.0.weight"
+        assert nn.Softmax(dim=1)(torch.zeros(1, 2)).tolist() == [[0.5, 0.5]] and nn.Softmax()(torch.zeros(1, 2)).tolist() == [[0.5, 0.5]]
+    """,
+    "optimizers": """
+        w = nn.Parameter(torch.tensor([1.0]))
+        for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+            optimizer = kind([{"params": [w], "lr": 0.1}], lr=1.0)
+            def closure():
+                optimizer.zero_grad()
+                loss = (w * w).sum()
+                loss.backward()
+                return loss
+            before = w.item()
+            assert abs(optimizer.step(closure).item() - before**2) < 1e-6 and w.item() < before
+            assert isinstance(optimizer, torch.optim.Optimizer) and "lr: 0.1" in repr(optimizer)
+        assert torch.nn.utils.clip_grad_norm_([w], 1e-3, error_if_nonfinite=True).item() > 0
+    """,
+    "compile warns once": """
+        import warnings
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            f = torch.compile(lambda x: x)
+            @torch.compile(mode="max-autotune")
+            def g(x):
+                return x
+        assert len(told) == 1 and "torch.compile" in str(told[0].message) and g(3) == 3
+    """,
+    "copies": """
+        import copy, pickle
+        x = torch.arange(3)
+        assert torch.equal(pickle.loads(pickle.dumps(x)), x) and torch.equal(copy.deepcopy(x), x)
+        for each in (torch.float16, torch.device("cuda:1"), torch.ones(2).shape):
+            assert pickle.loads(pickle.dumps(each)) == each == copy.deepcopy(each)
+        net = copy.deepcopy(nn.Linear(1, 1))
+        assert isinstance(pickle.loads(pickle.dumps(net)), nn.Linear)
+    """,
+    "settings": """
+        torch.backends.cudnn.benchmark = True
+        import yoke
+        assert yoke.backends.cudnn.benchmark and torch.backends.cudnn.benchmark
+        torch.backends.cuda.matmul.allow_tf32 = True
+        assert yoke.backends.allow_tf32 and not torch.backends.mps.is_available()
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.finfo(torch.float32).eps == 2.0**-23 and torch.iinfo(torch.uint8).max == 255
+        assert torch.manual_seed(3) is torch.default_generator and torch.initial_seed() == 3
+        assert torch.get_default_dtype() is torch.float32 and torch.result_type(torch.ones(1, dtype=torch.int32), 2.0) is torch.float32
+    """,
+    "gradients": """
+        x = torch.ones(2, requires_grad=True)
+        (g,) = torch.autograd.grad((x * 3).sum(), x)
+        assert g.tolist() == [3, 3] and torch.autograd.grad((x * 3).sum(), [x, torch.ones(1, requires_grad=True)], allow_unused=True)[1] is None
+        (x * 2).sum().backward(inputs=[x])
+        assert x.grad.tolist() == [2, 2]
+        with torch.set_grad_enabled(mode=False):
+            assert not (x * 2).requires_grad
+        torch.autograd.backward([(x * 2).sum(), (x * 3).sum()])
+        assert x.grad.tolist() == [7, 7] and torch.autograd.Variable(x) is x
+    """,
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_pytorchs_rule_holds(tmp_path, name):
+    passes(tmp_path, f"import torch\nfrom torch import nn\n{textwrap.dedent(PARTS[name])}")
+
+
+SCHEDULES = {  # rates as PyTorch's documentation gives them
+    "LambdaLR(o, lambda e: 0.5**e)": [1, 0.5, 0.25, 0.125],
+    "StepLR(o, 2, 0.1)": [1, 1, 0.1, 0.1, 0.01],
+    "MultiStepLR(o, [1, 3], 0.1)": [1, 0.1, 0.1, 0.01],
+    "ExponentialLR(o, 0.5)": [1, 0.5, 0.25],
+    "ConstantLR(o, 0.5, 2)": [0.5, 0.5, 1, 1],
+    "LinearLR(o, 0.5, 1.0, 2)": [0.5, 0.75, 1, 1],
+    "PolynomialLR(o, 4, 1.0)": [1, 0.75, 0.5, 0.25, 0],
+    "CosineAnnealingLR(o, 2)": [1, 0.5, 0, 0.5, 1],
+    "CosineAnnealingWarmRestarts(o, 2)": [1, 0.5, 1, 0.5],
+    "SequentialLR(o, [ConstantLR(o, 0.5, 9), ExponentialLR(o, 0.5)], [2])": [0.5, 0.5, 1, 0.5],
+}
+
+
+def test_schedules_give_pytorchs_rates(tmp_path):
+    text = f"""
+        import torch
+        from torch.optim.lr_scheduler import LambdaLR, StepLR, MultiStepLR, ExponentialLR, ConstantLR, LinearLR, PolynomialLR, CosineAnnealingLR
+        from torch.optim.lr_scheduler import CosineAnnealingWarmRestarts, SequentialLR, ReduceLROnPlateau, OneCycleLR
+        for call, wanted in {SCHEDULES!r}.items():
+            o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+            schedule, rates = eval(call), []
+            for _ in wanted:
+                rates.append(schedule.get_last_lr()[0])
+                o.step()
+                schedule.step()
+            assert all(abs(x - y) < 1e-9 for x, y in zip(rates, wanted)), (call, rates)
+            schedule.load_state_dict(schedule.state_dict())
+        o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+        plateau = ReduceLROnPlateau(o, patience=1, factor=0.1)
+        for loss in (1.0, 1.0, torch.tensor(1.0), 1.0, 1.0):
+            plateau.step(loss)
+        assert abs(o.param_groups[0]["lr"] - 0.01) < 1e-9 or abs(o.param_groups[0]["lr"] - 0.1) < 1e-9
+        o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
+        cycle = OneCycleLR(o, 1.0, total_steps=10)
+        for _ in range(9):
+            o.step(); cycle.step()
+        assert abs(o.param_groups[0]["lr"] - 4e-6) < 1e-9 and o.param_groups[0]["momentum"] == 0.95
+    """
+    passes(tmp_path, text)
