@@ -10,7 +10,8 @@ from yoke import nn, optim
 from yoke._named import EACH_STEP
 
 MODULES = {"yoke": yoke, "nn": nn, "init": nn.init, "optim": optim, "schedule": optim.schedule, "comm": yoke.comm, "data": yoke.data}
-SPECIAL = ("select", "checkpoint", "no_grad", "enable_grad")  # other names are constraints, or go to the function; called at each step
+# Other names are constraints, go to the function, or take the place of a layer that had arguments.
+SPECIAL = ("select", "checkpoint", "no_grad", "enable_grad", "Identity")
 
 
 def public_calls():
