@@ -68,7 +68,10 @@ def _of_yoke(place: str, name: str) -> Any:
     where = YOKE_PLACES.get(place)
     if where is None:
         return _MISSING
-    module = importlib.import_module(where)
+    try:
+        module = importlib.import_module(where)
+    except ModuleNotFoundError:
+        return _MISSING
     return getattr(module, name, _MISSING)
 
 

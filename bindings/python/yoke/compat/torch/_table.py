@@ -29,9 +29,6 @@ YOKE_PLACES = {"torch": "yoke", "nn": "yoke.nn", "nn.functional": "yoke.nn.funct
                "utils": "yoke.utils", "utils.checkpoint": "yoke.utils.checkpoint", "autograd": "yoke.autograd", "random": "yoke", "special": "yoke",
                "linalg": "yoke", "nn.parameter": "yoke.nn", "autograd.functional": "yoke.autograd"}
 
-# Names that Yoke has for other things.
-NOT_OURS = {("linalg", "norm"), ("linalg", "det")}
-
 
 def _of(module: str, names: str) -> dict[str, str]:
     """Returns entries for objects of a module of this package under their own names."""
@@ -56,7 +53,8 @@ _FUNCTIONS = {
     **_of("functions", """atleast_1d atleast_2d vstack hstack dstack column_stack hsplit vsplit dsplit block_diag cartesian_prod broadcast_to
         broadcast_shapes broadcast_tensors moveaxis fliplr flipud rot90 adjoint diag_embed diagflat argwhere unravel_index take clamp_min clamp_max logit
         sinc signbit heaviside hypot xlogy rsub float_power deg2rad rad2deg asinh acosh atanh isin isposinf isneginf isreal is_complex
-        is_nonzero is_same_size is_signed positive fill scalar_tensor vander conj renorm"""),
+        is_nonzero is_same_size is_signed positive fill scalar_tensor vander conj renorm fmax fmin copysign msort
+        logspace logaddexp2 logcumsumexp"""),
     "row_stack": "functions.vstack", "sgn": "functions.sign", "arcsinh": "functions.asinh", "arccosh": "functions.acosh", "arctanh": "functions.atanh",
     "sign": "functions.sign; Yoke's sign(NaN) is NaN, PyTorch's is 0",
     **_of("reductions", """nansum nanmean cummax cummin diff dist trapezoid scatter_reduce unique_consecutive tensordot inner addmv addr addbmm kron
@@ -87,6 +85,8 @@ TABLE: dict[str, dict[str, str]] = {
         "set_deterministic_debug_mode": "settings.set_deterministic_debug_mode; write use_deterministic_algorithms",
         "is_autocast_enabled": "settings.is_autocast_enabled; without arguments",
         "get_autocast_dtype": "settings.get_autocast_dtype",
+        "t": "=Tensor.t", "detach": "=Tensor.detach", "zero_": "=Tensor.zero_", "split_with_sizes": "=split", "asarray": "=as_tensor",
+        **_of("nets", "pairwise_distance prelu bilinear cosine_similarity"),
         "autocast": "=amp.autocast", "GradScaler": "=amp.GradScaler",
         "OutOfMemoryError": "=OutOfMemoryError",
         **{name: f"serialization.{name}; PyTorch's files of tensors and containers: yoke.compat.torch.serialization.{name}" for name in ("save", "load")},
@@ -158,6 +158,7 @@ TABLE: dict[str, dict[str, str]] = {
             atanh baddbmm clamp_max clamp_min clip copysign cumprod cumsum deg2rad divide eq fix float_power ge greater greater_equal gt heaviside hypot le
             less less_equal logical_and logical_not logical_or logical_xor logit lt multiply ne negative not_equal rad2deg renorm scatter_reduce sgn
             sinc subtract tril triu true_divide xlogy""".split()},
+        "split_with_sizes": "=Tensor.split",
         "type": "tensor.type_of; names are torch.FloatTensor and so on",
         "shape": "sizes.shape", "size": "sizes.size", "ndimension": "=Tensor.dim",
         "grad_fn": "text.grad_fn", "map_": "tensor.map_", "apply_": "tensor.map_",

@@ -350,3 +350,43 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     norms = yoke.norm(input, p, others, keepdim=True)
     return input * yoke.where(norms > maxnorm, maxnorm / (norms + 1e-7), yoke.ones_like(norms))
 
+
+
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """Returns the larger element; a number, if the other is NaN."""
+    found = yoke.maximum(input, other)
+    return yoke.where(yoke.isnan(input), other, yoke.where(yoke.isnan(other), input, found))
+
+
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """Returns the smaller element; a number, if the other is NaN."""
+    found = yoke.minimum(input, other)
+    return yoke.where(yoke.isnan(input), other, yoke.where(yoke.isnan(other), input, found))
+
+
+def copysign(input: Tensor, other: Any) -> Tensor:
+    """Returns |input| with the sign of other."""
+    y = other if isinstance(other, Tensor) else yoke.full_like(input, other)
+    return yoke.where(signbit(y), -yoke.abs(input), yoke.abs(input))
+
+
+def msort(input: Tensor) -> Tensor:
+    """Sorts along the first axis."""
+    return yoke.sort(input, 0)[0]
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Returns powers of a base, whose exponents are evenly spaced."""
+    found = yoke.pow(base, yoke.linspace(start, end, steps, dtype=dtype, device=device))
+    return found.requires_grad_(requires_grad)
+
+
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """Returns log2(2**x + 2**y)."""
+    return yoke.logaddexp(input * math.log(2), other * math.log(2)) / math.log(2)
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """Returns the logarithm of the running sum of exponentials."""
+    most = yoke.amax(input, dim, keepdim=True)
+    return yoke.log(yoke.cumsum(yoke.exp(input - most), dim)) + most
