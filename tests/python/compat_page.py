@@ -89,11 +89,15 @@ def subject(title, place, prefix):
     yield f"### {title}\n"
     if names.same:
         yield wrapped(f"The same: {' '.join(f'`{name}`' for name in names.same)}.") + "\n"
-    if names.other:
-        yield f"| `{prefix}…` | Yoke |\n|---|---|"
-        rows = {}
-        for name, told in names.other:
+    renamed = [f"`{name}` is {told}" for name, told in names.other if told.startswith("`yoke.")]
+    if renamed:
+        yield wrapped(f"Another name: {', '.join(renamed)}.") + "\n"
+    rows = {}
+    for name, told in names.other:
+        if not told.startswith("`yoke."):
             rows.setdefault(told, []).append(name)
+    if rows:
+        yield f"| `{prefix}…` | Yoke |\n|---|---|"
         yield from (f"| {' '.join(f'`{name}`' for name in group)} | {cell(told)} |" for told, group in rows.items())
         yield ""
     plain = names.absent.pop("", [])

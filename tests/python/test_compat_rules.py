@@ -123,6 +123,19 @@ PARTS = {
         assert torch.manual_seed(3) is torch.default_generator and torch.initial_seed() == 3
         assert torch.get_default_dtype() is torch.float32 and torch.result_type(torch.ones(1, dtype=torch.int32), 2.0) is torch.float32
     """,
+    "attention": """
+        attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        assert list(attention.state_dict()) == ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]
+        x = torch.randn(2, 3, 8)
+        later = torch.triu(torch.ones(3, 3), 1).bool()
+        out, weights = attention(x, x, x, attn_mask=later)
+        assert out.shape == (2, 3, 8) and torch.allclose(weights.sum(-1), torch.ones(2, 3)) and weights[:, 0, 1:].abs().sum() == 0
+        fast, none = attention(x, x, x, attn_mask=later, need_weights=False)
+        assert none is None and torch.allclose(out, fast, atol=1e-6)
+        last = torch.tensor([[False, False, True]] * 2)
+        assert attention(x, x, x, key_padding_mask=last)[1][:, :, 2].abs().sum() == 0
+        assert nn.MultiheadAttention(8, 2, kdim=4, vdim=6)(x, torch.ones(5, 3, 4), torch.ones(5, 3, 6))[0].shape == (2, 3, 8)
+    """,
     "gradients": """
         x = torch.ones(2, requires_grad=True)
         (g,) = torch.autograd.grad((x * 3).sum(), x)

@@ -28,7 +28,7 @@ EACH = """
     for place in ("torch", "nn", "nn.functional", "optim", "optim.lr_scheduler", "distributed", "cuda"):
         assert len(dir(importlib.import_module("torch" if place == "torch" else f"torch.{place}"))) > 5
     for name in FACTS["Tensor"]:
-        hasattr(torch.ones(1), name)
+        hasattr(torch.ones(1, 1), name)
 """
 # Names that PyTorch's modules have, but do not list.
 OTHER = {("multiprocessing", "ProcessException"), ("multiprocessing", "ProcessExitedException"), ("multiprocessing", "ProcessRaisedException"), ("multiprocessing", "spawn"), ("distributed", "default_pg_timeout"), ("version", "__version__")}

@@ -93,6 +93,7 @@ TABLE: dict[str, dict[str, str]] = {
         "Generator": "=Generator",
     },
     "nn": {
+        "MultiheadAttention": "attention.MultiheadAttention; Yoke's class is self-attention: (x), a bool mask keeps, weights qkv and out",
         **_of("layers", """ReLU SiLU Dropout Dropout1d Dropout2d LeakyReLU ELU Softplus Hardtanh ReLU6 LogSigmoid Mish Softsign Tanhshrink GLU Softmin
             Hardswish Hardsigmoid Upsample PixelShuffle PixelUnshuffle CosineSimilarity PairwiseDistance Softmax LogSoftmax Embedding MaxPool2d
             ConvTranspose2d Bilinear"""),
