@@ -124,6 +124,7 @@ def test_modules_in_order_are_replaced_inserted_and_removed(kind):
     assert list(layers) == [a, c] and list(layers._modules) == ["0", "1"]
     layers.insert(0, b)
     layers += [d]
+    assert [type(each) for each in layers + [a]] == [nn.ReLU, nn.Linear, nn.Tanh, nn.SiLU, nn.Linear] and len(layers) == 4
     assert list(layers) == [b, a, c, d] and list(layers._modules) == ["0", "1", "2", "3"]
     assert layers.pop() is d and layers.pop(0) is b and "0.weight" in layers.state_dict()
     del layers[:1]

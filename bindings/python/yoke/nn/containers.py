@@ -61,6 +61,9 @@ class _Ordered(Module):
     def __iadd__(self: C, modules: Iterable[Module]) -> C:
         return self.extend(modules)
 
+    def __add__(self: C, modules: Iterable[Module]) -> C:
+        return self[:0].extend(self).extend(modules)
+
     def __len__(self) -> int:
         return len(self._modules)
 

@@ -163,7 +163,8 @@ class Module(Members):
         if dtype is None and (isinstance(device, DType) or isinstance(getattr(_yoke, str(device), None), DType)):
             device, dtype = None, device  # type: ignore[assignment]
         if isinstance(device, Tensor):
-            device, dtype = device.device, device.dtype if dtype is None else dtype
+            dtype = device.dtype if dtype is None else dtype
+            device = device.device
         for parameter in self.parameters():
             parameter.to_(device, dtype if parameter.dtype.is_floating_point else None)
         moved: dict[int, Tensor] = {}
