@@ -3,12 +3,15 @@
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
 #include "core/autograd/backward.h"
+#include "core/autograd/notes.h"
 #include "core/ops/assign.h"
+#include "core/ops/function_node.h"
 #include "core/ops/op_node.h"
 #include "core/ops/ops.h"
 #include "core/ops/views.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace yoke;
 using namespace yoke::capi;
@@ -81,10 +84,14 @@ namespace {
 template <class Visit>
 void each_saved(const yoke_tensor &x, Visit visit)
 {
-    if (const auto *node = dynamic_cast<const OpNode *>(result_of(x).node))
-        node->each_saved([&](const char *argument, const Remembered &saved) {
-            visit(node->name(), argument, saved);
+    Node *const node = result_of(x).node;
+    if (const auto *op = dynamic_cast<const OpNode *>(node))
+        op->each_saved([&](const char *argument, const Remembered &saved) {
+            visit(op->name(), argument, saved);
         });
+    else if (auto *function = dynamic_cast<FunctionNode *>(node))
+        function->each_saved(
+            [&](const Remembered &saved) { visit(function->name(), "saved", saved); });
 }
 
 yoke_saved describe_saved(const char *op, const char *argument, const Remembered &saved)
@@ -154,24 +161,73 @@ yoke_status yoke_backward_note_refused(yoke_tensor *tensor, const char *why)
     });
 }
 
+namespace {
+
+// Tensors of a call of backward or grad, with their present history.
+Tensors need_renewed(yoke_tensor *const *items, int64_t count, const char *call,
+                     const char *argument)
+{
+    Tensors tensors = need_tensors(items, count, call, argument);
+    for (yoke_tensor *one : TensorList(tensors)) renewed(*one, call);
+    return tensors;
+}
+
+Tensors need_outputs(yoke_tensor *const *outputs, int64_t count, const char *call)
+{
+    Tensors roots = need_renewed(outputs, count, call, "outputs");
+    if (roots.empty())
+        fail(YOKE_E_VALUE, "%s: argument 'outputs' is empty; give at least one tensor",
+             short_name(call));
+    return roots;
+}
+
+yoke_status grads_of(yoke_tensor *const *outputs, int64_t count, yoke_tensor *const *gradients,
+                     yoke_tensor *const *inputs, int64_t input_count, int32_t retain_graph,
+                     int32_t allow_unused, yoke_tensor **grads, const char *call)
+{
+    return guard(call, [&] {
+        const auto places = need_list(grads, input_count, call, "grads");
+        std::fill(places.begin(), places.end(), nullptr);
+        const auto roots = need_outputs(outputs, count, call);
+        const auto wanted = need_renewed(inputs, input_count, call, "inputs");
+        const Tensors weights(gradients, gradients ? count : 0, call, "gradients", true);
+        std::vector<Tensor> found =
+            yoke::gradients(roots, weights, wanted, retain_graph != 0, allow_unused != 0);
+        for (size_t i = 0; i < places.size(); ++i) places[i] = hand_out(std::move(found[i]));
+    });
+}
+
+}  // namespace
+
 yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count, yoke_tensor *const *gradients,
                       yoke_tensor *const *inputs, int64_t input_count, int32_t retain_graph,
                       yoke_tensor **grads)
 {
-    constexpr const char *call = "yoke_grad";
+    return grads_of(outputs, count, gradients, inputs, input_count, retain_graph, 0, grads,
+                    "yoke_grad");
+}
+
+yoke_status yoke_grad_v2(yoke_tensor *const *outputs, int64_t count, yoke_tensor *const *gradients,
+                         yoke_tensor *const *inputs, int64_t input_count, int32_t retain_graph,
+                         int32_t allow_unused, yoke_tensor **grads)
+{
+    return grads_of(outputs, count, gradients, inputs, input_count, retain_graph, allow_unused,
+                    grads, "yoke_grad_v2");
+}
+
+yoke_status yoke_backward_v2(yoke_tensor *const *outputs, int64_t count,
+                             yoke_tensor *const *gradients, yoke_tensor *const *inputs,
+                             int64_t input_count, int32_t retain_graph)
+{
+    constexpr const char *call = "yoke_backward_v2";
     return guard(call, [&] {
-        const auto places = need_list(grads, input_count, call, "grads");
-        std::fill(places.begin(), places.end(), nullptr);
-        const auto roots = need_tensors(outputs, count, call, "outputs");
-        if (roots.empty())
-            fail(YOKE_E_VALUE, "%s: argument 'outputs' is empty; give at least one tensor",
-                 short_name(call));
-        const auto wanted = need_tensors(inputs, input_count, call, "inputs");
-        for (yoke_tensor *one : TensorList(roots)) renewed(*one, call);
-        for (yoke_tensor *one : TensorList(wanted)) renewed(*one, call);
+        const auto roots = need_outputs(outputs, count, call);
+        const auto wanted = need_renewed(inputs, input_count, call, "inputs");
         const Tensors weights(gradients, gradients ? count : 0, call, "gradients", true);
-        std::vector<Tensor> found = yoke::gradients(roots, weights, wanted, retain_graph != 0);
-        for (size_t i = 0; i < places.size(); ++i) places[i] = hand_out(std::move(found[i]));
+        if (wanted.empty())
+            backward(roots, weights, retain_graph != 0);
+        else
+            backward_to(roots, weights, wanted, retain_graph != 0);
     });
 }
 
@@ -202,4 +258,36 @@ yoke_status yoke_tensor_zero_grad(yoke_tensor *tensor, int32_t set_to_none)
         if (Tensor grad = grad_of(x, short_name(call)); grad.present())
             ops::fill_(*grad, int64_t{0});
     });
+}
+
+yoke_status yoke_tensor_retain_grad(yoke_tensor *tensor)
+{
+    constexpr const char *call = "yoke_tensor_retain_grad";
+    return guard(
+        call, [&] { retain_grad(renewed(need(tensor, call, "tensor"), call), short_name(call)); });
+}
+
+int32_t yoke_tensor_retains_grad(yoke_tensor *tensor)
+{
+    constexpr const char *call = "yoke_tensor_retains_grad";
+    return guard_value(call, -1,
+                       [&] { return retains_grad(need(tensor, call, "tensor")) ? 1 : 0; });
+}
+
+int32_t yoke_set_detect_anomaly(int32_t mode)
+{
+    constexpr const char *call = "yoke_set_detect_anomaly";
+    return guard_value(call, -1, [&] {
+        if (mode < kNoAnomaly || mode > kChecks)
+            fail(YOKE_E_VALUE,
+                 "%s: argument 'mode' is %d; it must be a YOKE_ANOMALY_* number, 0 to 2",
+                 short_name(call), mode);
+        return std::exchange(thread_state().anomaly, mode);
+    });
+}
+
+int32_t yoke_get_detect_anomaly(void)
+{
+    const ThreadState *state = known_thread_state();
+    return state ? state->anomaly : kNoAnomaly;
 }

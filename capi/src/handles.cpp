@@ -39,7 +39,8 @@ const char *name_of(HandleKind kind)
                                      "checkpoint manager",
                                      "group",
                                      "reducer",
-                                     "sampler"};
+                                     "sampler",
+                                     "hook"};
     static_assert(std::size(names) == static_cast<size_t>(HandleKind::kCount));
     return names[static_cast<size_t>(kind)];
 }

@@ -19,6 +19,7 @@ class Graph;
 class Autocast;
 class CheckpointManager;
 class Group;
+class HookEntry;
 class MemoryBudget;
 class Scope;
 class State;
@@ -49,6 +50,7 @@ enum class HandleKind : uint8_t {
     kGroup,
     kReducer,
     kSampler,
+    kHook,
     kCount,
 };
 
@@ -79,6 +81,7 @@ template <> struct HandleOf<yoke_checkpoint_manager> : IsHandle<HandleKind::kChe
 template <> struct HandleOf<yoke_group> : IsHandle<HandleKind::kGroup, Group> {};
 template <> struct HandleOf<yoke_reducer> : IsHandle<HandleKind::kReducer, yoke_reducer> {};
 template <> struct HandleOf<yoke_sampler> : IsHandle<HandleKind::kSampler, yoke_sampler> {};
+template <> struct HandleOf<yoke_hook> : IsHandle<HandleKind::kHook, HookEntry> {};
 template <> struct HandleOf<yoke_optimizer> : IsHandle<HandleKind::kOptimizer, yoke_optimizer> {};
 template <> struct HandleOf<yoke_grad_scaler> : IsHandle<HandleKind::kGradScaler, yoke_grad_scaler> {};
 template <> struct HandleOf<yoke_ema> : IsHandle<HandleKind::kEma, yoke_ema> {};

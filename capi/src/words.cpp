@@ -39,9 +39,6 @@ constexpr const char *kTranslations[][2] = {
 
 // Advice on arguments of other libraries for which no call here has a counterpart.
 constexpr const char *kAdvice[][2] = {
-    {"create_graph",
-     "leave it out; there are no second-order gradients, and retain_graph keeps the record for another backward"},
-    {"allow_unused", "leave it out; an input that no output depends on is an error"},
     {"is_grads_batched", "leave it out; make one call for each gradient"},
     {"weights_only", "leave it out; load() reads only values and runs no code of a file"},
     {"pickle_module", "leave it out; a state is a safetensors file, not a pickle"},

@@ -1,342 +1,11 @@
 #include "core/autograd/backward.h"
 
-#include "core/autograd/watching.h"
-
-#include <algorithm>
-#include <queue>
-#include <unordered_map>
-#include <unordered_set>
+#include "core/autograd/notes.h"
+#include "core/autograd/walk.h"
 
 namespace yoke {
 
 namespace {
-
-struct Later {
-    bool operator()(const Node *a, const Node *b) const { return a->sequence < b->sequence; }
-};
-
-// Single run over the graph.
-class Walk final : public WalkEdges {
-public:
-    Walk(bool retain_graph, bool to_leaves) : retain_graph_(retain_graph), to_leaves_(to_leaves)
-    {
-        state_->edges = this;
-    }
-
-    void seed(yoke_tensor &root, const yoke_tensor *gradient);
-    // Makes the walk keep the gradient that arrives at an input, for captured().
-    void capture(yoke_tensor &input);
-    void run();
-    // Notifies the watchers of the leaves that a walk to all leaves cannot begin.
-    void refuse(TensorList roots) noexcept;
-    Tensor captured(size_t i) { return std::move(captures_[i].gradient); }
-    bool takes_f32(const Edge &edge) const override;
-    Tensor leaf_gradient(const Edge &edge) const override;
-
-private:
-    struct Capture {
-        Node *node;
-        uint32_t index;
-        Tensor gradient;
-    };
-
-    void contribute(Node &node, uint32_t index, Tensor gradient);
-    void run_next(Node &node);
-    void run_node(Node &node, std::vector<Tensor> gradients);
-    void pass(Node &node, std::vector<Tensor> gradients);
-    void run_left_leaves();
-    void run_all();
-    template <class Visit>
-    void each_reached(Visit visit) const;
-    std::vector<const Node *> reached() const;
-    void count_uses();
-    void part_from(const LeafNode &leaf);
-    void note_use(Node &leaf);
-    void mark_needed();
-    bool needed(const Node &node) const { return to_leaves_ || needed_.contains(&node); }
-    // Returns whether a captured input lies behind the node.
-    bool leads_on(const Node &node) const;
-
-    const std::unique_ptr<WalkState> state_ = tape_ops.begin_walk();
-    bool retain_graph_, to_leaves_;
-    bool given_ = false;  // a root's gradient is the caller's tensor
-    std::priority_queue<Node *, std::vector<Node *>, Later> queue_;
-    // Gradients collected for a node. Pending holds the node too: another thread may drop the last tensor on the way
-    // to the node meanwhile.
-    struct Pending {
-        Ref<Node> node;
-        std::vector<Tensor> gradients;
-    };
-    std::unordered_map<Node *, Pending> pending_;
-    std::vector<Capture> captures_;
-    std::vector<Node *> roots_;
-    std::unordered_map<const Node *, size_t>
-        uses_;  // per leaf: nodes with a contribution still to come
-    std::unordered_map<const Node *, size_t> cast_uses_;  // per cast from float32: all edges to it
-    std::unordered_set<const Node *> needed_;
-    Watching watching_;
-};
-
-void check_gradient(const yoke_tensor &gradient, const yoke_tensor &root)
-{
-    if (!same(gradient.shape(), root.shape()) || gradient.dtype != root.dtype ||
-        gradient.device != root.device)
-        fail(
-            gradient.dtype != root.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
-            "backward: argument 'gradient' is %s, but the tensor is %s; both must have the same shape, dtype and device",
-            describe(gradient).c_str(), describe(root).c_str());
-}
-
-void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
-{
-    Node *node = node_of(root);
-    if (!node)
-        fail(
-            YOKE_E_STATE,
-            "backward: the tensor %s does not require grad and has no graph; call requires_grad_() on a leaf, and run the forward again without no_grad",
-            describe(root).c_str());
-    if (!gradient && root.numel != 1)
-        fail(
-            YOKE_E_VALUE,
-            "backward: argument 'gradient' is missing, but the tensor %s has %lld elements; give 'gradient', or call backward on one element, such as sum() or mean()",
-            describe(root).c_str(), static_cast<long long>(root.numel));
-    if (gradient) check_gradient(*gradient, root);
-    roots_.push_back(node);
-    given_ |= gradient != nullptr;
-    contribute(*node, root.output_index, gradient ? alias(*gradient) : tape_ops.ones_like(root));
-}
-
-void Walk::capture(yoke_tensor &input)
-{
-    // Some ops may have used the tensor before a node passing gradients on was put on the tensor. The edges of such
-    // ops lead past this node, so the capture is made behind the node.
-    const Result wanted = result_of(input);
-    captures_.push_back({wanted.node, wanted.index, nullptr});
-}
-
-void Walk::contribute(Node &node, uint32_t index, Tensor gradient)
-{
-    auto [place, is_new] = pending_.try_emplace(&node);
-    Pending &pending = place->second;
-    if (is_new) {
-        pending.node = Ref<Node>::share(&node);
-        pending.gradients.resize(static_cast<size_t>(node.output_count()));
-        if (!uses_.contains(&node)) queue_.push(&node);
-    }
-    Tensor &sum = pending.gradients[index];
-    // The sum takes the wider dtype of its parts.
-    if (sum.present() && item_size(gradient->dtype) > item_size(sum->dtype))
-        std::swap(sum, gradient);
-    sum = sum.present() ? add_gradients(std::move(sum), *gradient, false) : std::move(gradient);
-}
-
-// Visits the roots and all nodes behind the roots except leaves, each node once. The stack is explicit, since graphs
-// are deep.
-template <class Visit>
-void Walk::each_reached(Visit visit) const
-{
-    std::unordered_set<const Node *> seen;
-    std::vector<const Node *> stack(roots_.begin(), roots_.end());
-    while (!stack.empty()) {
-        const Node *node = stack.back();
-        stack.pop_back();
-        if (!seen.insert(node).second) continue;
-        visit(*node);
-        for (const Edge &edge : node->edges())
-            if (edge.node.present() && !edge.node->is_leaf()) stack.push_back(edge.node.get());
-    }
-}
-
-// Returns the nodes, older nodes first. Of the leaves, only roots are included.
-std::vector<const Node *> Walk::reached() const
-{
-    std::vector<const Node *> order;
-    each_reached([&](const Node &node) { order.push_back(&node); });
-    std::ranges::sort(order, {}, &Node::sequence);
-    return order;
-}
-
-// Counts for each leaf the nodes that use the leaf, so note_use() finds the last use. Notes leaves and uses for the
-// watchers. Raises YOKE_E_STATE if a leaf has moved after a use.
-void Walk::count_uses()
-{
-    const auto meet = [&](LeafNode &leaf) {
-        if (given_) part_from(leaf);
-        watching_.meet(leaf);
-    };
-    each_reached([&](const Node &node) {
-        for (const Edge &edge : node.edges()) {
-            if (!edge.node.present()) continue;
-            if (edge.node->casts_f32()) ++cast_uses_[edge.node.get()];
-            if (!edge.node->is_leaf()) continue;
-            static_cast<const LeafNode &>(*edge.node).check_use(node);
-            if (!uses_[edge.node.get()]++) meet(static_cast<LeafNode &>(*edge.node));
-            watching_.note_use(*edge.node, node);
-        }
-    });
-    for (Node *root : roots_)
-        if (root->is_leaf()) meet(static_cast<LeafNode &>(*root));
-}
-
-// A caller of grad() gets the gradient of the half itself in its own dtype.
-bool Walk::takes_f32(const Edge &edge) const
-{
-    if (!edge.node->casts_f32()) return false;
-    return std::ranges::none_of(
-        captures_, [&](const Capture &capture) { return capture.node == edge.node.get(); });
-}
-
-// The leaf's gradient of this walk must be that of the edge alone, and belong to the leaf. Otherwise a walk that fails
-// midway would leave a part of a gradient.
-Tensor Walk::leaf_gradient(const Edge &edge) const
-{
-    const Edge *behind = edge.node->casts_f32();
-    if (!to_leaves_ || !behind || !behind->node.present() || !behind->node->is_leaf())
-        return nullptr;
-    const auto is_alone = [](const auto &uses, const Node &node) {
-        const auto found = uses.find(&node);
-        return found != uses.end() && found->second == 1;
-    };
-    Node &cast = *edge.node, &leaf = *behind->node;
-    if (!is_alone(cast_uses_, cast) || !is_alone(uses_, leaf) || watching_.awaits(leaf) ||
-        pending_.contains(&cast) || pending_.contains(&leaf))
-        return nullptr;
-    return static_cast<LeafNode &>(leaf).grad();
-}
-
-// Copies root gradients that share memory with the leaf's gradient. The leaf adds in place, so nodes run later would
-// otherwise read the sum.
-void Walk::part_from(const LeafNode &leaf)
-{
-    const Tensor held = leaf.grad();
-    if (!held.present()) return;
-    for (auto &[node, pending] : pending_)
-        for (Tensor &one : pending.gradients)
-            if (one.present() && one->storage.get() == held->storage.get())
-                one = tape_ops.clone(*one);
-}
-
-// Notes that a node using the leaf has run, with or without a gradient for the leaf. After the last such node, the
-// leaf takes the gradient at once. Otherwise a walk adding to gradients would hold all new gradients beside the old
-// gradients until the end.
-void Walk::note_use(Node &leaf)
-{
-    const auto use = uses_.find(&leaf);
-    if (use == uses_.end() || --use->second) return;
-    if (pending_.contains(&leaf)) run_next(leaf);
-}
-
-// Marks the nodes between the roots and a captured input.
-void Walk::mark_needed()
-{
-    std::unordered_set<const Node *> wanted;
-    for (const Capture &capture : captures_) {
-        wanted.insert(capture.node);
-        if (capture.node->is_leaf()) needed_.insert(capture.node);
-    }
-    // Older nodes come first, so for every edge the loop already knows whether the edge leads to a captured input.
-    for (const Node *node : reached())
-        if (wanted.contains(node) || leads_on(*node)) needed_.insert(node);
-}
-
-bool Walk::leads_on(const Node &node) const
-{
-    for (const Edge &edge : node.edges())
-        if (edge.node.present() && needed_.contains(edge.node.get())) return true;
-    return false;
-}
-
-void Walk::run_node(Node &node, std::vector<Tensor> gradients)
-{
-    if (state_->watches) [[unlikely]]
-        state_->begin_node(node);
-    pass(node, std::move(gradients));
-    if (state_->watches) [[unlikely]]
-        state_->end_node(node);
-}
-
-void Walk::pass(Node &node, std::vector<Tensor> gradients)
-{
-    for (Capture &capture : captures_)
-        if (capture.node == &node) capture.gradient = gradients[capture.index];
-    const auto edges = node.edges();
-    // A captured input may be the end of the way: nodes behind the input are neither run nor freed.
-    if (!to_leaves_ && !leads_on(node)) return;
-    Tensor outputs[8];
-    std::vector<Tensor> many(edges.size() > 8 ? edges.size() : 0);
-    std::span<Tensor> out =
-        many.empty() ? std::span<Tensor>(outputs, edges.size()) : std::span<Tensor>(many);
-    node.backward(gradients, out);
-    gradients.clear();
-    if (!retain_graph_) node.release_saved();
-    for (size_t i = 0; i < edges.size(); ++i) {
-        if (!edges[i].node.present()) continue;
-        if (out[i].present() && needed(*edges[i].node))
-            contribute(*edges[i].node, edges[i].index, std::move(out[i]));
-        if (edges[i].node->is_leaf()) note_use(*edges[i].node);
-    }
-}
-
-void Walk::run_next(Node &node)
-{
-    auto taken = pending_.extract(&node);
-    if (LeafWatcher *watcher = watching_.take(node))
-        watcher->arrive(static_cast<LeafNode &>(node), std::move(taken.mapped().gradients[0]));
-    else if (needed(node))
-        run_node(node, std::move(taken.mapped().gradients));
-}
-
-// Runs leaves that are roots, and leaves whose last user passed no gradient. Younger leaves come first, as for all
-// nodes.
-void Walk::run_left_leaves()
-{
-    for (const auto &[leaf, pending] : pending_) queue_.push(leaf);
-    while (!queue_.empty()) {
-        Node *leaf = queue_.top();
-        queue_.pop();
-        run_next(*leaf);
-    }
-}
-
-void Walk::run()
-{
-    NoGrad no_grad;
-    const NoAutocast no_autocast;
-    if (!to_leaves_) {
-        mark_needed();
-        return run_all();
-    }
-    count_uses();
-    try {
-        watching_.begin();
-        run_all();
-        watching_.finish();
-    } catch (...) {
-        watching_.fail();
-        throw;
-    }
-}
-
-void Walk::refuse(TensorList roots) noexcept
-try {
-    roots_.clear();
-    for (const yoke_tensor *root : roots)
-        if (Node *node = node_of(*root)) roots_.push_back(node);
-    given_ = false;
-    count_uses();
-    watching_.fail();
-} catch (const std::bad_alloc &) {  // a waiting watcher fails at its deadline
-}
-
-void Walk::run_all()
-{
-    while (!queue_.empty()) {
-        Node *node = queue_.top();
-        queue_.pop();
-        if (!uses_.contains(node)) run_next(*node);
-    }
-    run_left_leaves();
-}
 
 void seed_all(Walk &walk, TensorList roots, TensorList gradients)
 {
@@ -359,6 +28,34 @@ void backward(TensorList roots, TensorList gradients, bool retain_graph)
     walk.run();
 }
 
+// Raises unless the leaf keeps its own gradient.
+static void check_unwatched(const LeafNode &leaf, const yoke_tensor &input)
+{
+    if (leaf.watcher())
+        fail(
+            YOKE_E_UNSUPPORTED,
+            "backward: argument 'inputs' has the tensor %s, a parameter of a data parallel module, whose ranks reduce all gradients together; leave 'inputs' out, or use grad()",
+            describe(input).c_str());
+}
+
+void backward_to(TensorList roots, TensorList root_gradients, TensorList inputs, bool retain_graph)
+{
+    Walk walk(retain_graph, false);
+    for (yoke_tensor *input : inputs) {
+        retain_grad(*input, "backward");
+        if (is_leaf(*input)) check_unwatched(static_cast<LeafNode &>(*node_of(*input)), *input);
+        walk.capture(*input);
+    }
+    seed_all(walk, roots, root_gradients);
+    walk.run();
+    std::unordered_set<const Node *> taken;  // an input may stand twice in the list
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        Node *const node = node_of(*inputs[i]);
+        if (node->is_leaf() && taken.insert(node).second)
+            static_cast<LeafNode &>(*node).add(walk.captured(i));
+    }
+}
+
 void refuse_backward(TensorList roots, const char *why)
 {
     Walk walk(false, true);
@@ -370,7 +67,7 @@ void refuse_backward(TensorList roots, const char *why)
 }
 
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
-                              bool retain_graph)
+                              bool retain_graph, bool allow_unused)
 {
     Walk walk(retain_graph, false);
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -386,11 +83,13 @@ std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, Tenso
     std::vector<Tensor> results;
     for (size_t i = 0; i < inputs.size(); ++i) {
         Tensor found = walk.captured(i);
-        if (!found.present())
-            fail(YOKE_E_VALUE, "grad: no output depends on input %zu, %s; leave it out", i,
-                 describe(*inputs[i]).c_str());
-        results.push_back(own_gradient(
-            std::move(found)));  // the caller may change a gradient without changing the others
+        if (!found.present() && !allow_unused)
+            fail(
+                YOKE_E_VALUE,
+                "grad: no output depends on input %zu, %s; leave it out, or set allow_unused for a gradient of none",
+                i, describe(*inputs[i]).c_str());
+        // The caller may change a gradient without changing the others.
+        results.push_back(found.present() ? own_gradient(std::move(found)) : Tensor());
     }
     return results;
 }

@@ -24,14 +24,20 @@ namespace yoke {
 // Unless `retain_graph` is set, saved tensors are freed as soon as they have been read.
 void backward(TensorList roots, TensorList gradients, bool retain_graph);
 
+// Computes the gradients of the roots as backward() does, for the inputs alone: adds them to the gradients of inputs
+// that are leaves, and to the retained gradients of the others, which retain them from now on. Raises YOKE_E_STATE
+// for an input that does not require grad, and YOKE_E_UNSUPPORTED for a leaf with a watcher.
+void backward_to(TensorList roots, TensorList root_gradients, TensorList inputs, bool retain_graph);
+
 // Notifies the watchers of leaves behind the roots that a walk was refused, with the reason `why`. A refused backward
 // does the same.
 void refuse_backward(TensorList roots, const char *why);
 
 // Returns the gradients of the roots with respect to `inputs`, and changes no leaf. Raises YOKE_E_STATE for an input
-// that does not require grad, and YOKE_E_VALUE for an input on which no root depends.
+// that does not require grad. For an input on which no root depends, returns null if `allow_unused`, else raises
+// YOKE_E_VALUE.
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
-                              bool retain_graph);
+                              bool retain_graph, bool allow_unused = false);
 
 // Returns a + b. The sum is made in place if no other tensor shares a's memory, or if `in_place` asks for a's memory.
 Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place);
@@ -71,6 +77,7 @@ struct TapeOps {
     Tensor (*add)(const yoke_tensor &x, const yoke_tensor &y);
     Tensor (*clone)(const yoke_tensor &x);
     Tensor (*ones_like)(const yoke_tensor &x);
+    bool (*has_nan)(const yoke_tensor &x);
 };
 extern const TapeOps tape_ops;
 

@@ -1,9 +1,11 @@
 #include "core/autograd/node.h"
 
 #include "core/autograd/backward.h"
+#include "core/autograd/notes.h"
 #include "core/base/thread_state.h"
 #include "core/memory/relief.h"
 
+#include <memory>
 #include <utility>
 
 namespace yoke {
@@ -21,7 +23,7 @@ LeafNode &leaf_of(const yoke_tensor &x, const char *call)
     if (!node->is_leaf())
         fail(
             YOKE_E_STATE,
-            "%s: the tensor %s was made by %s; only leaves hold a gradient, so use grad() for this tensor",
+            "%s: the tensor %s was made by %s; only leaves hold a gradient, so call retain_grad() before backward, or use grad() for this tensor",
             call, describe(x).c_str(), node->name());
     return *static_cast<LeafNode *>(node);
 }
@@ -41,18 +43,38 @@ uint64_t next_sequence_number() noexcept
 
 Node::Node() noexcept : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
+NodeNotes &Node::make_notes()
+{
+    if (NodeNotes *known = notes()) return *known;
+    auto made = std::make_unique<NodeNotes>();
+    NodeNotes *known = nullptr;
+    if (!notes_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+        return *known;
+    return *made.release();
+}
+
 void Node::destroy() noexcept
 {
-    // The first node to die on this thread frees all nodes that die as a consequence, in a loop.
+    // The first node to die on this thread frees all nodes that die as a consequence, in a loop. Notes wait in a list
+    // of their own, since their end runs code of the program.
     thread_local Node *waiting __attribute__((tls_model("initial-exec"))) = nullptr;
+    thread_local NodeNotes *waiting_notes __attribute__((tls_model("initial-exec"))) = nullptr;
     thread_local bool freeing __attribute__((tls_model("initial-exec"))) = false;
+    if (NodeNotes *mine = notes()) [[unlikely]]
+        mine->next_dead_ = std::exchange(waiting_notes, mine);
     next_dead_ = waiting;
     waiting = this;
     if (freeing) return;
     freeing = true;
-    while (Node *node = waiting) {
-        waiting = node->next_dead_;
-        node->free_node();
+    while (waiting || waiting_notes) {
+        if (Node *node = waiting) {
+            waiting = node->next_dead_;
+            node->free_node();
+        } else {
+            NodeNotes *const ended = waiting_notes;
+            waiting_notes = ended->next_dead_;
+            delete ended;
+        }
     }
     freeing = false;
 }
@@ -173,20 +195,24 @@ bool is_leaf(const yoke_tensor &x) noexcept
 Tensor grad_of(const yoke_tensor &x, const char *call)
 {
     if (!x.node.present()) return nullptr;
+    if (retains_grad(x)) return retained_grad(x);
     return leaf_of(x, call).grad();
 }
 
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call)
 {
     if (!grad && !x.node.present()) return;
-    LeafNode &leaf = leaf_of(x, call);
+    const bool is_retained = retains_grad(x);
+    if (!is_retained) leaf_of(x, call);  // raises for another result of an op
     if (grad &&
         (grad->dtype != x.dtype || grad->device != x.device || !same(grad->shape(), x.shape())))
         fail(
             grad->dtype != x.dtype ? YOKE_E_TYPE : YOKE_E_VALUE,
             "%s: the gradient is %s, but its tensor is %s; both must have the same shape, dtype and device",
             call, describe(*grad).c_str(), describe(x).c_str());
-    leaf.set_grad(grad ? alias(*grad) : Tensor());
+    Tensor given = grad ? alias(*grad) : Tensor();
+    if (is_retained) return set_retained_grad(x, std::move(given));
+    static_cast<LeafNode &>(*node_of(x)).set_grad(std::move(given));
 }
 
 void replace_data(yoke_tensor &x, const yoke_tensor &data, const yoke_tensor *grad)

@@ -18,6 +18,7 @@
 namespace yoke {
 
 class Node;
+class NodeNotes;  // core/autograd/notes.h
 
 // Target of an input's gradient: result `index` of `node`. Without a node, the input needs no gradient.
 struct Edge {
@@ -42,11 +43,19 @@ public:
     // its result in float32 too, and hands it on unchanged.
     virtual const Edge *casts_f32() const noexcept { return nullptr; }
 
+    // Returns the name of the argument behind an edge, for messages; "" if there is none.
+    virtual const char *edge_name(size_t) const noexcept { return ""; }
+
     // Computes the gradients of the edges from the gradients of the node's results. A null gradient means zero. `out`
     // has edges().size() empty entries. Raises YOKE_E_STATE if the node was freed or a saved tensor has changed.
     virtual void backward(std::span<Tensor> gradients, std::span<Tensor> out) = 0;
     // Releases the data that backward reads.
     virtual void release_saved() noexcept {}
+
+    // Returns the hooks on the node's results and its other notes; null if there are none.
+    NodeNotes *notes() const noexcept { return notes_.load(std::memory_order_acquire); }
+    // Returns the notes, made at the first call.
+    NodeNotes &make_notes();
 
 protected:
     Node() noexcept;
@@ -54,7 +63,10 @@ protected:
     virtual void free_node() noexcept { delete this; }
 
 private:
-    Node *next_dead_ = nullptr;
+    union {
+        std::atomic<NodeNotes *> notes_ = nullptr;
+        Node *next_dead_;  // after the node's death
+    };
 };
 
 // Returns a lower bound for the number of the next node.
@@ -166,8 +178,8 @@ private:
 
 void set_requires_grad(yoke_tensor &x, bool required);
 bool is_leaf(const yoke_tensor &x) noexcept;
-// Returns the gradient of a leaf; null if there is no gradient yet. Raises YOKE_E_STATE for a tensor that is not a
-// leaf.
+// Returns the gradient of a leaf, or of a result that retains its gradient; null if there is no gradient yet. Raises
+// YOKE_E_STATE for any other tensor.
 Tensor grad_of(const yoke_tensor &x, const char *call);
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call);
 // Gives the leaf x the memory, dtype, device and strides of `data`, which has the same shape. If `grad` is present,

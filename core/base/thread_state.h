@@ -60,6 +60,7 @@ struct ThreadState {
     Replays *replays;        // values recomputed by this walk; null: no walk
     const OpDef *composing;  // composite op called by the script, while its parts run in a scope
     int32_t threads;         // threads for CPU work; 0: as many as in any thread
+    int32_t anomaly;         // Anomaly (core/autograd/notes.h): what the tape looks for
     RandomState random;      // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
     ErrorRecord last_error;     // shown by yoke_last_error()

@@ -1,6 +1,7 @@
 #include "core/ops/op_node.h"
 
 #include "core/autograd/backward.h"
+#include "core/autograd/notes.h"
 #include "core/base/pool.h"
 #include "core/ops/args.h"
 #include "core/ops/ops.h"
@@ -35,6 +36,18 @@ Tensor ones(const yoke_tensor &x)
     return ops::ones_like(x);
 }
 
+bool has_nan(const yoke_tensor &x)
+{
+    if (!x.numel) return false;
+    bool found = false;
+    copy_to_host(ops::any(ops::isnan(x)), &found, sizeof found, "backward");
+    return found;
+}
+
+}  // namespace
+
+const TapeOps tape_ops = {begin_walk, add_in_place, add_new, ops::clone, ones, has_nan};
+
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
 void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&dims)
@@ -55,10 +68,6 @@ void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&
         slot.slot = scope->slot_for(*x);
     if (!slot.slot.present()) slot.storage = x->storage;
 }
-
-}  // namespace
-
-const TapeOps tape_ops = {begin_walk, add_in_place, add_new, ops::clone, ones};
 
 // Places of a node's arrays in the node's block of memory.
 struct NodeLayout {
@@ -136,6 +145,16 @@ const char *Remembered::last_writer() const
                           : storage->last_writer();
 }
 
+void Remembered::check_unchanged(const char *reader, const char *which) const
+{
+    if (!is_kept() || version_now() == version) return;
+    const char *writer = last_writer();
+    fail(
+        YOKE_E_STATE,
+        "backward of %s needs '%s' as it was, but %s has changed it in place since (version %u, saved at %u); change a clone() instead",
+        reader, which, writer ? writer : "the host", version_now(), version);
+}
+
 Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tensors,
                          std::span<const Tensor> results, uint32_t needs)
 {
@@ -175,6 +194,7 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
         node->counted_ += node->remembered_[i].storage.present();
     }
     if (node->counted_) count_kept_tensors(node->counted_);
+    note_line(*node);
     return made;
 }
 
@@ -212,6 +232,17 @@ const Edge *OpNode::casts_f32() const noexcept
 {
     if (&op_ != &kOps[YOKE_OP_CAST] || remembered_[0].dtype != YOKE_F32) return nullptr;
     return is_half(remembered_[1].dtype) ? &edges_[0] : nullptr;
+}
+
+const char *OpNode::edge_name(size_t edge) const noexcept
+{
+    size_t next = 0;
+    for (int i = 0; i < op_.arg_count; ++i) {
+        if (!is_tensor_type(op_.args[i].type)) continue;
+        next += is_list_type(op_.args[i].type) ? static_cast<size_t>(args_[i].count) : 1;
+        if (edge < next) return op_.args[i].name;
+    }
+    return "";
 }
 
 void OpNode::backward(std::span<Tensor> gradients, std::span<Tensor> out)
@@ -258,16 +289,7 @@ Backward::Backward(OpNode &node, std::span<Tensor> gradients, std::span<Tensor> 
 void Backward::check_unchanged(int index, const char *which) const
 {
     const Remembered &remembered = node_.remembered_[index];
-    if (!restored_[static_cast<size_t>(index)].present() || !remembered.is_kept()) return;
-    const uint32_t version = remembered.version_now();
-    const uint32_t saved = remembered.version;
-    if (version != saved) {
-        const char *writer = remembered.last_writer();
-        fail(
-            YOKE_E_STATE,
-            "backward of %s needs '%s' as it was, but %s has changed it in place since (version %u, saved at %u); change a clone() instead",
-            name(), which, writer ? writer : "the host", version, saved);
-    }
+    if (restored_[static_cast<size_t>(index)].present()) remembered.check_unchanged(name(), which);
 }
 
 bool Backward::takes_f32(int arg) const

@@ -30,7 +30,13 @@ struct Remembered {
     // Returns the memory's present version; last_writer returns the last op that wrote the memory.
     uint32_t version_now() const;
     const char *last_writer() const;
+    // Raises YOKE_E_STATE if the memory has changed since it was remembered. `which` names the tensor for messages.
+    void check_unchanged(const char *reader, const char *which) const;
 };
+
+// Fills `slot` with what a node remembers of x; null: an absent tensor. Shape and strides go to `dims`, which moves
+// behind them. With data, the slot holds the memory, or a slot of the thread's checkpoint scope.
+void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&dims);
 
 class OpNode final : public Node {
 public:
@@ -49,6 +55,7 @@ public:
         return {edges_, static_cast<size_t>(tensor_count_)};
     }
     const Edge *casts_f32() const noexcept override;
+    const char *edge_name(size_t edge) const noexcept override;
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override;
     void release_saved() noexcept override;
 

@@ -1,10 +1,12 @@
 #include "core/ops/views.h"
 
 #include "core/autograd/backward.h"
+#include "core/autograd/notes.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace yoke {
 
@@ -202,6 +204,7 @@ void check_written_view(const char *call, const char *arg, const yoke_tensor &x)
 void renew_view(const char *call, const yoke_tensor &x)
 {
     if (!x.is_view || !is_stale(x)) return;
+    Ref<RefCounted> former;  // released without the lock: hooks on it end with code of the program
     const std::lock_guard lock(renewal_mutex());
     const Node *node = node_of(x);
     if (!is_stale(x) || (node && node->is_leaf())) return;
@@ -215,7 +218,10 @@ void renew_view(const char *call, const yoke_tensor &x)
             writer ? writer : "the host");
     }
     auto &view = const_cast<yoke_tensor &>(x);
-    view.node = base->requires_grad() ? Ref<Node>::adopt(new RegionView(*base, x)) : Ref<Node>();
+    Ref<Node> renewed;
+    if (base->requires_grad()) renewed = Ref<Node>::adopt(new RegionView(*base, x));
+    move_retained(x, renewed.get(), 0);
+    former = std::exchange(view.node, Ref<RefCounted>(std::move(renewed)));
     view.output_index = 0;
     // Last: a thread that sees this number uses the node without the lock.
     std::atomic_ref(view.node_rewrites).store(rewrites_of(x), std::memory_order_release);
@@ -227,9 +233,11 @@ void record_write(yoke_tensor &x, Ref<Node> node, uint32_t index)
     Ref<Node> of_base;
     if (base) of_base = Ref<Node>::adopt(new RegionWrite(*base, x, Edge{node, index}));
     x.storage->rewrites.fetch_add(1, std::memory_order_relaxed);
+    move_retained(x, node.get(), index);
     set_node(x, std::move(node), index);
     x.frozen = false;
     if (!base) return;
+    move_retained(*base, of_base.get(), 0);
     set_node(*base, std::move(of_base), 0);
     base->frozen = false;
 }

@@ -27,7 +27,7 @@ def objects():
     region, scope = _yoke._AutocastRegion(None, True, True), _yoke._CheckpointScope("full", [], None, None, False)
     return [yoke.device("cpu"), yoke.current_stream(), yoke.Event(), _yoke._Graph(None), _yoke._Optimizer("SGD", options),
             _yoke._GradScaler((2.0, 2.0, 0.5, 10, 0)), _yoke._Ema([x], 0.9), region,
-            scope, _yoke._MemoryBudget("0.5"), _yoke._Modes(False, region, scope, None, (), ())]
+            scope, _yoke._MemoryBudget("0.5"), _yoke._Modes(False, None, region, scope, None, (), ())]
 
 
 def in_child(code):

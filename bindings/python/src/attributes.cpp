@@ -203,7 +203,7 @@ const PyGetSetDef tensor_attributes[] = {
         set_requires_grad),
     attribute<grad>(
         "grad",
-        "Gradient of a leaf, added up over backward passes, or None. Can be set; None removes the gradient.",
+        "Gradient of a leaf, or of a result after retain_grad(), added up over backward passes; else None. Can be set.",
         set_grad),
     attribute<cuda_array_interface>("__cuda_array_interface__",
                                     "Description of the memory for CUDA libraries of Python."),

@@ -1,5 +1,6 @@
 // autograd.cpp: grad modes, which modes.h gives to contexts, and yoke.grad.
 #include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/values/dtype.h"
 #include "bindings/python/src/values/modes.h"
 #include "bindings/python/src/values/need.h"
@@ -16,20 +17,19 @@ namespace {
 // Gradients that weigh the outputs: None stands for 1.
 class Weights {
 public:
-    Weights(const py::object &value, int64_t outputs)
+    Weights(const py::object &value, int64_t outputs, const char *call, const char *argument)
     {
         if (value.is_none()) return;
         const py::object items = taken(PySequence_Tuple(value.ptr()));
         if (PyTuple_GET_SIZE(items.ptr()) != outputs)
-            require(
-                raise_error(
-                    YOKE_E_VALUE, "grad",
-                    "argument 'grad_outputs' has %zd items for %lld outputs; give one for each output",
-                    PyTuple_GET_SIZE(items.ptr()), static_cast<long long>(outputs)) != nullptr);
+            require(raise_error(
+                        YOKE_E_VALUE, call,
+                        "argument '%s' has %zd items for %lld outputs; give one for each output",
+                        argument, PyTuple_GET_SIZE(items.ptr()),
+                        static_cast<long long>(outputs)) != nullptr);
         keep_ = items;
         for (const py::handle item : keep_)
-            tensors_.push_back(item.is_none() ? nullptr
-                                              : need_tensor(item, "grad", "grad_outputs"));
+            tensors_.push_back(item.is_none() ? nullptr : need_tensor(item, call, argument));
         for (yoke_tensor *tensor : tensors_) yoke_tensor_retain(tensor);
     }
     ~Weights()
@@ -52,23 +52,36 @@ py::object as_sequence(const py::object &value)
 }
 
 py::list grads_of(const py::object &outputs, const py::object &inputs,
-                  const py::object &grad_outputs, const py::object &retain_graph)
+                  const py::object &grad_outputs, bool retain, bool allow_unused)
 {
     const TensorSequence from(as_sequence(outputs), "grad", "outputs");
     const TensorSequence to(as_sequence(inputs), "grad", "inputs");
     const Weights weights(is_tensor(grad_outputs.ptr()) ? as_sequence(grad_outputs) : grad_outputs,
-                          from.size());
-    const int32_t retain = need_bool(retain_graph, "grad", "retain_graph");
+                          from.size(), "grad", "grad_outputs");
     std::vector<yoke_tensor *> grads(static_cast<size_t>(to.size()));
-    yoke_status status;
-    {
-        const Relieved relieved;
-        const ReleaseGil release;
-        status = yoke_grad(from.data(), from.size(), weights.data(), to.data(), to.size(), retain,
-                           grads.data());
-    }
-    check(status);
+    sync_modes();
+    const Relieved relieved;
+    wait_in([&] {
+        return yoke_grad_v2(from.data(), from.size(), weights.data(), to.data(), to.size(), retain,
+                            allow_unused, grads.data());
+    });
     return wrap_all(grads);
+}
+
+// Computes the gradients of several outputs, and with `inputs`, of these alone.
+void backward_of(const py::object &outputs, const py::object &gradients, const py::object &inputs,
+                 bool retain)
+{
+    const TensorSequence from(as_sequence(outputs), "backward", "tensors");
+    const TensorSequence to(as_sequence(inputs), "backward", "inputs");
+    const Weights weights(is_tensor(gradients.ptr()) ? as_sequence(gradients) : gradients,
+                          from.size(), "backward", "grad_tensors");
+    sync_modes();
+    const Relieved relieved;
+    wait_in([&] {
+        return yoke_backward_v2(from.data(), from.size(), weights.data(), to.data(), to.size(),
+                                retain);
+    });
 }
 
 py::list saved_tensors(const py::object &tensor)
@@ -128,7 +141,9 @@ void bind_autograd(py::module_ &module)
         "Returns the 16-bit dtype to which autocast casts on a device.");
     module.def("_saved_tensors", saved_tensors, py::arg("tensor"));
     module.def("_grad", grads_of, py::arg("outputs"), py::arg("inputs"), py::arg("grad_outputs"),
-               py::arg("retain_graph"));
+               py::arg("retain_graph"), py::arg("allow_unused"));
+    module.def("_backward", backward_of, py::arg("tensors"), py::arg("grad_tensors"),
+               py::arg("inputs"), py::arg("retain_graph"));
 }
 
 }  // namespace yoke_python

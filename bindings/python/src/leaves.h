@@ -15,6 +15,7 @@ void add_operators(TensorParts &parts);
 void add_index(TensorParts &parts);
 void add_buffer(TensorParts &parts);
 void add_dlpack(TensorParts &parts);
+void add_hooks(TensorParts &parts);
 
 // Implement yoke.device, plain so that a pickled Device can name it, and yoke.from_dlpack.
 PyObject *device_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
@@ -27,6 +28,7 @@ void bind_library(py::module_ &module);
 void bind_memory(py::module_ &module);
 void bind_storage(py::module_ &module);
 void bind_autograd(py::module_ &module);
+void bind_hooks(py::module_ &module);
 void bind_optimizer(py::module_ &module);
 void bind_training(py::module_ &module);
 void bind_state(py::module_ &module);

@@ -172,20 +172,34 @@ PyObject *tell_refused(yoke_tensor *tensor)
     return nullptr;
 }
 
+// Runs backward with 'inputs', as yoke.autograd.backward does.
+PyObject *backward_to(PyObject *self, PyObject *const *values)
+{
+    PyObject *module = PyImport_ImportModule("yoke._grad");
+    PyObject *done = module ? PyObject_CallMethod(module, "backward", "OOOOO", self, values[0],
+                                                  values[1], values[2], values[3])
+                            : nullptr;
+    Py_XDECREF(module);
+    return done;
+}
+
 PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    static const char *const kNames[] = {"gradient", "retain_graph"};
-    PyObject *values[2] = {Py_None, Py_False};
-    int32_t retain = 0;
+    static const char *const kNames[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+    PyObject *values[4] = {Py_None, Py_None, Py_False, Py_None};
+    int32_t retain = 0, creates = 0;
     yoke_tensor *gradient = nullptr;
     yoke_tensor *tensor = tensor_argument(self, {"backward", "self"});
     if (!tensor) return nullptr;
     const Hold hold(tensor);
-    if (!read_parameters("backward", kNames, 2, 0, args, count, keywords, values) ||
-        !to_bool(values[1], {"backward", "retain_graph"}, &retain) ||
+    if (!read_parameters("backward", kNames, 4, 0, args, count, keywords, values) ||
+        (values[1] != Py_None && !to_bool(values[1], {"backward", "retain_graph"}, &retain)) ||
+        !to_bool(values[2], {"backward", "create_graph"}, &creates) ||
         (values[0] != Py_None &&
          !(gradient = tensor_argument(values[0], {"backward", "gradient"}))))
         return tell_refused(tensor);
+    if (creates) return backward_to(self, values), tell_refused(tensor);
+    if (values[3] != Py_None) return backward_to(self, values);
     const Hold hold_gradient(gradient);
     // A partly walked graph cannot be walked again, so relief runs within the walk.
     const Relieved relieved;
@@ -322,10 +336,10 @@ const PyMethodDef tensor_methods[] = {
      "requires_grad_($self, /, requires_grad=True)\n--\n\n"
      "Turns the gradient of this leaf on or off; returns the tensor. TypeError for integers."},
     {"backward", keywords(backward), kKeywords,
-     "backward($self, /, gradient=None, retain_graph=False)\n--\n\n"
-     "Adds the gradients of this tensor to the leaves behind it. `gradient` has the shape of this\n"
+     "backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+     "Adds the gradients of this tensor to the leaves behind it, or to `inputs` alone. `gradient` has the shape of this\n"
      "tensor; for a single element it may be missing, else that is a ValueError. A second call is a StateError\n"
-     "without retain_graph."},
+     "without retain_graph. UnsupportedError for create_graph=True: there are no second-order gradients."},
     {"numpy", keywords(without_arguments<"numpy", numpy>), kKeywords,
      "numpy($self, /)\n--\n\n"
      "Returns a NumPy array over the same memory. The tensor must be on the CPU, have a dtype of NumPy and\n"

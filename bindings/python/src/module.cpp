@@ -73,8 +73,9 @@ void guard_instances()
 TensorParts tensor_parts()
 {
     TensorParts parts;
-    for (const auto add : {add_methods, add_attributes, add_habits, add_words, add_numbers,
-                           add_dlpack, add_operators, add_index, add_buffer, add_op_methods})
+    for (const auto add :
+         {add_methods, add_attributes, add_habits, add_words, add_numbers, add_dlpack, add_hooks,
+          add_operators, add_index, add_buffer, add_op_methods})
         add(parts);
     return parts;
 }
@@ -118,6 +119,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_storage(module);
     bind_modes(module);
     bind_autograd(module);
+    bind_hooks(module);
     bind_optimizer(module);
     bind_training(module);
     bind_checkpoint(module);

@@ -18,14 +18,14 @@ from yoke._yoke import __version__  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # found by _later
-    from yoke import amp, comm, cuda, data, nn, optim, utils
+    from yoke import amp, autograd, comm, cuda, data, nn, optim, utils
     from yoke._amp import autocast
-    from yoke._backends import backends
+    from yoke._backends import backends, get_float32_matmul_precision, set_float32_matmul_precision
     from yoke._checkpoint import BudgetReport, MemoryBudget, checkpoint, checkpoint_scope, checkpoint_sequential
     from yoke._checkpoints import CheckpointManager
     from yoke._devices import Explanation, Lease, Sample, Verdict, disabled, explain, select
     from yoke._doctor import doctor, doctor_record
-    from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled
+    from yoke._grad import enable_grad, grad, inference_mode, no_grad, saved_tensors, set_grad_enabled
     from yoke._graph import Graph
     from yoke._inventory import catalog, catalog_find, inventory, topology
     from yoke._memory import on_out_of_memory

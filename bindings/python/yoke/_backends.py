@@ -105,3 +105,22 @@ class _Backends:
 
 
 backends = _Backends()
+
+_precision = "high"  # the last of the two words for TF32
+
+
+@named
+def set_float32_matmul_precision(precision: str) -> None:
+    """Sets backends.allow_tf32 by PyTorch's word: "highest" turns it off, "high" and "medium" turn it on."""
+    global _precision
+    if precision not in ("highest", "high", "medium"):
+        raise _yoke.ValueError(f"set_float32_matmul_precision(): argument 'precision' is {precision!r}; it must be \"highest\", \"high\" or \"medium\"")
+    if precision != "highest":
+        _precision = precision
+    backends.allow_tf32 = precision != "highest"
+
+
+@named
+def get_float32_matmul_precision() -> str:
+    """Returns "highest" unless backends.allow_tf32 is on; then the word that turned it on, or "high"."""
+    return _precision if backends.allow_tf32 else "highest"

@@ -11,12 +11,12 @@ from _thread import RLock
 
 _IN = {
     "_amp": ("autocast",),
-    "_backends": ("backends",),
+    "_backends": ("backends", "get_float32_matmul_precision", "set_float32_matmul_precision"),
     "_checkpoint": ("BudgetReport", "MemoryBudget", "checkpoint", "checkpoint_scope", "checkpoint_sequential"),
     "_checkpoints": ("CheckpointManager",),
     "_devices": ("Explanation", "Lease", "Sample", "Verdict", "disabled", "explain", "select"),
     "_doctor": ("doctor", "doctor_record"),
-    "_grad": ("enable_grad", "grad", "no_grad", "saved_tensors", "set_grad_enabled"),
+    "_grad": ("enable_grad", "grad", "inference_mode", "no_grad", "saved_tensors", "set_grad_enabled"),
     "_graph": ("Graph",),
     "_inventory": ("catalog", "catalog_find", "inventory", "topology"),
     "_memory": ("on_out_of_memory",),
@@ -31,6 +31,7 @@ _IN = {
     "_types": ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
                "LongTensor", "as_tensor", "from_numpy", "is_tensor", "numel"),
     "amp": (),
+    "autograd": (),
     "comm": (),
     "cuda": (),
     "data": (),

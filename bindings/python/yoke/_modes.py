@@ -1,4 +1,4 @@
-"""Modes put in force by `with` blocks: grad mode, autocast, checkpoint scopes, devices and streams, each for its own context.
+"""Modes put in force by `with` blocks: grad mode, anomaly mode, autocast, checkpoint scopes, devices and streams, each for its own context.
 
 A context variable holds the sum of the open blocks of a context, a _Modes object of the binding. Its `entries` are the blocks,
 innermost last. Tasks start with the blocks of their maker and open separate blocks. A generator shares the context of its caller,
@@ -46,11 +46,13 @@ def _open(owner: object) -> list[_Entry]:
 
 def _put(entries: tuple[_Entry, ...]) -> Any:
     """Sets the blocks of this context."""
-    grad = region = checkpoint = device = None
+    grad = anomaly = region = checkpoint = device = None
     streams: dict[Any, Any] = {}
     for entry in entries:
         if entry.kind == "grad":
             grad = entry.value
+        elif entry.kind == "anomaly":
+            anomaly = entry.value
         elif entry.kind == "autocast":
             region = entry.value
         elif entry.kind == "checkpoint":
@@ -63,11 +65,11 @@ def _put(entries: tuple[_Entry, ...]) -> Any:
                 device = entry.device
     if not entries:
         return _variable.set(None)
-    return _variable.set(_yoke._Modes(grad, region, checkpoint, device, tuple(streams.values()), entries))
+    return _variable.set(_yoke._Modes(grad, anomaly, region, checkpoint, device, tuple(streams.values()), entries))
 
 
 def enter(owner: object, kind: str, value: Any) -> None:
-    """Opens a block: `kind` is grad (a bool), autocast (a region), checkpoint (a scope), device or stream, which is a device
+    """Opens a block: `kind` is grad (a bool), anomaly (a number), autocast (a region), checkpoint (a scope), device or stream, which is a device
     too."""
     if kind == "stream":
         value = _yoke._stream_again(value)  # no other code can close this object

@@ -1012,6 +1012,25 @@ typedef struct yoke_api {
     yoke_status (*triu_indices)(int64_t row, int64_t col, int64_t offset, yoke_dtype dtype,
                                 yoke_device *device, yoke_tensor **out);
     yoke_status (*set_weak_zero_dim)(int32_t weak);
+    yoke_status (*grad_v2)(yoke_tensor *const *outputs, int64_t count,
+                           yoke_tensor *const *gradients, yoke_tensor *const *inputs,
+                           int64_t input_count, int32_t retain_graph, int32_t allow_unused,
+                           yoke_tensor **grads);
+    yoke_status (*backward_v2)(yoke_tensor *const *outputs, int64_t count,
+                               yoke_tensor *const *gradients, yoke_tensor *const *inputs,
+                               int64_t input_count, int32_t retain_graph);
+    yoke_status (*tensor_retain_grad)(yoke_tensor *tensor);
+    int32_t (*tensor_retains_grad)(yoke_tensor *tensor);
+    yoke_status (*tensor_add_hook)(yoke_tensor *tensor, const yoke_gradient_hook *hook,
+                                   yoke_hook **out);
+    yoke_status (*hook_remove)(yoke_hook *hook);
+    void (*hook_release)(yoke_hook *hook);
+    yoke_status (*function_record)(const yoke_function *function, yoke_tensor *const *inputs,
+                                   int64_t input_count, yoke_tensor *const *outputs,
+                                   int64_t output_count, const int32_t *kinds,
+                                   yoke_tensor **recorded);
+    int32_t (*set_detect_anomaly)(int32_t mode);
+    int32_t (*get_detect_anomaly)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -17,7 +17,7 @@ SPECIAL = {
     "yoke_tensor_to_dlpack", "yoke_tensor_from_dlpack", "yoke_alloc", "yoke_free", "yoke_log_set_callback", "yoke_log_add_callback",
     "yoke_log_remove_callback", "yoke_on_out_of_memory", "yoke_remove_on_out_of_memory",
     "yoke_add_garbage_collector", "yoke_oom_details", "yoke_remove_garbage_collector", "yoke_meant_word", "yoke_tensor_view_storage", "yoke_op_invoke",
-    "yoke_op_invoke_list", "yoke_grad", "yoke_autocast_swap",
+    "yoke_op_invoke_list", "yoke_grad", "yoke_grad_v2", "yoke_backward_v2", "yoke_tensor_add_hook", "yoke_function_record", "yoke_autocast_swap",
     "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
     "yoke_load", "yoke_preempt_watch", "yoke_preempt_add", "yoke_preempt_signal", "yoke_preempt_resume", "yoke_preempt_clear",
@@ -40,7 +40,7 @@ RARE = {
 OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6,
          "yoke_comm_coalesce_end": 4, "yoke_comm_coalesce_drop": 2}
 HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "memory_budget", "inventory",
-           "explanation", "report", "state", "work", "checkpoint_manager", "group", "reducer", "sampler"}
+           "explanation", "report", "state", "work", "checkpoint_manager", "group", "reducer", "sampler", "hook"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",
          "approximate", "activation", "amount", "settings", "reduce", "indexing", "interpolation", "compute_mode"}

@@ -301,35 +301,6 @@ void yoke_op_info(Draw &d)
         throw Defect("another op was described");
 }
 
-void yoke_grad(Draw &d)
-{
-    yoke_tensor *const *outputs = d.tensors();
-    const int64_t count = d.count();
-    yoke_tensor **gradients = nullptr;
-    if (d.one_in(3)) {
-        const auto length = static_cast<size_t>(std::max<int64_t>(count, 0));
-        gradients = d.array<yoke_tensor *>(length);
-        for (size_t i = 0; i < length; ++i)
-            gradients[i] = d.one_in(2) ? nullptr : d.handle<yoke_tensor>();
-    }
-    yoke_tensor *const *inputs = d.tensors();
-    const int64_t input_count = d.count();
-    const int32_t retain = d.int32();
-    const auto room = static_cast<size_t>(std::max<int64_t>(input_count, 0));
-    auto **grads = d.one_in(48) ? nullptr : d.array<yoke_tensor *>(room);
-    for (size_t i = 0; grads && i < room; ++i) grads[i] = reinterpret_cast<yoke_tensor *>(0x5A5A);
-    d.announce();
-    const yoke_status status =
-        ::yoke_grad(outputs, count, gradients, inputs, input_count, retain, grads);
-    d.finish(status);
-    for (size_t i = 0; grads && i < room; ++i) {
-        if (status != YOKE_OK && grads[i] && input_count > 0 &&
-            grads[i] != reinterpret_cast<yoke_tensor *>(0x5A5A))
-            throw Defect("failed and left a gradient");
-        if (status == YOKE_OK) d.world().put(d.any_place<yoke_tensor>(), grads[i]);
-    }
-}
-
 void yoke_autocast_swap(Draw &d)
 {
     yoke_autocast *region = d.handle<yoke_autocast>();

@@ -147,6 +147,7 @@ void leave_modes()
     yoke_autocast_swap(nullptr);
     yoke_checkpoint_swap(nullptr);
     yoke_set_grad_enabled(1);
+    yoke_set_detect_anomaly(YOKE_ANOMALY_OFF);
     yoke_set_caching(1);
     yoke_device_open("cpu", &cpu);
     yoke_set_device(cpu);

@@ -31,6 +31,7 @@ namespace hostile {
     X(checkpoint_manager, 2) \
     X(reducer, 2)            \
     X(sampler, 2)            \
+    X(hook, 3)               \
     X(group, 2)              \
     X(inventory, 2)          \
     X(explanation, 2)        \

@@ -77,7 +77,7 @@ void Waiting::check(yoke_status status)
                       std::exchange(trace_, nullptr));
         throw py::error_already_set();
     }
-    if (kept_ && !is_exception(kept_)) {
+    if (kept_ && (leaves_ == kRaised || !is_exception(kept_))) {
         raise_anew(kept_);
         throw py::error_already_set();
     }
@@ -97,7 +97,7 @@ void Waiting::raise_as_cause()
 }
 
 // Keeps the first error for the innermost wait, unless a later error has to leave the call.
-void Waiting::remember(const py::error_already_set &error) noexcept
+void Waiting::remember(const py::error_already_set &error, Leaves leaves) noexcept
 {
     PyObject *const value = error.value().ptr();
     if (!innermost || !value ||
@@ -105,18 +105,19 @@ void Waiting::remember(const py::error_already_set &error) noexcept
         return;
     if (error.trace()) PyException_SetTraceback(value, error.trace().ptr());
     Py_XDECREF(std::exchange(innermost->kept_, new_reference(value)));
+    innermost->leaves_ = leaves;
 }
 
-std::string Waiting::keep(const std::exception &error) noexcept
+std::string Waiting::keep(const std::exception &error, Leaves leaves) noexcept
 try {
     const auto *const raised = dynamic_cast<const py::error_already_set *>(&error);
     if (!raised) return error.what();
-    remember(*raised);
+    remember(*raised, leaves);
     const auto name = py::cast<std::string>(raised->type().attr("__name__")),
                text = py::cast<std::string>(py::str(raised->value()));
     return text.empty() ? name : name + ": " + text;
 } catch (const py::error_already_set &other) {
-    remember(other);
+    remember(other, leaves);
     return kNoText;
 } catch (const std::exception &) {
     return kNoText;

@@ -20,9 +20,11 @@ public:
     // Raises the error of a handler, else the error of the call, with the kept error as its cause.
     void check(yoke_status status);
 
+    // Way in which a kept error leaves the call: as the cause of the call's own error, or in its place.
+    enum Leaves { kAsCause, kRaised };
     // Keeps the error of a script's function that failed within the call, in the call's thread and with the lock. An
     // error other than an Exception, such as Ctrl-C, leaves the call unchanged. Returns "ValueError: its text".
-    static std::string keep(const std::exception &error) noexcept;
+    static std::string keep(const std::exception &error, Leaves leaves = kAsCause) noexcept;
 
     // Runs due handlers, and returns whether a handler has raised. The library calls this in its waiting thread,
     // without the lock.
@@ -30,13 +32,14 @@ public:
 
 private:
     void run_handlers();
-    static void remember(const py::error_already_set &error) noexcept;
+    static void remember(const py::error_already_set &error, Leaves leaves) noexcept;
     void raise_as_cause();
 
     PyThreadState *const state_;
     Waiting *const outer_;
     PyObject *kind_ = nullptr, *error_ = nullptr, *trace_ = nullptr;  // error of a handler
     PyObject *kept_ = nullptr;
+    Leaves leaves_ = kAsCause;
 };
 
 // Runs a call that may wait, without the lock; handlers of signals run meanwhile. Throws the error of a handler, else

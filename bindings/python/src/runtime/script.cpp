@@ -2,6 +2,7 @@
 
 #include "bindings/python/src/runtime/bind.h"
 
+#include "yoke/autograd.h"
 #include "yoke/runtime.h"
 
 #include <cstring>
@@ -20,14 +21,6 @@ thread_local Noted noted;
 // "/…/yoke/", and the file of the standard library's contextlib, whose frames stand between the package's and a `with`
 // of the script's; never destroyed: other threads may ask while the process ends.
 std::string &package = *new std::string, &contextlib = *new std::string;
-
-int32_t tell(void *, const char **file, int32_t *line, const char **function)
-{
-    *file = noted.file;
-    *line = noted.line;
-    *function = noted.function;
-    return noted.file != nullptr;
-}
 
 // Returns a text in UTF-8, borrowed from the code, which the frame keeps; null for a name with lone surrogates.
 const char *utf8_of(PyObject *text) noexcept
@@ -50,6 +43,38 @@ bool is_passed_over(PyCodeObject *code) noexcept
     return file && (strncmp(file, package.c_str(), package.size()) == 0 || file == contextlib);
 }
 
+// Returns the innermost line of the running script outside the package. Its texts live as long as the frame.
+Noted find_line() noexcept
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    while (frame && is_passed_over(code_of(frame))) {
+        PyFrameObject *const outer = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = outer;
+    }
+    if (!frame) return {};
+    PyCodeObject *const code = code_of(frame);
+    const Noted found{utf8_of(code->co_filename), utf8_of(code->co_name),
+                      PyFrame_GetLineNumber(frame)};
+    Py_DECREF(frame);
+    return found;
+}
+
+// Ops note no line, since few calls need one: in the mode that looks for NaN the line is found here.
+int32_t tell(void *, const char **file, int32_t *line, const char **function)
+{
+    Noted here = noted;
+    if (!here.file && yoke_get_detect_anomaly() && Py_IsInitialized()) {
+        const py::gil_scoped_acquire held;
+        here = find_line();
+    }
+    *file = here.file;
+    *line = here.line;
+    *function = here.function;
+    return here.file != nullptr;
+}
+
 // Reads the file name from contextlib's code, because frames have this name.
 bool find_contextlib()
 try {
@@ -66,17 +91,7 @@ try {
 
 ScriptLine::ScriptLine() noexcept
 {
-    PyFrameObject *frame = PyEval_GetFrame();
-    Py_XINCREF(frame);
-    while (frame && is_passed_over(code_of(frame))) {
-        PyFrameObject *const outer = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = outer;
-    }
-    if (!frame) return;
-    PyCodeObject *const code = code_of(frame);
-    noted = {utf8_of(code->co_filename), utf8_of(code->co_name), PyFrame_GetLineNumber(frame)};
-    Py_DECREF(frame);
+    noted = find_line();
 }
 
 ScriptLine::~ScriptLine()

@@ -59,8 +59,9 @@ uint64_t ended = 0;    // how often a block ended in another context than its ow
 // Modes to which the blocks of a context come. Never changes.
 class Modes : public Bound {
 public:
-    Modes(const py::object &grad, const py::object &region, const py::object &checkpoint,
-          const py::object &device, const py::tuple &streams, const py::tuple &entries)
+    Modes(const py::object &grad, const py::object &anomaly, const py::object &region,
+          const py::object &checkpoint, const py::object &device, const py::tuple &streams,
+          const py::tuple &entries)
         : id(++last_id),
           seen_ended(ended),
           entries_(entries),
@@ -69,6 +70,7 @@ public:
           streams_(streams)
     {
         if (!grad.is_none()) grad_ = need_bool(grad, "grad mode", "enabled");
+        if (!anomaly.is_none()) anomaly_ = anomaly.cast<int32_t>();
         if (!device.is_none()) device_ = need_device(device, "device");
         for (const py::handle stream : streams_)
             require(stream_argument(stream.ptr(), {"stream", "stream"}) != nullptr);
@@ -99,6 +101,7 @@ public:
         checkpoint_ = py::none();
     }
     int32_t grad() const { return grad_; }
+    int32_t anomaly() const { return anomaly_; }
     const AutocastRegion *region() const { return object_in<AutocastRegion>(region_.ptr()); }
     const CheckpointScope *checkpoint() const
     {
@@ -110,7 +113,7 @@ public:
 
 private:
     py::tuple entries_;
-    int32_t grad_ = -1;  // -1: set by no block
+    int32_t grad_ = -1, anomaly_ = -1;  // -1: set by no block
     py::object region_;
     py::object checkpoint_;
     yoke_device *device_ = nullptr;
@@ -145,6 +148,7 @@ private:
         id_ = modes.id;
         ++modes_count;
         if (modes.grad() >= 0) grad_ = yoke_set_grad_enabled(modes.grad());
+        if (modes.anomaly() >= 0) anomaly_ = yoke_set_detect_anomaly(modes.anomaly());
         if (const AutocastRegion *region = modes.region()) status = enter_region(*region);
         if (const CheckpointScope *scope = modes.checkpoint()) enter_checkpoint(*scope);
         for (const py::handle stream : modes.streams())
@@ -201,6 +205,7 @@ private:
     {
         yoke_status status = YOKE_OK;
         if (grad_ >= 0) yoke_set_grad_enabled(grad_);
+        if (anomaly_ >= 0) yoke_set_detect_anomaly(anomaly_);
         if (own_region_) yoke_autocast_swap(region_);
         if (has_checkpoint_) leave_checkpoint();
         for (auto at = streams_.rbegin(); at != streams_.rend(); ++at)
@@ -221,12 +226,12 @@ private:
         has_checkpoint_ = false;
         device_ = nullptr;
         has_device_ = false;
-        grad_ = -1;
+        grad_ = anomaly_ = -1;
         id_ = 0;
     }
 
     uint64_t id_ = 0;
-    int32_t grad_ = -1;
+    int32_t grad_ = -1, anomaly_ = -1;
     yoke_autocast *own_region_ = nullptr;  // in force, in place of region_
     yoke_autocast *region_ = nullptr;
     bool has_checkpoint_ = false;
@@ -314,9 +319,10 @@ bool override_mode(const char *kind, const py::object &value, yoke_device *devic
     const Modes *modes = modes_of_context();
     if (!modes) return false;
     const std::string_view name(kind);
-    if (name == "grad" ? modes->grad() < 0
-        : device       ? !sets_stream(*modes, device)
-                       : !modes->device())
+    if (name == "grad"      ? modes->grad() < 0
+        : name == "anomaly" ? modes->anomaly() < 0
+        : device            ? !sets_stream(*modes, device)
+                            : !modes->device())
         return false;
     call_modes("override", py::make_tuple(kind, value));
     return true;
@@ -358,8 +364,9 @@ void bind_modes(py::module_ &module)
     bound_class<AutocastRegion>(module, "_AutocastRegion")
         .def(py::init<const py::object &, const py::object &, const py::object &>());
     bound_class<Modes>(module, "_Modes", "", collect_modes)
-        .def(py::init<const py::object &, const py::object &, const py::object &,
-                      const py::object &, const py::tuple &, const py::tuple &>())
+        .def(
+            py::init<const py::object &, const py::object &, const py::object &, const py::object &,
+                     const py::object &, const py::tuple &, const py::tuple &>())
         .def_property_readonly("entries", [](const py::object &self) {
             // Not as a Modes object, whose use puts blocks in force.
             const Modes *modes = object_in<Modes>(self.ptr());

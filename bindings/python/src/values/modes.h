@@ -12,7 +12,8 @@
 namespace yoke_python {
 
 // Makes a setting, by a call such as set_device, end with the block around it. Returns false if no block of this
-// context sets this kind, "grad", "device" or "stream" of the device: the setting then belongs to the thread.
+// context sets this kind, "grad", "anomaly", "device" or "stream" of the device: the setting then belongs to the
+// thread.
 bool override_mode(const char *kind, const py::object &value, yoke_device *device = nullptr);
 
 // Enter and leave a block that sets a single thing: __enter__ and __exit__.
