@@ -51,6 +51,8 @@ build = {
         ["yoke.state"] = "bindings/lua/yoke/state.lua",
         ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
         ["yoke.amp"] = "bindings/lua/yoke/amp.lua",
+        ["yoke.precision"] = "bindings/lua/yoke/precision.lua",
+        ["yoke.autograd"] = "bindings/lua/yoke/autograd.lua",
         ["yoke.cuda"] = "bindings/lua/yoke/cuda.lua",
         ["yoke.lr_scheduler"] = "bindings/lua/yoke/lr_scheduler.lua",
         ["yoke.missing"] = "bindings/lua/yoke/missing.lua",
@@ -61,7 +63,7 @@ build = {
         ["yoke.types"] = "bindings/lua/yoke/types.lua",
         ["yoke.core"] = {
             sources = {
-                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c", "bindings/lua/src/comm_init.c",
+                "bindings/lua/src/autograd.c", "bindings/lua/src/hooks.c", "bindings/lua/src/runtime/code.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c", "bindings/lua/src/comm_init.c",
                 "bindings/lua/src/device.c",
                 "bindings/lua/src/device_fields.c", "bindings/lua/src/doctor.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
                 "bindings/lua/src/inventory.c", "bindings/lua/src/jobs.c", "bindings/lua/src/library.c", "bindings/lua/src/list.c",

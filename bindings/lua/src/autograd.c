@@ -1,45 +1,68 @@
 /* Gradients: x:backward(), yoke.grad, and the fields of a leaf. */
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/code.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/shape.h"
 #include "bindings/lua/src/values/tensor.h"
 
-/* Reads the arguments of a gradient call: a weight called `name` and retain_graph, by place or in a table of keywords
- * at `index`. Leaves both at index and index + 1. */
+/* Names of arguments of a gradient call that follow the tensors, in their order. */
+static const char *const kOfBackward[] = {"gradient", "retain_graph", "create_graph", "inputs"},
+                         *const kOfGrad[] = {"grad_outputs", "retain_graph", "create_graph",
+                                             "allow_unused"};
+enum { kOptions = 4 };
+
+/* Reads the arguments `names` of a gradient call, by place or in a table of keywords at `index`. Leaves them at index
+ * and up. */
 static void gradient_options(lua_State *L, Binding *b, const char *call, int index,
-                             const char *name)
+                             const char *const *names)
 {
     if (lua_type(L, index) == LUA_TTABLE && yl_is_keywords(L, index)) {
         lua_settop(L, index);
-        const char *const names[] = {name, "retain_graph"};
         for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
             const char *key = yl_key(L, -2);
-            if (yl_find_name(key, names, 2) == 2)
-                yl_raise(L, b, YOKE_E_VALUE, call,
-                         "there is no argument '%s'%s; it takes %s and retain_graph", key,
-                         yl_meant(L, key, names, 2), name);
+            if (yl_find_name(key, names, kOptions) == kOptions)
+                yl_raise(
+                    L, b, YOKE_E_VALUE, call,
+                    "there is no argument '%s'%s; it takes %s, retain_graph, create_graph and %s",
+                    key, yl_meant(L, key, names, kOptions), names[0], names[3]);
         }
-        lua_getfield(L, index, name);
-        lua_getfield(L, index, "retain_graph");
+        for (int i = 0; i < kOptions; ++i) lua_getfield(L, index, names[i]);
         lua_remove(L, index);
     }
-    lua_settop(L, index + 1);
+    lua_settop(L, index + kOptions - 1);
 }
 
-/* Reads the arguments of backward, (self, …), and returns the gradient or nil, and retain_graph. */
+/* Returns the flag at `index`, 0 for nil. */
+static int flag(lua_State *L, Binding *b, int index, const char *call, const char *name)
+{
+    return !lua_isnil(L, index) && yl_bool_arg(L, b, index, call, name);
+}
+
+/* Raises for create_graph = true at `index`. */
+static void refuse_second_order(lua_State *L, Binding *b, int index, const char *call)
+{
+    if (flag(L, b, index, call, kOfGrad[2]))
+        yl_raise(
+            L, b, YOKE_E_UNSUPPORTED, call,
+            "argument 'create_graph' is true, but there are no second-order gradients; leave it out, and write the first gradient as ops of the forward if a loss needs it");
+}
+
+/* Reads the arguments of backward, (self, …), and returns the gradient or nil, retain_graph, and inputs or nil. */
 static int read_backward(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yl_tensor_arg(L, b, 1, "backward", "self"); /* a missing ':' is reported first */
-    yl_arg_count(L, b, "backward", 1, 3);
-    gradient_options(L, b, "backward", 2, "gradient");
-    lua_pushboolean(L, !lua_isnil(L, 3) && yl_bool_arg(L, b, 3, "backward", "retain_graph"));
+    yl_arg_count(L, b, "backward", 1, 1 + kOptions);
+    gradient_options(L, b, "backward", 2, kOfBackward);
+    lua_pushboolean(L, flag(L, b, 3, "backward", "retain_graph"));
+    lua_replace(L, 3);
+    refuse_second_order(L, b, 4, "backward");
+    lua_remove(L, 4);
     yl_tensor_arg(L, b, 1, "backward", "self");
     if (!lua_isnil(L, 2)) yl_need_tensor(L, (Target){b, "backward", "gradient"}, 2);
-    lua_replace(L, 3);
-    return 2;
+    return 3;
 }
 
 /* Notifies other ranks that wait for this rank's backward, and raises the error on top of the stack, which keeps the
@@ -52,35 +75,6 @@ static int tell_refused(lua_State *L, Binding *b)
         lua_pop(L, 1);
     }
     return lua_error(L);
-}
-
-static int backward(lua_State *L)
-{
-    Binding *b = yl_binding(L);
-    const int count = lua_gettop(L);
-    luaL_checkstack(L, count + 2, "too many arguments");
-    lua_pushlightuserdata(L, b);
-    lua_pushcclosure(L, read_backward, 1);
-    for (int i = 1; i <= count; ++i) lua_pushvalue(L, i);
-    if (lua_pcall(L, count, 2, 0) != LUA_OK) return tell_refused(L, b);
-    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "backward", "self");
-    yoke_tensor *gradient = lua_isnil(L, -2) ? NULL : *yl_test_tensor(L, b, -2);
-    const int retain = lua_toboolean(L, -1);
-    /* No second try after OOM: a walk that stopped halfway has already freed a part of the record. */
-    yoke_tensor_retain(tensor);
-    yoke_tensor_retain(gradient);
-    YlWait wait;
-    yl_begin_wait(L, &wait); /* for other ranks */
-    lua_State *const relief = yl_begin_relief(L);
-    const Modes outer = yl_enter(L, b);
-    const yoke_status status = yoke_backward(tensor, gradient, retain);
-    yl_leave(outer);
-    yl_end_relief(relief);
-    yl_end_wait(&wait);
-    yoke_tensor_release(gradient);
-    yoke_tensor_release(tensor);
-    yl_check(L, b, status);
-    return 0;
 }
 
 /* Returns the number of tensors at `index`; a tensor stands for a list of one. Raises for any other value. */
@@ -107,6 +101,62 @@ static void read_list(lua_State *L, Binding *b, Target target, int index, int64_
     }
 }
 
+/* Runs backward of a tensor, with its `inputs` or NULL. No second try after OOM: a walk that stopped halfway has
+ * already freed a part of the record. */
+static yoke_status walk_back(lua_State *L, Binding *b, yoke_tensor *tensor, yoke_tensor *gradient,
+                             int retain, yoke_tensor *const *inputs, int64_t input_count,
+                             YlWalk *walk)
+{
+    yoke_tensor_retain(tensor);
+    yoke_tensor_retain(gradient);
+    for (int64_t i = 0; i < input_count; ++i) yoke_tensor_retain(inputs[i]);
+    YlWait wait;
+    yl_begin_wait(L, &wait); /* for other ranks */
+    lua_State *const relief = yl_begin_relief(L);
+    yl_begin_walk(L, walk);
+    const Modes outer = yl_enter(L, b);
+    const yoke_status status =
+        inputs ? yoke_backward_v2(&tensor, 1, &gradient, inputs, input_count, retain)
+               : yoke_backward(tensor, gradient, retain);
+    yl_leave(outer);
+    yl_end_walk(walk);
+    yl_end_relief(relief);
+    yl_end_wait(&wait);
+    for (int64_t i = 0; i < input_count; ++i) yoke_tensor_release(inputs[i]);
+    yoke_tensor_release(gradient);
+    yoke_tensor_release(tensor);
+    return status;
+}
+
+/* Implements x:backward(gradient, retain_graph, create_graph, inputs). */
+static int backward(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target of_inputs = {b, "backward", "inputs"};
+    const int count = lua_gettop(L);
+    luaL_checkstack(L, count + 2, "too many arguments");
+    lua_pushlightuserdata(L, b);
+    lua_pushcclosure(L, read_backward, 1);
+    for (int i = 1; i <= count; ++i) lua_pushvalue(L, i);
+    if (lua_pcall(L, count, 3, 0) != LUA_OK) return tell_refused(L, b);
+    const int read = lua_gettop(L) - 2;
+    const int64_t input_count = lua_isnil(L, read + 2) ? 0 : list_length(L, b, of_inputs, read + 2);
+    if (!lua_isnil(L, read + 2) && !input_count)
+        yl_raise(
+            L, b, YOKE_E_VALUE, "backward",
+            "argument 'inputs' is empty; give at least one tensor, or leave it out for all leaves");
+    yoke_tensor **inputs =
+        input_count ? lua_newuserdatauv(L, (size_t)input_count * sizeof *inputs, 0) : NULL;
+    read_list(L, b, of_inputs, read + 2, input_count, 0, inputs);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "backward", "self");
+    yoke_tensor *gradient = lua_isnil(L, read) ? NULL : *yl_test_tensor(L, b, read);
+    YlWalk walk;
+    const yoke_status status =
+        walk_back(L, b, tensor, gradient, lua_toboolean(L, read + 1), inputs, input_count, &walk);
+    yl_check_walk(L, b, &walk, status);
+    return 0;
+}
+
 /* Pushes a list of empty tensors. */
 static void push_empty(lua_State *L, Binding *b, int64_t count)
 {
@@ -117,25 +167,31 @@ static void push_empty(lua_State *L, Binding *b, int64_t count)
     }
 }
 
-/* Fills the list of empty tensors on top of the stack. */
+/* Fills the list of empty tensors on top of the stack; false takes the place of an absent tensor. */
 static void fill(lua_State *L, Binding *b, yoke_tensor *const *tensors, int64_t count)
 {
-    for (int64_t i = 0; i < count; ++i, lua_pop(L, 1)) {
+    for (int64_t i = 0; i < count; ++i) {
         lua_rawgeti(L, -1, i + 1);
         *yl_test_tensor(L, b, -1) = tensors[i];
+        lua_pop(L, 1);
+        if (tensors[i]) continue;
+        lua_pushboolean(L, 0);
+        lua_rawseti(L, -2, i + 1);
     }
 }
 
-/* Implements yoke.grad(outputs, inputs, grad_outputs, retain_graph): returns a list of gradients, one for each input.
- * */
+/* Implements yoke.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused): returns a list of
+ * gradients, one for each input; false for an unused input. */
 static int grad(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const Target outputs = {b, "grad", "outputs"}, inputs = {b, "grad", "inputs"},
                  weights = {b, "grad", "grad_outputs"};
-    yl_arg_count(L, b, "grad", 2, 4);
-    gradient_options(L, b, "grad", 3, "grad_outputs");
-    const int retain = lua_isnil(L, 4) ? 0 : yl_bool_arg(L, b, 4, "grad", "retain_graph");
+    yl_arg_count(L, b, "grad", 2, 2 + kOptions);
+    gradient_options(L, b, "grad", 3, kOfGrad);
+    const int retain = flag(L, b, 4, "grad", "retain_graph");
+    const int allow_unused = flag(L, b, 6, "grad", "allow_unused");
+    refuse_second_order(L, b, 5, "grad");
     const int64_t count = list_length(L, b, outputs, 1), input_count = list_length(L, b, inputs, 2);
     const int64_t weight_count = lua_isnil(L, 3) ? 0 : list_length(L, b, weights, 3);
     if (!lua_isnil(L, 3) && weight_count != count)
@@ -145,15 +201,22 @@ static int grad(lua_State *L)
             (lua_Integer)weight_count, (lua_Integer)count);
     yoke_tensor **handles =
         lua_newuserdatauv(L, (size_t)(2 * (count + input_count) + 1) * sizeof *handles, 0);
-    yoke_tensor **to = handles + count, **from = to + input_count, **grads = from + count;
+    yoke_tensor **to = handles + count, **from = to + input_count, **grads = from + weight_count;
+    const int64_t given = count + input_count + weight_count;
     push_empty(L, b, input_count);
     read_list(L, b, outputs, 1, count, 0, handles);
     read_list(L, b, inputs, 2, input_count, 0, to);
     read_list(L, b, weights, 3, weight_count, 1, from);
+    YlWalk walk;
+    for (int64_t i = 0; i < given; ++i) yoke_tensor_retain(handles[i]); /* hooks may close them */
+    yl_begin_walk(L, &walk);
     const Modes outer = yl_enter(L, b);
-    yl_leave_checked(
-        L, b, outer,
-        yoke_grad(handles, count, lua_isnil(L, 3) ? NULL : from, to, input_count, retain, grads));
+    const yoke_status status = yoke_grad_v2(handles, count, lua_isnil(L, 3) ? NULL : from, to,
+                                            input_count, retain, allow_unused, grads);
+    yl_leave(outer);
+    yl_end_walk(&walk);
+    for (int64_t i = 0; i < given; ++i) yoke_tensor_release(handles[i]);
+    yl_check_walk(L, b, &walk, status);
     fill(L, b, grads, input_count);
     return 1;
 }

@@ -12,6 +12,7 @@ void yl_open_tensor_fields(lua_State *L, Binding *b);
 void yl_open_index(lua_State *L, Binding *b);
 void yl_open_list(lua_State *L, Binding *b);
 void yl_open_autograd(lua_State *L, Binding *b);
+void yl_open_hooks(lua_State *L, Binding *b);
 void yl_open_modes(lua_State *L, Binding *b);
 void yl_open_checkpoint(lua_State *L, Binding *b);
 void yl_open_device(lua_State *L, Binding *b);

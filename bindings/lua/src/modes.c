@@ -167,6 +167,17 @@ static int enable_grad(lua_State *L)
     return open_or_run(L, "enable_grad", 1);
 }
 
+/* Implements _detect_anomaly(mode [, fn, ...]) for yoke/autograd.lua. */
+static int detect_anomaly(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int32_t mode = (int32_t)luaL_checkinteger(L, 1);
+    lua_remove(L, 1);
+    const int has_body = yl_has_body(L, b, 1, "detect_anomaly");
+    yl_scope_anomaly(yl_push_scope(L, b), mode);
+    return has_body ? yl_run_in_scope(L) : 1;
+}
+
 static int is_grad_enabled(lua_State *L)
 {
     const Modes outer = yl_enter(L, yl_binding(L));
@@ -180,6 +191,7 @@ void yl_open_modes(lua_State *L, Binding *b)
     static const luaL_Reg functions[] = {{"no_grad", no_grad},
                                          {"enable_grad", enable_grad},
                                          {"is_grad_enabled", is_grad_enabled},
+                                         {"_detect_anomaly", detect_anomaly},
                                          {"autocast", autocast},
                                          {"_refuse_device", refuse_device_of},
                                          {"stream", stream},

@@ -40,13 +40,13 @@ static Binding *make_binding(lua_State *L)
 static void open_leaves(lua_State *L, Binding *b)
 {
     static void (*const leaves[])(lua_State *, Binding *) = {
-        yl_open_ops,         yl_open_tensor_fields, yl_open_index,      yl_open_list,
-        yl_open_autograd,    yl_open_modes,         yl_open_device,     yl_open_device_fields,
-        yl_open_stream,      yl_open_memory,        yl_open_library,    yl_open_optim,
-        yl_open_training,    yl_open_schedules,     yl_open_graph,      yl_open_doctor,
-        yl_open_inventory,   yl_open_select,        yl_open_checkpoint, yl_open_state,
-        yl_open_checkpoints, yl_open_comm,          yl_open_comm_init,  yl_open_parallel,
-        yl_open_jobs,        yl_open_preempt,       yl_open_relief};
+        yl_open_ops,           yl_open_tensor_fields, yl_open_index,     yl_open_list,
+        yl_open_autograd,      yl_open_hooks,         yl_open_modes,     yl_open_device,
+        yl_open_device_fields, yl_open_stream,        yl_open_memory,    yl_open_library,
+        yl_open_optim,         yl_open_training,      yl_open_schedules, yl_open_graph,
+        yl_open_doctor,        yl_open_inventory,     yl_open_select,    yl_open_checkpoint,
+        yl_open_state,         yl_open_checkpoints,   yl_open_comm,      yl_open_comm_init,
+        yl_open_parallel,      yl_open_jobs,          yl_open_preempt,   yl_open_relief};
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; ++i) leaves[i](L, b);
 }
 

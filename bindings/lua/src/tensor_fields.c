@@ -67,6 +67,12 @@ static void push_requires_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
     lua_pushboolean(L, yoke_tensor_requires_grad(tensor) == 1);
 }
 
+static void push_retains_grad(lua_State *L, Binding *b, yoke_tensor *tensor)
+{
+    (void)b;
+    lua_pushboolean(L, yoke_tensor_retains_grad(tensor) == 1);
+}
+
 static void push_is_leaf(lua_State *L, Binding *b, yoke_tensor *tensor)
 {
     (void)b;
@@ -128,7 +134,7 @@ static const YlField kFields[] = {
     {"is_leaf", push_is_leaf}, {"requires_grad", push_requires_grad},
     {"grad", push_grad},       {"T", push_reversed},
     {"mT", push_transposed},   {"data", push_data},
-    {"is_cuda", push_is_cuda},
+    {"is_cuda", push_is_cuda}, {"retains_grad", push_retains_grad},
 };
 
 /* ---- Identity ---------------------------------------------------------------------------------------- */

@@ -110,10 +110,12 @@ function Tensor:record_use(event) end
 ---@return yoke.Tensor part a view, or a copy where an item is a tensor or a boolean
 function Tensor:index(...) end
 
----Gradients of this tensor in the leaves behind it. Also x:backward{gradient =, retain_graph =}.
+---Gradients of this tensor in the leaves behind it, or in `inputs` alone. Also x:backward{gradient =, retain_graph =}.
 ---@param gradient? yoke.Tensor
 ---@param retain_graph? boolean
-function Tensor:backward(gradient, retain_graph) end
+---@param create_graph? false there are no second-order gradients
+---@param inputs? yoke.Tensor|yoke.Tensor[]
+function Tensor:backward(gradient, retain_graph, create_graph, inputs) end
 
 ---@param required? boolean true if not given
 ---@return yoke.Tensor self
@@ -192,9 +194,11 @@ function yoke.shares_memory(a, b) end
 ---@param inputs yoke.Tensor|yoke.Tensor[]
 ---@param grad_outputs? (yoke.Tensor|false)[]
 ---@param retain_graph? boolean
----@return yoke.Tensor[]
----@overload fun(outputs: any, inputs: any, options: { grad_outputs?: table, retain_graph?: boolean }): yoke.Tensor[]
-function yoke.grad(outputs, inputs, grad_outputs, retain_graph) end
+---@param create_graph? false there are no second-order gradients
+---@param allow_unused? boolean false for an input on which no output depends; else an error
+---@return (yoke.Tensor|false)[]
+---@overload fun(outputs: any, inputs: any, options: { grad_outputs?: table, retain_graph?: boolean, allow_unused?: boolean }): (yoke.Tensor|false)[]
+function yoke.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused) end
 
 ---Ops are not recorded: until the scope is closed, or while fn runs; its results are returned. The mode belongs to
 ---the running coroutine.

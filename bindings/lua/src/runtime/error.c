@@ -13,16 +13,17 @@
 static int is_own_script(const char *source)
 {
     static const char *const own[] = {
-        "yoke/nn/",         "yoke/backends.lua",    "yoke/own_card.lua",
-        "yoke/spawn.lua",   "yoke/checkpoint.lua",  "yoke/comm.lua",
-        "yoke/data.lua",    "yoke/format.lua",      "yoke/habits.lua",
-        "yoke/init.lua",    "yoke/manager.lua",     "yoke/optim.lua",
-        "yoke/options.lua", "yoke/random.lua",      "yoke/scaler.lua",
-        "yoke/select.lua",  "yoke/state.lua",       "yoke/schedule.lua",
-        "yoke/timer.lua",   "yoke/tree.lua",        "yoke/parallel.lua",
-        "yoke/sampler.lua", "yoke/carried.lua",     "yoke/types.lua",
-        "yoke/cuda.lua",    "yoke/amp.lua",         "yoke/utils.lua",
-        "yoke/missing.lua", "yoke/lr_scheduler.lua"};
+        "yoke/nn/",          "yoke/backends.lua",     "yoke/own_card.lua",
+        "yoke/spawn.lua",    "yoke/checkpoint.lua",   "yoke/comm.lua",
+        "yoke/data.lua",     "yoke/format.lua",       "yoke/habits.lua",
+        "yoke/init.lua",     "yoke/manager.lua",      "yoke/optim.lua",
+        "yoke/options.lua",  "yoke/random.lua",       "yoke/scaler.lua",
+        "yoke/select.lua",   "yoke/state.lua",        "yoke/schedule.lua",
+        "yoke/timer.lua",    "yoke/tree.lua",         "yoke/parallel.lua",
+        "yoke/sampler.lua",  "yoke/carried.lua",      "yoke/types.lua",
+        "yoke/cuda.lua",     "yoke/amp.lua",          "yoke/utils.lua",
+        "yoke/missing.lua",  "yoke/lr_scheduler.lua", "yoke/autograd.lua",
+        "yoke/precision.lua"};
     for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
         if (strstr(source, own[i])) return 1;
     return 0;

@@ -1,6 +1,6 @@
 /*
- * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`; likewise for autocast, checkpoint and
- * stream.
+ * Scopes of modes: `local _ <close> = yoke.no_grad()`, `yoke.no_grad(fn, ...)`; likewise for detect_anomaly, autocast,
+ * checkpoint and stream.
  *
  * C has a grad mode, an autocast region, a checkpoint scope and a stream of a device per thread; here they belong to
  * the coroutine. An open scope is an entry of the Binding's list with its coroutine. Before a call into C the newest
@@ -13,6 +13,7 @@
 #include "bindings/lua/src/runtime/arguments.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/scope.h"
+#include "bindings/lua/src/runtime/script.h"
 
 typedef struct ScopeBox ScopeBox;
 
@@ -28,6 +29,7 @@ struct Scope {
     lua_State *coroutine;
     ScopeBox *box;               /* until the collection of the userdata */
     int32_t grad;                /* the grad mode; -1: another kind of scope */
+    int32_t anomaly;             /* the anomaly mode; -1: another kind */
     yoke_autocast *region;       /* NULL: another kind */
     yoke_checkpoint *checkpoint; /* NULL: another kind */
     Decider *decider;            /* for a policy function */
@@ -62,10 +64,14 @@ static void enter_stream(Scope *scope, Modes *outer)
 
 Modes yl_enter_scopes(lua_State *L, const Binding *b)
 {
-    Modes outer = {.grad = -1};
+    Modes outer = {.grad = -1, .anomaly = -1};
     for (Scope *scope = b->scopes; scope; scope = scope->older) {
         if (scope->coroutine != L) continue;
         if (scope->grad >= 0 && outer.grad < 0) outer.grad = yoke_set_grad_enabled(scope->grad);
+        if (scope->anomaly >= 0 && outer.anomaly < 0) {
+            outer.anomaly = yoke_set_detect_anomaly(scope->anomaly);
+            yl_tell_line_of(L);
+        }
         if (scope->region && !outer.autocast) {
             outer.autocast = 1;
             outer.region = yoke_autocast_swap(scope->region);
@@ -90,6 +96,12 @@ void yl_leave_streams(Modes outer)
     yoke_device_swap(outer.device);
 }
 
+void yl_leave_anomaly(Modes outer)
+{
+    yoke_set_detect_anomaly(outer.anomaly);
+    yl_tell_line_of(NULL);
+}
+
 /* Keeps the coroutine alive by a user value until the scope is closed or collected, so that no other coroutine gets
  * the same address. */
 Scope *yl_push_scope(lua_State *L, Binding *b)
@@ -104,6 +116,7 @@ Scope *yl_push_scope(lua_State *L, Binding *b)
     scope->binding = b;
     scope->coroutine = L;
     scope->grad = -1;
+    scope->anomaly = -1;
     scope->older = b->scopes;
     if (b->scopes) b->scopes->newer = scope;
     b->scopes = scope;
@@ -277,6 +290,11 @@ int yl_run_in_scope(lua_State *L)
 void yl_scope_grad(Scope *scope, int32_t enabled)
 {
     scope->grad = enabled;
+}
+
+void yl_scope_anomaly(Scope *scope, int32_t mode)
+{
+    scope->anomaly = mode;
 }
 
 void yl_scope_autocast(Scope *scope, yoke_autocast *region)

@@ -1,4 +1,5 @@
-/* scope.h: modes that belong to a coroutine: the grad mode, the autocast region, the checkpoint scope, the stream. */
+/* scope.h: modes that belong to a coroutine: the grad mode, the anomaly mode, the autocast region, the checkpoint
+ * scope, the stream. */
 #ifndef YOKE_LUA_RUNTIME_SCOPE_H
 #define YOKE_LUA_RUNTIME_SCOPE_H
 
@@ -7,6 +8,7 @@
 /* Modes in force at yl_enter, for yl_leave to put back. */
 typedef struct Modes {
     int32_t grad;     /* -1: unchanged */
+    int32_t anomaly;  /* -1: unchanged */
     int32_t autocast; /* 1: `region` is put back */
     yoke_autocast *region;
     int32_t has_checkpoint; /* 1: `checkpoint` is put back */
@@ -20,13 +22,15 @@ typedef struct Modes {
 Modes yl_enter_scopes(lua_State *L, const Binding *b);
 static inline Modes yl_enter(lua_State *L, const Binding *b)
 {
-    const Modes none = {.grad = -1};
+    const Modes none = {.grad = -1, .anomaly = -1};
     return b->scopes ? yl_enter_scopes(L, b) : none;
 }
 void yl_leave_streams(Modes outer);
+void yl_leave_anomaly(Modes outer);
 static inline void yl_leave(Modes outer)
 {
     if (outer.streams) yl_leave_streams(outer);
+    if (outer.anomaly >= 0) yl_leave_anomaly(outer);
     if (outer.grad >= 0) yoke_set_grad_enabled(outer.grad);
     if (outer.autocast) yoke_autocast_swap(outer.region);
     if (outer.has_checkpoint) yoke_checkpoint_swap(outer.checkpoint);
@@ -43,6 +47,7 @@ static inline void yl_leave_checked(lua_State *L, Binding *b, Modes outer, yoke_
 Scope *yl_push_scope(lua_State *L, Binding *b);
 /* Set the mode of a scope; references become the scope's own. */
 void yl_scope_grad(Scope *scope, int32_t enabled);
+void yl_scope_anomaly(Scope *scope, int32_t mode);
 void yl_scope_autocast(Scope *scope, yoke_autocast *region);
 void yl_scope_checkpoint(Scope *scope, yoke_checkpoint *checkpoint);
 /* Makes the function on the top, which is popped, the policy of the scope in the userdata at `box`. */

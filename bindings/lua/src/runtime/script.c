@@ -10,15 +10,42 @@ static const char kPackage; /* registry key of the source's beginning, "@/…/yo
 /* Line noted by the calling thread, of any state. */
 static __thread const lua_Debug *noted;
 
+/* State whose line is looked up when it is asked for, in the mode that looks for NaN; NULL: none. */
+static __thread lua_State *looked_up;
+
+/* Finds the innermost line of the script outside the package. Returns 0 if there is none. Needs two places on the
+ * stack, and leaves it. */
+static int find_line(lua_State *L, lua_Debug *at)
+{
+    size_t length = 0;
+    int found = 0;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &kPackage);
+    const char *const package = lua_tolstring(L, -1, &length);
+    for (int level = 0; !found && lua_getstack(L, level, at); ++level) {
+        lua_getinfo(L, "S", at);
+        if (*at->what == 'C' || (package && strncmp(at->source, package, length) == 0)) continue;
+        found = lua_getinfo(L, "ln", at);
+    }
+    lua_pop(L, 1);
+    return found;
+}
+
 static int32_t tell(void *user, const char **file, int32_t *line, const char **function)
 {
+    static __thread lua_Debug here;
     (void)user;
-    const lua_Debug *const at = noted;
+    const lua_Debug *at = noted;
+    if (!at && looked_up && lua_checkstack(looked_up, 2) && find_line(looked_up, &here)) at = &here;
     if (!at) return 0;
     *file = *at->source == '@' ? at->source + 1 : at->short_src;
     *line = at->currentline;
     *function = at->name ? at->name : *at->what == 'm' ? "main chunk" : NULL;
     return 1;
+}
+
+void yl_tell_line_of(lua_State *L)
+{
+    looked_up = L;
 }
 
 /* Makes the library ask for the noted line. A provider set by a host program since then stays. */
@@ -41,17 +68,7 @@ int yl_tell_lines(lua_State *L)
 
 void yl_note_line(lua_State *L, lua_Debug *at)
 {
-    size_t length = 0;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &kPackage);
-    const char *const package = lua_tolstring(L, -1, &length);
-    for (int level = 0; lua_getstack(L, level, at); ++level) {
-        lua_getinfo(L, "S", at);
-        if (*at->what == 'C' || (package && strncmp(at->source, package, length) == 0)) continue;
-        lua_getinfo(L, "ln", at);
-        noted = at;
-        break;
-    }
-    lua_pop(L, 1);
+    if (find_line(L, at)) noted = at;
 }
 
 void yl_forget_line(void)

@@ -10,6 +10,9 @@
 void yl_note_line(lua_State *L, lua_Debug *at);
 void yl_forget_line(void);
 
+/* Has the library's questions answered with the present line of the coroutine; NULL: no longer. */
+void yl_tell_line_of(lua_State *L);
+
 /* Implements tell_lines(): marks the calling file as part of the package, and reports lines from now on. */
 int yl_tell_lines(lua_State *L);
 
