@@ -7,6 +7,7 @@ from conftest import DEVICE
 from op_table import LAYOUTS
 from stored_files import NAMES, read, stored_of, tensor_of, write
 from test_state_files import SHAPES, bits, some
+from yoke.compat.torch import serialization as torch_files, states as torch_states
 
 
 @pytest.mark.parametrize("dtype", NAMES)
@@ -59,3 +60,27 @@ def test_dtype_casts_on_the_device(tmp_path):
     state = yoke.load(tmp_path / "file", device=DEVICE, dtype=yoke.bfloat16)
     assert state["x"].dtype == yoke.bfloat16 and state["x"].device.kind == yoke.device(DEVICE).kind
     assert state["x"].tolist() == [1.5, -2.0] and state["n"].tolist() == [1, 2] and state["step"] == 3
+
+
+def test_files_of_pytorch_have_the_device_of_their_tensors(tmp_path):
+    x = yoke.arange(12, device=DEVICE).to(dtype=yoke.float32).reshape(3, 4)
+    torch_files.save({"x": x, "part": x.t()[1:], "half": yoke.ones(3, dtype=yoke.bfloat16, device=DEVICE), "host": yoke.ones(2, device="cpu")}, tmp_path / "file.pt")
+    own = torch_files.load(tmp_path / "file.pt")
+    assert own["x"].device == x.device and own["half"].device == x.device and own["host"].device.kind == "cpu"
+    assert own["part"].tolist() == x.t()[1:].tolist() and yoke.shares_memory(own["x"], own["part"]) and own["part"].strides == (1, 4)
+    for where in ("cpu", {f"{DEVICE}:0": "cpu"}, lambda memory, location: memory):
+        on_host = torch_files.load(tmp_path / "file.pt", map_location=where)
+        assert {each.device.kind for each in on_host.values()} == {"cpu"} and on_host["x"].tolist() == x.tolist()
+    for where in (DEVICE, lambda memory, location: memory.to(device=DEVICE)):
+        on_device = torch_files.load(tmp_path / "file.pt", map_location=where, mmap=True)
+        assert {each.device for each in on_device.values()} == {x.device} and on_device["half"].tolist() == [1, 1, 1]
+
+
+def test_states_of_pytorchs_optimizer_go_to_the_parameters_device():
+    param = yoke.nn.Parameter(yoke.ones(3, device=DEVICE))
+    optimizer = yoke.optim.AdamW([param])
+    state = {"step": yoke.tensor(3.0, device="cpu"), "exp_avg": yoke.ones(3, device="cpu"), "exp_avg_sq": yoke.ones(3, device="cpu")}
+    group = torch_states.optimizer_to_torch(optimizer)["param_groups"][0]
+    torch_states.optimizer_from_torch(optimizer, {"state": {0: state}, "param_groups": [group]})
+    found = torch_states.optimizer_to_torch(optimizer)["state"][0]
+    assert found["step"].device.kind == "cpu" and found["step"].item() == 3 and found["exp_avg"].device == param.device
