@@ -1,9 +1,11 @@
 """PyTorch's files and states beside PyTorch itself, both ways: `./dev test --oracle torch`. More trees: YOKE_TREES=10000."""
+import argparse
 import collections
 import io
 import os
 import random
 
+import numpy as np
 import pytest
 
 import yoke
@@ -133,6 +135,19 @@ def test_shared_memory_and_objects_stay_shared():
     for state in (ours, theirs):
         state["a"][4] = -1
         assert state["b"][0, 1].item() == -1 and state["c"][0, 1].item() == -1 and state["l"] is state["m"][0]
+
+
+def test_classes_that_pytorch_reads_of_trusted_files_go_both_ways():
+    import torch
+    args = argparse.Namespace(lr=0.1, paths=["a"])
+    state = {"args": args, "again": [args], "history": collections.defaultdict(list, {"loss": [1.5, args]}), "array": np.arange(6.0).reshape(2, 3).T}
+    file, ours = io.BytesIO(), io.BytesIO()
+    torch.save(state, file)
+    found = load(io.BytesIO(file.getvalue()), weights_only=False)
+    save(found, ours)
+    for each in (found, torch.load(io.BytesIO(ours.getvalue()), weights_only=False)):
+        assert each["args"] == args and each["again"][0] is each["args"] and each["history"] == state["history"] and each["history"]["x"] == []
+        assert each["array"].tolist() == state["array"].tolist()
 
 
 def test_files_with_and_without_zip64_and_checksums(tmp_path):

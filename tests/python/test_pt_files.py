@@ -1,4 +1,5 @@
 """PyTorch's files of tensors and containers: what PyTorch 2.15 has written (tests/python/pt) is read, and what is written returns."""
+import argparse
 import collections
 import io
 import math
@@ -86,6 +87,20 @@ def test_numbers_and_arrays_of_numpy_are_read_and_written():
         assert state["words"].dtype == "uint16" and state["words"].tolist() == [1, 2] and state["none"].shape == (0, 2)
     assert read["dtype"] == np.dtype("float32") and type(read["float"]) is np.float64
     assert type(returned(np.float64(2.5))) is float and type(returned(np.bool_(True))) is bool  # PyTorch reads Python's numbers alone
+
+
+def test_two_more_classes_of_values_are_read_where_the_script_trusts_the_file():
+    args = argparse.Namespace(lr=0.1, paths=["a"], net=yoke.ones(2))
+    history = collections.defaultdict(list, {"loss": [1.5], "args": args})
+    state = {"args": args, "history": history, "none": collections.defaultdict(None), "sets": collections.defaultdict(set)}
+    found = returned(state, weights_only=False)
+    assert type(found["args"]) is argparse.Namespace and found["args"].lr == 0.1 and found["args"].paths == ["a"] and found["args"].net.tolist() == [1, 1]
+    assert found["history"]["args"] is found["args"] and found["history"]["new"] == [] and found["none"].default_factory is None
+    assert found["sets"]["x"] == set()
+    for each, name in ((args, "argparse.Namespace"), (history, "collections.defaultdict")):
+        for options in ({}, {"weights_only": True}):
+            with pytest.raises(yoke.CheckpointError, match=f"the global '{name}', which is not allowed.*With weights_only=False the file can be read"):
+                returned(each, **options)
 
 
 def test_the_archive_is_as_pytorch_writes_it(tmp_path):
@@ -236,7 +251,7 @@ LOOP.append(LOOP)
     ({"a": [1, Kept()]}, yoke.TypeError, ["'a.1'", "Kept", "dict(x)"]),
     (frozenset(), yoke.TypeError, ["frozenset", "sets"]),
     ({"f": print}, yoke.TypeError, ["'f'", "builtin"]),
-    (collections.defaultdict(int), yoke.TypeError, ["defaultdict"]),
+    (collections.defaultdict(lambda: 0), yoke.TypeError, ["defaultdict"]), (argparse.Namespace(net=print), yoke.TypeError, ["'net'", "builtin"]),
     (np.array(["a"]), yoke.TypeError, ["ndarray"]),
     (1 << 3000, yoke.ValueError, ["3001 bits"]),
     (LOOP, yoke.ValueError, ["64 levels", "contains itself"]),

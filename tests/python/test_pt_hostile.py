@@ -78,7 +78,7 @@ class Evil:
 
 
 @pytest.mark.parametrize("name", ["os.system", "posix.system", "builtins.eval", "builtins.exec", "builtins.getattr", "builtins.__import__", "subprocess.Popen",
-                                  "torch.hub.load", "torch.load", "torch._utils._rebuild_qtensor", "collections.defaultdict", "runpy.run_path",
+                                  "torch.hub.load", "torch.load", "torch._utils._rebuild_qtensor", "collections.deque", "runpy.run_path",
                                   "torch._utils._rebuild_tensor_v2.__globals__", "yoke._yoke.tensor", "torch.storage.eval", "numpy.load", "copyreg._reconstructor"])
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_a_name_off_the_list_is_refused(name, protocol):
@@ -93,6 +93,22 @@ def test_nothing_is_executed(tmp_path, protocol):
     for evil in (Evil(os.system, f"touch {mark}"), Evil(eval, f"open({str(mark)!r}, 'w')"), Evil(open, str(mark), "w"), {"a": [Evil(exec, f"open({str(mark)!r}, 'w')")]}):
         refused(file_of(pickle.dumps(evil, protocol=protocol)[2 * (protocol >= 2):-1]))
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("pickle_, words", [
+    (b"ccollections\ndefaultdict\nc__builtin__\nset\n\x85R", ["with weights_only=False"]),
+    (b"ccollections\ndefaultdict\nctorch\nTensor\n\x85R", ["a defaultdict is made by something else", "builtins.list"]),
+    (b"c__builtin__\nint\n" + text("7") + b"\x85R", ["only names a type"]),
+    (b"cargparse\nNamespace\nK\1\x85\x81", ["the call of argparse.Namespace", "(int)"]),
+    (b"cargparse\nNamespace\n)\x81}" + text("_get_kwargs") + b"K\1sb", ["attribute '_get_kwargs'"]),
+    (b"cargparse\nNamespace\n)\x81q\0}" + text("me") + b"h\0sb", ["64 levels"]),
+    (b"ccollections\nOrderedDict\n)\x81", ["damaged"]), (b"ctorch._utils\n_rebuild_parameter\n)\x81", ["damaged"])])
+def test_a_trusted_file_has_values_alone(pickle_, words):
+    if "with weights_only=False" in words:
+        return refused(file_of(pickle_), "With weights_only=False")
+    with pytest.raises(yoke.CheckpointError) as told:
+        load(io.BytesIO(file_of(pickle_)), weights_only=False)
+    assert all(word in str(told.value) for word in words), told.value
 
 
 def test_a_script_may_say_that_it_trusts_the_file_and_still_nothing_is_executed(tmp_path):

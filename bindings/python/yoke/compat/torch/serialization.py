@@ -54,8 +54,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     saved to wanted devices, or a function of memory and saved device. Tensors with common memory have common memory again.
     With mmap=True the tensors of a path are private pages of the file, read at the first access.
 
-    weights_only=False reads the same files: a value off the list of allowed values is a CheckpointError in both cases, because no
-    code of a file is executed. The error has the value, and how to write the file anew. A storage alone becomes a tensor, and a
+    With weights_only=False argparse.Namespace and defaultdict are allowed too. Any other value off the list of allowed values is a
+    CheckpointError in both cases, because no code of a file is executed. The error has the value, and how to write the file anew. A storage alone becomes a tensor, and a
     missing device a string.
     """
     for name, value in (("weights_only", weights_only), ("mmap", mmap)):
@@ -66,7 +66,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     if mmap and not isinstance(f, (str, os.PathLike)):
         raise _yoke.ValueError(f"load(): argument 'mmap' is True and argument 'f' is {shown(f)}; 'f' must be a path, because only the file of a path can be mapped")
     with _opened(f) as file:
-        return _read(file, map_location, _mapped(file) if mmap else None, _damaged_by(f))
+        return _read(file, map_location, _mapped(file) if mmap else None, _damaged_by(f), weights_only is not False)
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _mapped(file: Any) -> Any:
     return mmap_module.mmap(file.fileno(), 0, access=mmap_module.ACCESS_COPY) if file.seek(0, 2) else None
 
 
-def _read(file: Any, map_location: Any, mapped: Any, damaged: Callable[[str], Exception]) -> Any:
+def _read(file: Any, map_location: Any, mapped: Any, damaged: Callable[[str], Exception], weights_only: bool) -> Any:
     _check_form(file, damaged)
     archive = Archive(file, damaged)
     prefix = _prefix(archive, damaged)
@@ -111,7 +111,7 @@ def _read(file: Any, map_location: Any, mapped: Any, damaged: Callable[[str], Ex
     if not version.isdecimal() or not 1 <= int(version) <= _NEWEST:
         raise damaged(f"the file has version {version!r} of the format; versions 1 to {_NEWEST} are known. Save it by an older PyTorch")
     storages = Storages(archive, prefix, map_location, mapped, damaged)
-    value = Pickle(archive.read(archive.entries[f"{prefix}data.pkl"]), storages.load, damaged).run()
+    value = Pickle(archive.read(archive.entries[f"{prefix}data.pkl"]), storages.load, damaged, weights_only).run()
     return Tree(damaged).value(value)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from argparse import Namespace
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from yoke.compat.torch.files.arrays import NumPyArray, NumPyType, numpy_scalar, 
 from yoke.compat.torch.files.tensors import Kind, Refused, Storage
 
 ALLOWED = "tensors, Parameters, storages, dtypes, torch.Size, torch.device, OrderedDict, Counter, dict, list, tuple, set, str, bytes, bytearray, numbers, bool, None, and NumPy's numbers and arrays"
+TRUSTED = ("argparse.Namespace", "collections.defaultdict")  # with weights_only=False alone, as in PyTorch
 PLAIN = (str, int, float, bool, type(None), bytes, complex)  # types of keys and of members of sets
 
 
@@ -44,6 +46,8 @@ def set_attributes(target: Any, state: Any) -> None:
 def refused_global(path: str) -> str:
     """Returns the text for a name off the list."""
     told = f"the file names the global '{path}', which is not allowed; nothing of it was executed. Allowed are {ALLOWED}"
+    if path in TRUSTED:
+        return told + ". With weights_only=False the file can be read"
     if path.startswith(("torch.nn.", "__main__.", "torch.optim.")):
         return told + ". This is a whole module, or another object: in PyTorch save its state_dict() in place of the object"
     return told + ". In PyTorch, if you trust the file, load it with weights_only=False, and save its tensors and containers anew"
@@ -75,6 +79,22 @@ def _counter(count: Callable[[int], None], given: tuple[Any, ...]) -> Any:
     found: Counter[Any] = Counter()
     dict.update(found, counts)
     return found
+
+
+_FACTORIES: dict[str, Any] = {f"builtins.{kind.__name__}": kind for kind in (list, dict, int, float, str)}
+
+
+def _defaultdict(count: Callable[[int], None], given: tuple[Any, ...]) -> Any:
+    factory = given[0] if given else None
+    path = factory.path if isinstance(factory, Call) else ""
+    if len(given) > 1 or factory is not None and path not in _FACTORIES and path != "builtins.set":
+        raise _yoke.ValueError(f"a defaultdict is made by something else than {', '.join(_FACTORIES)} or builtins.set")
+    return defaultdict(None if factory is None else _FACTORIES.get(path, set))
+
+
+def _namespace(count: Callable[[int], None], given: tuple[Any, ...]) -> Any:
+    _fit("argparse.Namespace", given)
+    return Namespace()
 
 
 def _set(count: Callable[[int], None], given: tuple[Any, ...]) -> Any:
@@ -209,7 +229,7 @@ def _numpy_dtype(count: Callable[[int], None], given: tuple[Any, ...]) -> NumPyT
 
 _CALLS = {
     "collections.OrderedDict": _ordered_dict, "collections.Counter": _counter, "builtins.set": _set, "builtins.bytes": _bytes, "builtins.bytearray": _bytearray,
-    "builtins.complex": _complex, "_codecs.encode": _encoded, "torch.Size": _size, "torch.device": _device, "torch.Tensor": _no_call,
+    "collections.defaultdict": _defaultdict, "argparse.Namespace": _namespace, "builtins.complex": _complex, "_codecs.encode": _encoded, "torch.Size": _size, "torch.device": _device, "torch.Tensor": _no_call,
     "torch._utils._rebuild_tensor": _tensor, "torch._utils._rebuild_tensor_v2": _tensor_v2, "torch._utils._rebuild_tensor_v3": _tensor_v3,
     "torch._utils._rebuild_parameter": _parameter, "torch._utils._rebuild_parameter_with_state": _parameter_with_state,
     "torch.nn.parameter.Parameter": _parameter, "torch._tensor._rebuild_from_type_v2": _from_type,
@@ -221,7 +241,7 @@ _CALLS = {
 @lru_cache(maxsize=1)
 def allowed() -> dict[str, Any]:
     """Returns the allowed names of a file: calls, classes of storages, dtypes."""
-    found: dict[str, Any] = {path: Call(path, make) for path, make in _CALLS.items()}
+    found: dict[str, Any] = {path: Call(path, make) for path, make in {**dict.fromkeys(_FACTORIES, _no_call), **_CALLS}.items()}
     found.update(tensors.kinds())
     found.update({f"torch.{name}": tensors.dtype_of(name) for name in (*tensors.DTYPES, *tensors.OTHER_DTYPES)})
     return found

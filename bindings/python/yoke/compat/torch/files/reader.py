@@ -6,12 +6,13 @@ calls.py has the allowed names. Memory stays in proportion to the bytes of the f
 from __future__ import annotations
 
 import struct
-from collections import Counter, OrderedDict
+from argparse import Namespace
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from yoke import _yoke
-from yoke.compat.torch.files.calls import Call, allowed, key_of, refused_global, set_attributes
+from yoke.compat.torch.files.calls import TRUSTED, Call, allowed, key_of, refused_global, set_attributes
 from yoke.compat.torch.files.arrays import NumPyArray, NumPyType
 from yoke.compat.torch.files.tensors import Kind, Refused, Storage
 
@@ -19,10 +20,14 @@ MOST_LEVELS = 64
 
 
 class Pickle:
-    """Interpreter of a pickle. `load_storage` takes the id of a storage; `damaged` makes the error of a broken rule."""
+    """Interpreter of a pickle. `load_storage` takes the id of a storage; `damaged` makes the error of a broken rule.
 
-    def __init__(self, data: bytes, load_storage: Callable[[Any], Storage], damaged: Callable[[str], Exception]) -> None:
+    `weights_only` leaves out the classes in TRUSTED.
+    """
+
+    def __init__(self, data: bytes, load_storage: Callable[[Any], Storage], damaged: Callable[[str], Exception], weights_only: bool) -> None:
         self._data, self._at = data, 0
+        self._weights_only = weights_only
         self._load_storage, self._damaged = load_storage, damaged
         self._stack: list[Any] = []
         self._outer: list[list[Any]] = []  # stacks below the marks
@@ -87,7 +92,7 @@ class Pickle:
 
     def _set_items(self, items: list[Any]) -> None:
         target = self._stack[-1]
-        if type(target) not in (dict, OrderedDict, Counter) or len(items) % 2:
+        if type(target) not in (dict, OrderedDict, Counter, defaultdict) or len(items) % 2:
             raise IndexError
         for i in range(0, len(items), 2):
             target[key_of(items[i])] = items[i + 1]
@@ -112,7 +117,7 @@ class Pickle:
     def _global(self, module: str, name: str) -> None:
         path = f"{'builtins' if module == '__builtin__' else module}.{name}"
         found = allowed().get(path)
-        if found is None:
+        if found is None or self._weights_only and path in TRUSTED:
             raise self._damaged(refused_global(path))
         self._push(found)
 
@@ -122,11 +127,16 @@ class Pickle:
             raise IndexError
         self._push(function.make(self._count, arguments))
 
+    def _new(self) -> None:
+        if not isinstance(self._stack[-2], Call) or self._stack[-2].path not in TRUSTED:
+            raise IndexError
+        self._reduce()
+
     def _build(self) -> None:
         state, target = self._stack.pop(), self._stack[-1]
         if isinstance(target, (NumPyType, NumPyArray)):
             target.build(state)
-        elif type(target) is OrderedDict and type(state) is dict:
+        elif type(target) in (OrderedDict, Namespace) and type(state) is dict:
             self._count(len(state))
             set_attributes(target, state)
         else:
@@ -176,6 +186,7 @@ class Pickle:
         ord("c"): lambda self: self._global(self._line(), self._line()),
         0x93: lambda self: self._stack_global(),
         ord("R"): _reduce,
+        0x81: lambda self: self._new(),  # NEWOBJ
         ord("b"): _build,
         ord("Q"): _persistent,
     }
@@ -214,7 +225,7 @@ class Tree:
         kind = type(value)
         if kind in (str, int, float, bool, bytes, type(None)):
             return value, 0
-        if kind not in (list, tuple, dict, OrderedDict):
+        if kind not in (list, tuple, dict, OrderedDict, defaultdict, Namespace):
             return self._leaf(value), 0
         if id(value) in self._done:
             _, made, levels = self._done[id(value)]
@@ -229,8 +240,8 @@ class Tree:
 
     def _container(self, value: Any) -> tuple[Any, int]:
         most = 0
-        if isinstance(value, dict):
-            most = max(self._dict(value), self._dict(vars(value)) if type(value) is OrderedDict else 0)
+        if type(value) not in (list, tuple):
+            most = max(self._dict(each) for each in (value, getattr(value, "__dict__", None)) if isinstance(each, dict))
             return value, most
         items = []
         for i, each in enumerate(value):

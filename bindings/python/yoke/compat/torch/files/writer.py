@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections import Counter, OrderedDict
+from argparse import Namespace
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -134,7 +135,7 @@ class _Pickle:
 
     def _put(self, value: Any) -> None:
         put = self._PUT.get(type(value)) or self._of_other_type(value)
-        is_container = type(value) in (list, tuple, dict, OrderedDict)
+        is_container = type(value) in (list, tuple, dict, OrderedDict, defaultdict, Namespace)
         if is_container:
             if id(value) in self._within:
                 raise self._too_deep()
@@ -238,6 +239,20 @@ class _Pickle:
                 self._inside("", vars(value))
                 self._add(b"b")
 
+    def _put_defaultdict(self, value: defaultdict[Any, Any]) -> None:
+        factory = value.default_factory
+        if factory not in (None, list, dict, int, float, str, set):
+            raise self._wrong(value)
+        made = b"N" if factory is None else _name("__builtin__", factory.__name__)  # type: ignore[union-attr]
+        if self._begun(value, _name("collections", "defaultdict") + made + b"\x85R"):
+            self._put_items(value)
+
+    def _put_namespace(self, value: Namespace) -> None:
+        if self._begun(value, _name("argparse", "Namespace") + b")\x81"):
+            self._add(b"}")
+            self._put_items(vars(value))
+            self._add(b"b")
+
     def _put_items(self, value: dict[Any, Any]) -> None:
         if value:
             self._add(b"(")
@@ -300,7 +315,8 @@ class _Pickle:
         type(None): lambda self, _: self._add(b"N"), bool: lambda self, value: self._add(b"\x88" if value else b"\x89"), int: _put_whole,
         float: lambda self, value: self._add(struct.pack(">cd", b"G", value)), str: _put_text, bytes: _put_encoded, bytearray: _put_encoded,
         complex: lambda self, value: self._add(_name("__builtin__", "complex"), struct.pack(">cdcd", b"G", value.real, b"G", value.imag), b"\x86R"),
-        list: _put_list, tuple: _put_tuple, dict: _put_dict, OrderedDict: _put_dict, set: _put_set, Counter: _put_dict}
+        list: _put_list, tuple: _put_tuple, dict: _put_dict, OrderedDict: _put_dict, set: _put_set, Counter: _put_dict,
+        defaultdict: _put_defaultdict, Namespace: _put_namespace}
 
 
 def _name(module: str, name: str) -> bytes:
