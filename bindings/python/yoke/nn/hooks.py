@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from yoke import _yoke
 from yoke._check import noun, shown
 from yoke._checkpoint import Policy, checkpoint_scope
 from yoke._hooks import RemovableHandle, Table
 from yoke._named import Named, refusal, under_own_names
+
+if TYPE_CHECKING:
+    from yoke.nn.backward_hooks import BackwardCall
 
 C = TypeVar("C", bound="Called")
 
@@ -30,7 +33,10 @@ class _Hooks:
     """Hooks of a module, a table for each place of a call."""
 
     def __init__(self) -> None:
-        self.before, self.after = Table(), Table()
+        self.before, self.after, self.before_backward, self.after_backward = Table(), Table(), Table(), Table()
+
+    def __bool__(self) -> bool:
+        return bool(self.before or self.after or self.before_backward or self.after_backward)
 
 
 class Called(Named):
@@ -84,6 +90,23 @@ class Called(Named):
         own = _read("register_forward_hook", hook, prepend=prepend, with_kwargs=with_kwargs, always_call=always_call)
         return self._own_hooks().after.add(own, prepend)
 
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls hook(module, grad_input, grad_output) in backward, when the gradients of the call's arguments are there.
+
+        Both are tuples of tensors, with None for values that need no gradient. A returned tuple takes the place of grad_input. If no
+        argument requires a gradient, the hook is called with the gradients of the results. The hook sees positional arguments and
+        a result that is a tensor or a tuple. Returns a handle with remove(). prepend: before the hooks that are there.
+        """
+        own = _read("register_full_backward_hook", hook, prepend=prepend)
+        return self._own_hooks().after_backward.add(own, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls hook(module, grad_output) in backward, before the gradients pass the module. A returned tuple takes the place of
+        grad_output. Returns a handle with remove(). prepend: before the hooks that are there.
+        """
+        own = _read("register_full_backward_pre_hook", hook, prepend=prepend)
+        return self._own_hooks().before_backward.add(own, prepend)
+
     def _own_hooks(self) -> _Hooks:
         if self._hooks is None:
             object.__setattr__(self, "_hooks", _Hooks())
@@ -131,7 +154,7 @@ def _call_around(module: Called, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _call_hooks(module: Called, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     hooks = module._hooks
-    if hooks is None or not (hooks.before or hooks.after):
+    if not hooks:
         return _call_forward(module, args, kwargs)
     return _Call(module, hooks, args, kwargs).run()
 
@@ -148,14 +171,28 @@ class _Call:
         try:
             for hook in list(self.hooks.before.values()):
                 self.before(hook)
+            backward = self.backward()
+            if backward is not None:
+                self.args = backward.take_arguments(self.args)
             self.result = _call_forward(self.module, self.args, self.kwargs)
             for number, hook in list(self.hooks.after.items()):
                 self.done.add(number)
                 self.after(hook)
+            if backward is not None:
+                self.result = backward.take_result(self.result)
         except Exception:
             self.after_failure()
             raise
         return self.result
+
+    def backward(self) -> BackwardCall | None:
+        """Returns the part of the call that its hooks in backward need; None without such hooks."""
+        hooks = self.hooks
+        if not hooks.before_backward and not hooks.after_backward:
+            return None
+        from yoke.nn.backward_hooks import BackwardCall  # at the first use
+
+        return BackwardCall(self.module, list(hooks.before_backward.values()), list(hooks.after_backward.values()))
 
     def answer(self, kind: str, hook: _Hook, *result: Any) -> Any:
         """Returns what a hook returns; TypeError if the hook has other arguments than the call has for it."""
