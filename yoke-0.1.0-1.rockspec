@@ -27,6 +27,7 @@ build = {
         ["yoke.nn"] = "bindings/lua/yoke/nn/init.lua",
         ["yoke.nn.activation"] = "bindings/lua/yoke/nn/activation.lua",
         ["yoke.nn.attention"] = "bindings/lua/yoke/nn/attention.lua",
+        ["yoke.nn.backward_hooks"] = "bindings/lua/yoke/nn/backward_hooks.lua",
         ["yoke.nn.containers"] = "bindings/lua/yoke/nn/containers.lua",
         ["yoke.nn.hooks"] = "bindings/lua/yoke/nn/hooks.lua",
         ["yoke.nn.layers"] = "bindings/lua/yoke/nn/layers.lua",

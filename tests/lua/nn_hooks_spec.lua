@@ -136,3 +136,103 @@ describe("hooks of modules", function()
         assert.same(found[1], found[2])
     end)
 end)
+
+-- Collects what the nodes of the library hold. Each collection releases the next part.
+local function release()
+    for _ = 1, 4 do collectgarbage() end
+end
+
+describe("hooks of modules in backward", function()
+    local function collected(name, test)
+        it(name, function()
+            test()
+            release()
+        end)
+    end
+
+    local Square = nn.Module:extend "Square"
+    function Square:forward(x) return x * x end
+
+    local Both = nn.Module:extend "Both"
+    function Both:forward(a, n, b) return a * b, n, b * 3 end
+
+    local function leaf(...) return yoke.tensor({ ... }, { requires_grad = true }) end
+
+    local function shown(gradients)
+        local list = {}
+        for i = 1, gradients.n do list[i] = gradients[i] and gradients[i]:tolist() or "nil" end
+        return list
+    end
+
+    collected("see the gradients of arguments and results", function()
+        local net, seen, x = Square(), nil, leaf(1., 3.)
+        net:register_full_backward_hook(function(module, inputs, outputs) seen = { rawequal(module, net), shown(inputs), shown(outputs) } end)
+        local y = net(x) * yoke.tensor { 1., 10. }
+        y:sum():backward()
+        assert.same({ true, { { 2, 60 } }, { { 1, 10 } } }, seen)
+        assert.same({ 2, 60 }, x.grad:tolist())
+    end)
+
+    collected("replace them, in order, until they are removed", function()
+        local net, x = Square(), leaf(1., 3.)
+        net:register_full_backward_hook(function(_, inputs) return inputs[1] + 1 end)
+        local first = net:register_full_backward_hook(function(_, inputs) return inputs[1] * 100 end, { prepend = true })
+        local before = net:register_full_backward_pre_hook(function(_, outputs) return outputs[1] * 10 end)
+        net(x):sum():backward()
+        assert.same({ 2001, 6001 }, x.grad:tolist())
+        x:zero_grad()
+        first:remove()
+        before:remove()
+        net(x):sum():backward()
+        assert.same({ 3, 7 }, x.grad:tolist())
+    end)
+
+    collected("have a place for each argument and result", function()
+        local net, seen, a, b = Both(), nil, leaf(2.), leaf(5.)
+        net:register_full_backward_hook(function(_, inputs, outputs) seen = { shown(inputs), shown(outputs) } end)
+        local first, n, second = net(a, 7, b)
+        assert.equal(7, n)
+        local loss = first * 10 + second
+        loss:sum():backward()
+        assert.same({ { { 50 }, "nil", { 23 } }, { { 10 }, "nil", { 1 } } }, seen)
+        first = net(a:detach(), 7, b)
+        first:sum():backward()
+        assert.same({ { { 0 }, "nil", { 2 } }, { { 1 }, "nil", "nil" } }, seen)
+    end)
+
+    collected("are called where no argument needs a gradient", function()
+        local net, seen = nn.Linear(1, 1), 0
+        net:register_full_backward_hook(function(_, inputs, outputs) seen = inputs.n + #outputs end)
+        net(yoke.ones(1, 1)):sum():backward()
+        assert.equal(2, seen)
+        net:register_full_backward_hook(function() return yoke.ones(1, 1) end)
+        local loss = net(yoke.ones(1, 1)):sum()
+        fails("value", { "Linear", "no argument of the call requires one; return nothing" }, loss.backward, loss)
+        yoke.no_grad(function() assert.is_false(net(yoke.ones(1, 1)).requires_grad) end)
+    end)
+
+    collected("may not return other values", function()
+        local net, x = Square(), leaf(1., 3.)
+        for _, case in ipairs {
+            { function(_, inputs) return inputs[1], inputs[1] end, "value", "returned 2 gradients for 1 arguments" },
+            { function() return 3 end, "type", "returned 3 for argument 1; return a tensor or nil" },
+            { function() return yoke.ones(1) end, "value", "returned a gradient of shape [1] for argument 1; it must have shape [2]" },
+        } do
+            local _ <close> = net:register_full_backward_hook(case[1])
+            local loss = net(x):sum()
+            fails(case[2], { "Square", case[3] }, loss.backward, loss)
+        end
+        assert.is_nil(x.grad)
+    end)
+
+    collected("see the same gradients where ops are recomputed", function()
+        local net, found = nn.Linear(2, 2), {}
+        net:register_full_backward_hook(function(_, inputs) found[#found + 1] = inputs[1]:tolist() end)
+        for i = 1, 2 do
+            if i == 2 then net:checkpoint_() end
+            net(yoke.ones(1, 2, { requires_grad = true })):tanh():sum():backward()
+        end
+        assert.equal(2, #found)
+        assert.same(found[1], found[2])
+    end)
+end)

@@ -42,7 +42,7 @@ local function register(call, module, place, fn, given, known)
     end
     local named = options.named(call, given, known)
     local own = lists.of[module]
-    own.hooks = own.hooks or { before = {}, after = {} }
+    own.hooks = own.hooks or { before = {}, after = {}, before_backward = {}, after_backward = {} }
     own.is_around = true
     local entry = { fn = fn, always_call = named.always_call }
     local list = without(own.hooks[place])
@@ -57,9 +57,10 @@ local function forward(module, ...)
 end
 
 -- Returns what a hook returned in place of `values`, or `values` if the hook returned nothing.
-local function replaced(values, first, ...)
-    if first == nil then return values end
-    return table.pack(first, ...)
+local function replaced(values, ...)
+    local given = table.pack(...)
+    if given.n == 0 or given.n == 1 and given[1] == nil then return values end
+    return given
 end
 
 -- Runs the hooks behind forward that `done` does not have; returns the results.
@@ -86,12 +87,19 @@ local function after_failure(module, all, args, results, done)
     end
 end
 
+local function same(values) return values end
+
 local function call_with_hooks(module, all, ...)
     local call = { args = table.pack(...), results = { n = 0 }, done = {} }
+    local take_args, take_results = same, same
+    if #all.before_backward + #all.after_backward > 0 then
+        take_args, take_results = require("yoke.nn.backward_hooks").around(module, all)
+    end
     local function run()
         for _, entry in ipairs(all.before) do call.args = replaced(call.args, entry.fn(module, call.args)) end
+        call.args = take_args(call.args)
         call.results = table.pack(forward(module, table.unpack(call.args, 1, call.args.n)))
-        call.results = after(module, all, call.args, call.results, call.done)
+        call.results = take_results(after(module, all, call.args, call.results, call.done))
     end
     local always = false
     for _, entry in ipairs(all.after) do always = always or entry.always_call end
@@ -112,9 +120,14 @@ local function call(module, own, ...)
     return forward(module, ...)
 end
 
+-- Returns whether all hooks have been removed.
+local function is_empty(all)
+    return #all.before + #all.after + #all.before_backward + #all.after_backward == 0
+end
+
 --- Calls a module with a scope or hooks. Hooks run inside the scope.
 function hooks.call(module, own, ...)
-    if own.hooks and #own.hooks.before + #own.hooks.after == 0 then -- all are removed
+    if own.hooks and is_empty(own.hooks) then
         own.hooks, own.is_around = nil, own.checkpoint ~= nil
     end
     if own.checkpoint then return core.checkpoint(own.checkpoint, call, module, own, ...) end
@@ -133,6 +146,20 @@ end
 --- the hook returns, unless the hook returns nothing. {always_call = true}: also after an error, without results.
 function Hooked:register_forward_hook(hook, given)
     return register("register_forward_hook", self, "after", hook, given, { prepend = false, always_call = false })
+end
+
+--- Calls hook(module, grad_input, grad_output) in backward, when the gradients of the call's arguments are there. Both
+--- are lists with a number n, and nil for values that need no gradient. What the hook returns, a gradient for each
+--- argument, takes the place of grad_input. If no argument requires a gradient, the hook is called with the gradients
+--- of the results.
+function Hooked:register_full_backward_hook(hook, given)
+    return register("register_full_backward_hook", self, "after_backward", hook, given, { prepend = false })
+end
+
+--- Calls hook(module, grad_output) in backward, before the gradients pass the module. What the hook returns, a gradient
+--- for each result, takes the place of grad_output.
+function Hooked:register_full_backward_pre_hook(hook, given)
+    return register("register_full_backward_pre_hook", self, "before_backward", hook, given, { prepend = false })
 end
 
 --- Gives a class these methods.
