@@ -4,6 +4,8 @@ import collections
 import io
 import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -227,6 +229,72 @@ def test_a_layers_state_goes_both_ways(text, way, tmp_path):
         back = load_file(tmp_path / "ours")
     assert not any(fresh.load_state_dict(back))
     assert all(torch.equal(a, b) for a, b in zip(fresh.state_dict().values(), theirs.state_dict().values()))
+
+
+# Layers of torch.nn alone, or with another form in yoke.nn.
+MORE = {**LAYERS, "MultiheadAttention(8, 2)": (5, 2, 8), "MultiheadAttention(8, 2, kdim=8, vdim=8, bias=False)": (5, 2, 8), "Bilinear(3, 3, 2)": (4, 3), "PReLU()": (4, 3), "PReLU(3)": (4, 3),
+        "Embedding(7, 3, padding_idx=1, max_norm=None)": "ids", "ConvTranspose2d(4, 2, 2, groups=2, bias=False)": (1, 4, 3, 3), "Conv2d(3, 4, 3, padding='same')": (2, 3, 6, 6),
+        "InstanceNorm2d(3, affine=True, track_running_stats=True)": (2, 3, 4, 4), "BatchNorm3d(2)": (2, 2, 3, 3, 3), "Conv3d(1, 2, 2)": (1, 1, 3, 3, 3), "ConvTranspose1d(2, 3, 2)": (1, 2, 4),
+        "LSTM(3, 4)": (5, 2, 3), "GRU(3, 4)": (5, 2, 3), "TransformerEncoderLayer(8, 2, 16)": (5, 2, 8), "ParameterList([Parameter(torch.ones(2))])": (), "ModuleDict({'a': Linear(2, 2)})": (),
+        "ModuleList([Linear(2, 2)])": (), "EmbeddingBag(7, 3)": "ids"}
+NOT_THERE = {"PReLU", "InstanceNorm2d", "BatchNorm3d", "Conv3d", "ConvTranspose1d", "LSTM", "GRU", "TransformerEncoderLayer", "EmbeddingBag"}
+CALL = """
+def call(torch, layer, text, x):
+    if x is None:
+        return None
+    with torch.no_grad():
+        found = layer(x, x, x) if "Attention" in text else layer(x, x) if "Bilinear" in text else layer(x)
+    return found[0] if isinstance(found, tuple) else found
+"""
+SCRIPT = CALL + """
+import sys
+import torch
+given = torch.load(sys.argv[1], weights_only=True)
+found = {}
+for text, one in given.items():
+    try:
+        layer = eval(text, {**{name: getattr(torch.nn, name) for name in dir(torch.nn)}, "torch": torch})
+        missing = layer.load_state_dict(one["state"])
+        found[text] = {"names": list(layer.state_dict()), "state": layer.state_dict(), "y": call(torch, layer.eval(), text, one["x"])}
+    except (NameError, NotImplementedError) as error:
+        found[text] = str(error)
+    except Exception as error:
+        found[text] = type(error).__name__ + ": " + str(error)
+torch.save(found, sys.argv[2])
+"""
+
+
+def test_states_of_layers_in_scripts_go_both_ways(tmp_path):
+    """Yoke under PyTorch's names reads PyTorch's states in a script, and PyTorch reads its states; results are equal."""
+    import torch
+    call = {}
+    exec(CALL, call)
+    given, layers = {}, {}
+    for text, shape in MORE.items():
+        torch.manual_seed(len(text))
+        layer = layers[text] = eval(text, {**vars(torch.nn), "torch": torch})
+        x = torch.randint(0, 7, (3, 4)) if shape == "ids" else None if shape == () else torch.randn(shape)
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.add_(torch.randn(parameter.shape) * 0.1)
+        call["call"](torch, layer, text, x)  # in training: running statistics
+        given[text] = {"state": layer.state_dict(), "x": x}
+    torch.save(given, tmp_path / "given.pt")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "-m", "yoke.compat.torch", tmp_path / "script.py", tmp_path / "given.pt", tmp_path / "found.pt"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    absent = []
+    for text, found in torch.load(tmp_path / "found.pt", weights_only=True).items():
+        if isinstance(found, str):
+            assert "is not defined" in found, (text, found)
+            absent.append(text)
+            continue
+        assert found["names"] == list(layers[text].state_dict()), text
+        fresh = eval(text, {**vars(torch.nn), "torch": torch})
+        assert not any(fresh.load_state_dict(found["state"])), text
+        wanted = call["call"](torch, layers[text].eval(), text, given[text]["x"])
+        assert wanted is None or torch.allclose(found["y"], wanted, rtol=1e-4, atol=1e-5), text
+    assert {text.partition("(")[0] for text in absent} <= NOT_THERE
 
 
 # ---- Optimizers and schedules ----------------------------------------------------------------------------------------
