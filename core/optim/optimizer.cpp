@@ -58,13 +58,14 @@ void yoke_optimizer::check_param(const yoke_tensor &param, size_t index, TensorL
             YOKE_E_TYPE,
             "%s: parameter %zu, %s, is not floating and has no gradient; leave it out, or cast it to float32",
             kind(), index, describe(param).c_str());
-    if (!is_leaf(param) || !param.requires_grad())
+    if (!is_leaf(param))
         fail(
             YOKE_E_STATE,
-            "%s: parameter %zu, %s, is not a leaf that requires grad; call requires_grad_(true) on it, and give the tensor itself rather than a result computed from it",
+            "%s: parameter %zu, %s, is the result of an op and gets no gradient of its own; give the tensors that it is computed from",
             kind(), index, describe(param).c_str());
+    // A tensor that requires no grad may have no node; each step leaves out the tensors without a gradient.
     const auto is_known = [&param](const yoke_tensor *other) {
-        return other->node.get() == param.node.get();
+        return other == &param || (param.node.present() && other->node.get() == param.node.get());
     };
     bool known =
         std::any_of(params.begin(), params.begin() + static_cast<int64_t>(index), is_known);

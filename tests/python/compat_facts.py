@@ -11,7 +11,7 @@ import types
 import torch
 
 MODULES = """torch nn nn.functional nn.init nn.utils nn.utils.rnn nn.utils.parametrizations nn.parallel nn.parameter optim optim.lr_scheduler
-    optim.swa_utils amp cuda cuda.amp backends backends.cuda backends.cudnn backends.mps autograd autograd.functional utils utils.data
+    optim.swa_utils amp accelerator cuda cuda.amp backends backends.cuda backends.cudnn backends.mps autograd autograd.functional utils utils.data
     utils.data.distributed utils.checkpoint utils.tensorboard distributed distributed.fsdp distributed.run multiprocessing random special
     linalg fft version distributions jit func onnx profiler sparse hub types serialization""".split()
 CLASSES = {"Tensor": torch.Tensor, "nn.Module": torch.nn.Module, "optim.Optimizer": torch.optim.Optimizer}

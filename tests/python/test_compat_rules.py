@@ -92,6 +92,36 @@ PARTS = {
             assert isinstance(optimizer, torch.optim.Optimizer) and "lr: 0.1" in repr(optimizer)
         assert torch.nn.utils.clip_grad_norm_([w], 1e-3, error_if_nonfinite=True).item() > 0
     """,
+    "optimizers leave out what requires no grad": """
+        net = nn.Sequential(nn.Embedding(3, 2), nn.Linear(2, 1))
+        net[0].weight.requires_grad = False
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        kept, before = net[0].weight.clone(), net[1].weight.detach().clone()
+        net(torch.tensor([0, 2])).sum().backward()
+        optimizer.step()
+        assert torch.equal(net[0].weight, kept) and not torch.equal(net[1].weight, before)
+    """,
+    "reductions of old scripts": """
+        F, x, y = nn.functional, torch.tensor([1.0, 3.0]), torch.zeros(2)
+        assert F.mse_loss(x, y, size_average=False).item() == 10 == nn.MSELoss(size_average=False)(x, y).item()
+        assert F.mse_loss(x, y, size_average=True).item() == 5 == nn.MSELoss(False, True)(x, y).item() / 2
+        assert F.l1_loss(x, y, reduce=False).tolist() == [1, 3] == nn.L1Loss(reduce=False)(x, y).tolist()
+        logits, target = torch.zeros(2, 4), torch.tensor([0, 1])
+        for call in (F.cross_entropy, lambda z, t, **k: F.nll_loss(F.log_softmax(z, 1), t, **k)):
+            assert abs(call(logits, target, size_average=False).item() - 2 * call(logits, target).item()) < 1e-6
+        assert abs(nn.BCELoss(size_average=False)(torch.full((2,), 0.5), y).item() - 2 * nn.BCELoss()(torch.full((2,), 0.5), y).item()) < 1e-6
+    """,
+    "accelerator": """
+        assert torch.accelerator.is_available() == torch.cuda.is_available() and torch.accelerator.device_count() == torch.cuda.device_count()
+        if torch.accelerator.is_available():
+            assert torch.accelerator.current_accelerator() == torch.device("cuda")
+            torch.accelerator.set_device_index(0)
+            assert torch.accelerator.current_device_index() == 0 == torch.accelerator.current_device_idx()
+            torch.accelerator.synchronize()
+            assert torch.accelerator.memory_allocated() >= 0 and len(torch.accelerator.get_memory_info()) == 2
+        else:
+            assert torch.accelerator.current_accelerator() is None
+    """,
     "compile warns once": """
         import warnings
         with warnings.catch_warnings(record=True) as told:

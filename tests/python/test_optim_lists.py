@@ -23,6 +23,35 @@ def test_one_step_covers_many_tensors_of_all_layouts_and_sizes():
         np.testing.assert_allclose(p.detach().numpy(), old - 0.5 * g / (abs(g) + 1e-8), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+def test_a_step_leaves_out_tensors_that_require_no_grad(kind):
+    frozen, trained = yoke.ones(2), nn.Parameter(yoke.ones(2))
+    held = nn.Parameter(yoke.ones(2)).requires_grad_(False)
+    optimizer = kind([frozen, trained, held], lr=0.5)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (frozen * trained * held).sum().backward()
+        optimizer.step()
+    assert frozen.tolist() == held.tolist() == [1.0, 1.0] and trained.tolist() != [1.0, 1.0]
+    assert set(optimizer.state_dict()["state"]) <= {1}
+    frozen.requires_grad_(True)  # from now on the optimizer trains the tensor too
+    (frozen * 2).sum().backward()
+    optimizer.step()
+    assert frozen[0].item() < 1.0 and held.tolist() == [1.0, 1.0]
+
+
+def test_a_tensor_that_requires_no_grad_stands_once_in_the_list():
+    x, y = yoke.ones(2), yoke.ones(2)
+    assert len(optim.SGD([x, y], lr=0.1).param_groups[0]["params"]) == 2
+    with pytest.raises(yoke.ValueError, match="parameter 1, .* is already in a group"):
+        optim.SGD([x, x], lr=0.1)
+
+
+def test_the_result_of_an_op_is_no_parameter():
+    with pytest.raises(yoke.StateError, match=r"SGD: parameter 1, \[2\] float32 on \S+, is the result of an op"):
+        optim.SGD([yoke.ones(2), nn.Parameter(yoke.ones(2)) * 2], lr=0.1)
+
+
 def laid_out(values, dtype, layout):
     """Returns a tensor of these values: dense, from an odd place on, with gaps, or transposed."""
     x = yoke.tensor(values.tolist(), dtype=dtype)

@@ -107,6 +107,10 @@ FACTS = {
         MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR StepLR""",
     "optim.swa_utils": """AveragedModel SWALR get_ema_avg_fn get_ema_multi_avg_fn get_swa_avg_fn get_swa_multi_avg_fn update_bn""",
     "amp": """GradScaler autocast autocast_mode custom_bwd custom_fwd grad_scaler is_autocast_available""",
+    "accelerator": """Graph current_accelerator current_device_idx current_device_index current_stream device_count device_index empty_cache
+        empty_host_cache get_device_capability get_memory_info graphs is_available max_memory_allocated max_memory_reserved memory
+        memory_allocated memory_reserved memory_stats random reset_accumulated_memory_stats reset_peak_memory_stats set_device_idx
+        set_device_index set_stream synchronize""",
     "cuda": """AcceleratorError BFloat16Tensor BoolTensor ByteTensor CUDAGraph CUDAPluggableAllocator CharTensor CudaError DeferredCudaCallError
         DoubleTensor Event ExternalStream FloatTensor HalfTensor IntTensor LongTensor MemPool OutOfMemoryError ShortTensor Stream amp
         caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable can_device_access_peer

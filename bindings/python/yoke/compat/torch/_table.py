@@ -17,7 +17,7 @@ MODULES: dict[str, str] = dict.fromkeys("""torch torch.nn torch.nn.functional to
     torch.distributed.distributed_c10d torch.distributed.elastic torch.distributed.elastic.multiprocessing torch.distributed.elastic.multiprocessing.errors
     torch.multiprocessing torch.optim torch.optim.optimizer torch.optim.lr_scheduler torch.amp torch.cuda
     torch.cuda.amp torch.backends torch.backends.cuda torch.backends.mps torch.backends.mkldnn torch.autograd torch.autograd.function torch.utils
-    torch.utils.data torch.utils.data.distributed torch.utils.checkpoint torch.random torch.version torch.types torch.linalg torch.special torch.serialization""".split(), "")
+    torch.utils.data torch.utils.data.distributed torch.utils.checkpoint torch.accelerator torch.random torch.version torch.types torch.linalg torch.special torch.serialization""".split(), "")
 MODULES["torch.backends.cudnn"] = "settings.Cudnn"
 
 # Modules for `python -m`: the module of this package whose main() runs.
@@ -135,6 +135,14 @@ TABLE: dict[str, dict[str, str]] = {
         **_of("cards", """set_device current_device device is_current_stream_capturing get_device_name get_device_capability get_device_properties synchronize
             current_stream mem_get_info memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_stats reset_peak_memory_stats"""),
         "manual_seed": "options.manual_seed", "manual_seed_all": "options.manual_seed",
+    },
+    "accelerator": {
+        "is_available": "=cuda.is_available", "device_count": "=cuda.device_count", "empty_cache": "=empty_cache", "set_stream": "=cuda.set_stream",
+        "reset_accumulated_memory_stats": "=reset_accumulated_memory_stats", "get_memory_info": "cards.mem_get_info",
+        **dict.fromkeys(("set_device_index", "set_device_idx"), "cards.set_device"),
+        **dict.fromkeys(("current_device_index", "current_device_idx"), "cards.current_device"),
+        **_of("cards", """current_accelerator synchronize current_stream get_device_capability memory_allocated max_memory_allocated memory_reserved
+            max_memory_reserved memory_stats reset_peak_memory_stats"""),
     },
     "backends.cuda": {"matmul": "settings.matmul", "is_built": "settings.is_built", **dict.fromkeys(
         ("enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "enable_cudnn_sdp"), "settings.ways_of_attention")},

@@ -48,6 +48,13 @@ def current_device() -> int:
     return current().index
 
 
+def current_accelerator(check_available: bool = False) -> Any:
+    """Returns torch.device("cuda") if a card can be used, else None."""
+    from yoke.compat.torch import devices
+
+    return devices.device("cuda") if yoke.cuda.is_available() else None
+
+
 class device:
     """Block in which a card is the current CUDA device."""
 

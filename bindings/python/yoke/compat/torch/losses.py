@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from yoke import _yoke, nn
+from yoke import nn
 from yoke._yoke import Tensor
 from yoke.compat.torch import nets
+from yoke.compat.torch.options import reduction_of
 from yoke.nn.module import Module
-
-
-def reduction_of(call: str, size_average: Any, reduce: Any, reduction: str) -> str:
-    """Returns the reduction; the arguments of old versions of PyTorch are an error."""
-    if size_average is not None or reduce is not None:
-        raise _yoke.UnsupportedError(f"torch: {call}(): arguments 'size_average' and 'reduce' are not there; write reduction='mean', 'sum' or 'none'")
-    return reduction
 
 
 class CrossEntropyLoss(nn.CrossEntropyLoss):
@@ -22,7 +16,7 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
 
     def __init__(self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None, reduction: str = "mean",
                  label_smoothing: float = 0.0) -> None:
-        super().__init__(reduction=reduction_of("CrossEntropyLoss", size_average, reduce, reduction), ignore_index=ignore_index, label_smoothing=label_smoothing)
+        super().__init__(reduction=reduction_of(size_average, reduce, reduction), ignore_index=ignore_index, label_smoothing=label_smoothing)
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -33,7 +27,7 @@ class NLLLoss(nn.NLLLoss):
     """Negative log likelihood; weight is a buffer."""
 
     def __init__(self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(reduction=reduction_of("NLLLoss", size_average, reduce, reduction), ignore_index=ignore_index)
+        super().__init__(reduction=reduction_of(size_average, reduce, reduction), ignore_index=ignore_index)
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -44,7 +38,7 @@ class MSELoss(nn.MSELoss):
     """(input - target)²."""
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(reduction=reduction_of("MSELoss", size_average, reduce, reduction))
+        super().__init__(reduction=reduction_of(size_average, reduce, reduction))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return nets.mse_loss(input, target, reduction=self.reduction)
@@ -54,7 +48,7 @@ class L1Loss(nn.L1Loss):
     """|input - target|."""
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(reduction=reduction_of("L1Loss", size_average, reduce, reduction))
+        super().__init__(reduction=reduction_of(size_average, reduce, reduction))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return nets.l1_loss(input, target, reduction=self.reduction)
@@ -64,7 +58,7 @@ class SmoothL1Loss(nn.SmoothL1Loss):
     """Squared error below beta, absolute error above."""
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction=reduction_of("SmoothL1Loss", size_average, reduce, reduction), beta=beta)
+        super().__init__(reduction=reduction_of(size_average, reduce, reduction), beta=beta)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return nets.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
@@ -84,7 +78,7 @@ class KLDivLoss(nn.KLDivLoss):
     """Divergence of log-probabilities from target."""
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction=reduction_of("KLDivLoss", size_average, reduce, reduction), log_target=log_target)
+        super().__init__(reduction=reduction_of(size_average, reduce, reduction), log_target=log_target)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return nets.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
@@ -94,7 +88,7 @@ class BCELoss(Module):
     """Cross entropy of probabilities and target; weight is a buffer."""
 
     def __init__(self, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        self.reduction = reduction_of("BCELoss", size_average, reduce, reduction)
+        self.reduction = reduction_of(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -105,7 +99,7 @@ class BCEWithLogitsLoss(nn.BCEWithLogitsLoss):
     """Cross entropy of sigmoid(input) and target; weight and pos_weight are buffers."""
 
     def __init__(self, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
-        super().__init__(weight, reduction=reduction_of("BCEWithLogitsLoss", size_average, reduce, reduction), pos_weight=pos_weight)
+        super().__init__(weight, reduction=reduction_of(size_average, reduce, reduction), pos_weight=pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return nets.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight)

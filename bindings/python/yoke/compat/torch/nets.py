@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import yoke
-from yoke import _yoke
 from yoke._yoke import Tensor
-from yoke.compat.torch.options import refused
+from yoke.compat.torch.options import reduction_of, refused
 
 
 def _write(inplace: bool, x: Tensor, in_place: Any, plain: Any, *args: Any) -> Tensor:
@@ -271,40 +270,30 @@ def _attention_with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Ten
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
     """Returns the cross entropy of logits."""
-    _no_old("cross_entropy", size_average, reduce)
-    return yoke.cross_entropy(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+    return yoke.cross_entropy(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction_of(size_average, reduce, reduction), label_smoothing=label_smoothing)
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
              reduction: str = "mean") -> Tensor:
     """Returns the negative log likelihood."""
-    _no_old("nll_loss", size_average, reduce)
-    return yoke.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
-
-
-def _no_old(call: str, size_average: Any, reduce: Any) -> None:
-    if size_average is not None or reduce is not None:
-        raise _yoke.UnsupportedError(f"torch: {call}(): arguments 'size_average' and 'reduce' are not there; write reduction='mean', 'sum' or 'none'")
+    return yoke.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction_of(size_average, reduce, reduction))
 
 
 def mse_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Returns the squared error."""
-    _no_old("mse_loss", size_average, reduce)
     refused("mse_loss", weight=(weight, None))
-    return yoke.mse_loss(input, target, reduction=reduction)
+    return yoke.mse_loss(input, target, reduction=reduction_of(size_average, reduce, reduction))
 
 
 def l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Returns the absolute error."""
-    _no_old("l1_loss", size_average, reduce)
     refused("l1_loss", weight=(weight, None))
-    return yoke.l1_loss(input, target, reduction=reduction)
+    return yoke.l1_loss(input, target, reduction=reduction_of(size_average, reduce, reduction))
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Returns the squared error below beta, the absolute error above."""
-    _no_old("smooth_l1_loss", size_average, reduce)
-    return yoke.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
+    return yoke.smooth_l1_loss(input, target, reduction=reduction_of(size_average, reduce, reduction), beta=beta)
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
@@ -315,19 +304,16 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Returns the divergence of log-probabilities from target."""
-    _no_old("kl_div", size_average, reduce)
-    return yoke.kl_div(input, target, reduction=reduction, log_target=log_target)
+    return yoke.kl_div(input, target, reduction=reduction_of(size_average, reduce, reduction), log_target=log_target)
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
                          reduction: str = "mean") -> Tensor:
     """Returns the cross entropy of probabilities."""
-    _no_old("binary_cross_entropy", size_average, reduce)
-    return yoke.binary_cross_entropy(input, target, weight, reduction=reduction)
+    return yoke.binary_cross_entropy(input, target, weight, reduction=reduction_of(size_average, reduce, reduction))
 
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
                                      reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
     """Returns the cross entropy of sigmoid(input)."""
-    _no_old("binary_cross_entropy_with_logits", size_average, reduce)
-    return yoke.binary_cross_entropy_with_logits(input, target, weight, reduction=reduction, pos_weight=pos_weight)
+    return yoke.binary_cross_entropy_with_logits(input, target, weight, reduction=reduction_of(size_average, reduce, reduction), pos_weight=pos_weight)
