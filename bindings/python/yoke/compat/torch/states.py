@@ -78,7 +78,7 @@ def optimizer_from_torch(optimizer: Optimizer, state_dict: dict[str, Any]) -> No
         group.update({name: value for name, value in given.items() if name in names or name in group and name not in (*optimizer._OPTIONS, "params")})
 
 
-def _own_names(optimizer: Optimizer, group: dict[str, Any]) -> set[str]:
+def _own_names(optimizer: Optimizer, group: dict[str, Any]) -> frozenset[str]:
     """Returns entries of a group beside the options of an optimizer: of schedules, and of the script."""
     return (_OF_SCHEDULES | group.keys()).difference(optimizer._OPTIONS, _SGD, _ADAM, ("params", "decoupled_weight_decay"))
 

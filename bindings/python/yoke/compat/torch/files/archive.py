@@ -41,7 +41,7 @@ class Archive:
         """Returns where the data of an entry begins; checks the local header."""
         self._check(not entry.problem, f"entry '{entry.name}' {entry.problem}")
         signature, _, flags, method, _, _, _, _, _, length, extra = _LOCAL.unpack(self.at(entry.place, _LOCAL.size))
-        start = entry.place + _LOCAL.size + length + extra
+        start: int = entry.place + _LOCAL.size + length + extra
         self._check(signature == b"PK\3\4" and start + entry.size <= entry.limit,
                     f"entry '{entry.name}' of {entry.size} bytes overlaps what stands behind it")
         name = self.at(entry.place + _LOCAL.size, length)

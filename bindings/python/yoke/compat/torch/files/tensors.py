@@ -90,7 +90,7 @@ class Storages:
                 return _over(self._mapped, start, entry.size)
         memory = _yoke.empty((entry.size,), dtype=_yoke.uint8, device="cpu")
         if entry.size:
-            self._archive.read_into(entry, memoryview(memory))  # type: ignore[arg-type]
+            self._archive.read_into(entry, memoryview(memory))
         return memory
 
     def _placed(self, memory: Tensor, location: str) -> Tensor:

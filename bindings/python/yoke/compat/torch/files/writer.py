@@ -69,7 +69,7 @@ class _Region:
             return b""
         with no_grad():
             part = _yoke._view_storage(self.tensor, _yoke.uint8, (self.size(),), None, self.begin)
-            return memoryview(part.cpu())  # type: ignore[arg-type]
+            return memoryview(part.cpu())
 
 
 def _extent(tensor: Tensor) -> tuple[int, int]:
@@ -243,7 +243,7 @@ class _Pickle:
         factory = value.default_factory
         if factory not in (None, list, dict, int, float, str, set):
             raise self._wrong(value)
-        made = b"N" if factory is None else _name("__builtin__", factory.__name__)  # type: ignore[union-attr]
+        made = b"N" if factory is None else _name("__builtin__", factory.__name__)
         if self._begun(value, _name("collections", "defaultdict") + made + b"\x85R"):
             self._put_items(value)
 
