@@ -1,7 +1,9 @@
 """Hooks of modules in backward: what they see and replace, and what they may return."""
 
 import copy
+import gc
 import pickle
+import threading
 
 import pytest
 
@@ -220,3 +222,73 @@ def test_arguments_of_registration_are_checked():
             getattr(Square(), name)(None)
         with pytest.raises(yoke.TypeError, match=rf"{name}\(\): argument 'prepend' is 1; True or False is needed"):
             getattr(Square(), name)(print, 1)
+
+
+def test_hooks_of_a_module_on_several_ranks():
+    alone, = yoke.comm.init_all(["cpu"], size=1)
+    net, log = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), []
+    ddp = yoke.DistributedDataParallel(net, alone)
+    for name, module in (("ddp", ddp), ("net", net), ("linear", net[0])):
+        module.register_full_backward_hook(lambda module, grad_input, grad_output, name=name: log.append((name, grad_output[0].shape)))
+    ddp(yoke.ones(4, 2, requires_grad=True)).sum().backward()
+    assert log == [("linear", (4, 3)), ("net", (4, 3)), ("ddp", (4, 3))] and net[0].weight.grad.shape == (3, 2)
+
+
+def test_threads_call_one_module():
+    net, wrong = Square(), []
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0] + grad_output[0],))
+
+    def work(number):
+        for _ in range(50):
+            x = leaf(number)
+            (net(x) * number).sum().backward()
+            wrong.extend([x.grad.item()] if x.grad.item() != 2 * number * number + number else [])
+
+    threads = [threading.Thread(target=work, args=(float(number), )) for number in range(1, 5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+
+
+def test_what_is_written_into_in_place_is_refused_as_in_pytorch():
+    class InPlace(nn.Module):
+        def forward(self, x):
+            return x.relu_() * 2
+
+    net, x = InPlace(), leaf(1.0, -1.0)
+    with net.register_full_backward_hook(lambda *told: None):
+        with pytest.raises(yoke.UnsupportedError, match="relu_: 'x' is .* an output of a wrapped module"):
+            net(x * 1)
+    net(x * 1).sum().backward()
+    assert x.grad.tolist() == [2, 0]
+
+
+def test_one_tensor_in_two_places_and_a_module_that_returns_its_argument():
+    class Product(nn.Module):
+        def forward(self, a, b):
+            return a * b
+
+    net, seen, x = Product(), [], leaf(3.0)
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: seen.append(shown(grad_input)))
+    net(x, x).sum().backward()
+    assert seen == [([3], [3])] and x.grad.tolist() == [6]
+    same, y = nn.Identity(), leaf(1.0)
+    same.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0] * 3,))
+    same(y).sum().backward()
+    assert y.grad.tolist() == [3] and yoke.grad(same(y).sum(), y)[0].tolist() == [3]
+
+
+def test_hooks_hold_no_tensor_after_backward():
+    net = Square()
+    net.register_full_backward_hook(lambda *told: None)
+    gc.collect()
+    before = yoke.live_tensor_count()
+    for does_backward in (True, False):
+        y = net(leaf(1.0, 2.0)).sum()
+        if does_backward:
+            y.backward()
+        del y
+        gc.collect()
+        assert yoke.live_tensor_count() == before
