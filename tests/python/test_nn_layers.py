@@ -102,6 +102,24 @@ def test_embedding_gives_rows_and_padding_learns_nothing():
     assert layer.weight.grad[:, 0].tolist() == [0, 2, 1, 0, 0, 0]
 
 
+def test_an_embedding_of_given_rows_is_trained_only_if_asked():
+    rows = floats(5, 3)
+    layer = nn.Embedding.from_pretrained(rows)
+    assert type(layer) is nn.Embedding and (layer.num_embeddings, layer.embedding_dim, layer.padding_idx) == (5, 3, None)
+    assert not layer.weight.requires_grad and yoke.shares_memory(layer.weight, rows) and repr(layer) == "Embedding(5, 3)"
+    assert layer(yoke.tensor([4, 0])).tolist() == [rows[4].tolist(), rows[0].tolist()]
+    trained = nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=-1)
+    trained(yoke.tensor([4, 1])).sum().backward()
+    assert trained.padding_idx == 4 and trained.weight.grad[:, 0].tolist() == [0, 1, 0, 0, 0]
+    for wrong, kind, told in ((yoke.ones(3), yoke.ValueError, r"'embeddings' has shape \(3,\); it must be \[num_embeddings, embedding_dim\]"), ([[1.0]], yoke.TypeError, "a tensor is needed")):
+        with pytest.raises(kind, match=rf"from_pretrained\(\): argument .*{told}"):
+            nn.Embedding.from_pretrained(wrong)
+    with pytest.raises(yoke.IndexError, match=r"from_pretrained\(\): argument 'padding_idx' is 9; for 5 rows it must be -5 to 4"):
+        nn.Embedding.from_pretrained(rows, padding_idx=9)
+    with pytest.raises(yoke.TypeError, match="there is no argument 'freez'"):
+        nn.Embedding.from_pretrained(rows, freez=True)
+
+
 def test_activations_are_the_ops():
     x = floats(3, 4)
     assert nn.Sigmoid()(x).tolist() == yoke.sigmoid(x).tolist()

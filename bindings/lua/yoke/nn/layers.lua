@@ -29,6 +29,15 @@ function layers.Linear:extra()
     return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features, self.bias ~= nil)
 end
 
+-- Returns the row of padding, counted from the first row.
+local function row_of(call, padding, count)
+    if not padding then return nil end
+    if math.type(padding) ~= "integer" or padding < -count or padding >= count then
+        core.raise("index", call, ("argument 'padding_idx' is %s; for %d rows it must be %d to %d"):format(padding, count, -count, count - 1))
+    end
+    return padding % count
+end
+
 --- nn.Embedding(num_embeddings, embedding_dim, {padding_idx =, dtype =, device =}): a row of weight for each
 --- index. weight starts normal; row padding_idx starts as zeros and gets no gradient.
 layers.Embedding = Module:extend("Embedding")
@@ -37,16 +46,29 @@ function layers.Embedding:init(num_embeddings, embedding_dim, options)
     base.positive("Embedding", { "num_embeddings", num_embeddings }, { "embedding_dim", embedding_dim })
     options = base.options("Embedding", options, { padding_idx = none, dtype = none, device = none })
     self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-    local padding = options.padding_idx
-    if padding then
-        if math.type(padding) ~= "integer" or padding < -num_embeddings or padding >= num_embeddings then
-            core.raise("index", "Embedding", ("argument 'padding_idx' is %s; for %d rows it must be %d to %d"):format(padding, num_embeddings, -num_embeddings, num_embeddings - 1))
-        end
-        self.padding_idx = padding % num_embeddings
-    end
+    self.padding_idx = row_of("Embedding", options.padding_idx, num_embeddings)
     local weight = core.randn({ num_embeddings, embedding_dim }, { dtype = options.dtype, device = options.device })
-    if padding then weight[self.padding_idx] = 0.0 end
+    if self.padding_idx then weight[self.padding_idx] = 0.0 end
     self.weight = Parameter(weight)
+end
+
+local Given = layers.Embedding:extend("Embedding")
+
+function Given:init(embeddings, named)
+    self.num_embeddings, self.embedding_dim = embeddings.shape[1], embeddings.shape[2]
+    self.padding_idx = row_of("from_pretrained", named.padding_idx, self.num_embeddings)
+    self.weight = Parameter(embeddings):requires_grad_(not named.freeze)
+end
+
+--- nn.Embedding.from_pretrained(embeddings, {freeze = true, padding_idx =}): a layer with the rows of a tensor
+--- [num_embeddings, embedding_dim] as weight, in the same memory. freeze: the rows are not trained.
+function layers.Embedding.from_pretrained(embeddings, given)
+    local named = base.options("from_pretrained", given, { freeze = true, padding_idx = none })
+    local x = base.need_tensor("from_pretrained", embeddings)
+    if x.ndim ~= 2 or x.numel == 0 then
+        core.raise("value", "from_pretrained", ("argument 'embeddings' has shape [%s]; it must be [num_embeddings, embedding_dim], both of at least 1"):format(table.concat(x.shape, ", ")))
+    end
+    return Given(x, named)
 end
 
 function layers.Embedding:forward(index) return core.embedding(index, self.weight, self.padding_idx) end

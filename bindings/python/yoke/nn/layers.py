@@ -7,7 +7,8 @@ from typing import Any
 
 import yoke
 from yoke import _yoke
-from yoke._check import listed, number, whole
+from yoke._check import listed, number, tensor, whole
+from yoke._named import named
 from yoke._yoke import Device, Tensor, dtype as DType
 from yoke.nn.module import Module, Parameter
 
@@ -47,27 +48,48 @@ class Embedding(Module):
     """
 
     weight: Parameter
+    padding_idx: int | None
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *,
                  device: Device | str | int | None = None, dtype: DType | None = None) -> None:
         num_embeddings = whole("Embedding", "num_embeddings", num_embeddings, 1)
         embedding_dim = whole("Embedding", "embedding_dim", embedding_dim, 1)
-        if padding_idx is not None:
-            padding_idx = whole("Embedding", "padding_idx", padding_idx)
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise _yoke.IndexError(f"Embedding(): argument 'padding_idx' is {padding_idx}; for {num_embeddings} rows it must be {-num_embeddings} to {num_embeddings - 1}")
-            padding_idx %= num_embeddings
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx = padding_idx = _row("Embedding", padding_idx, num_embeddings)
         weight = yoke.randn((num_embeddings, embedding_dim), dtype=dtype, device=device)
         if padding_idx is not None:
             weight[padding_idx] = 0.0
         self.weight = Parameter(weight)
+
+    @classmethod
+    @named
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+        """Returns a layer with the rows of a tensor [num_embeddings, embedding_dim] as weight, in the same memory. freeze: the rows
+        are not trained.
+        """
+        if tensor("from_pretrained", "embeddings", embeddings).ndim != 2 or 0 in embeddings.shape:
+            raise _yoke.ValueError(f"from_pretrained(): argument 'embeddings' has shape {embeddings.shape}; it must be [num_embeddings, embedding_dim], both of at least 1")
+        layer: Embedding = cls.__new__(cls)
+        layer.num_embeddings, layer.embedding_dim = embeddings.shape
+        layer.padding_idx = _row("from_pretrained", padding_idx, layer.num_embeddings)
+        layer.weight = Parameter(embeddings, not freeze)
+        return layer
 
     def forward(self, index: Tensor) -> Tensor:
         return yoke.embedding(index, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+def _row(call: str, padding_idx: int | None, count: int) -> int | None:
+    """Returns the row of padding, counted from the first row."""
+    if padding_idx is None:
+        return None
+    padding_idx = whole(call, "padding_idx", padding_idx)
+    if not -count <= padding_idx < count:
+        raise _yoke.IndexError(f"{call}(): argument 'padding_idx' is {padding_idx}; for {count} rows it must be {-count} to {count - 1}")
+    return padding_idx % count
 
 
 class Dropout(Module):
