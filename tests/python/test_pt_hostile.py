@@ -330,6 +330,20 @@ def test_damage_is_an_error_or_another_state(name):
             pass
 
 
+SHORT16 = b"\x8c\3\xed\xa0\x80"  # a lone surrogate, which no terminal prints
+
+
+@pytest.mark.parametrize("content", [
+    file_of(b"}" + SHORT16 + b"ctorch\nint16\ns"), file_of(storage(key="0")[:-2].replace(text("cpu"), SHORT16) + b"tQ"), file_of(HOOKS + b"}" + SHORT16 + b"K\1sb"),
+    file_of(b"cnumpy\ndtype\n" + SHORT16 + b"\x85R"), file_of(b"c_codecs\nencode\n" + text("a") + SHORT16 + b"\x86R"), file_of(b"ctorch\ndevice\n" + SHORT16 + b"\x85R"),
+    file_of(b"N", entries={"x" * 60000: b"1", "data.pkl": None}), file_of(b"N", entries={"x" * 60000 + "/../x": b"1"})], ids=range(8))
+def test_errors_can_be_printed(content):
+    try:
+        load(io.BytesIO(content))
+    except yoke.Error as error:
+        assert len(str(error).encode()) < 2000
+
+
 class Lying(io.BytesIO):
     """File that gives fewer bytes than it has."""
 

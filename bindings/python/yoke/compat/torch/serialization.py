@@ -85,8 +85,9 @@ def _opened(f: Any) -> Iterator[Any]:
 
 
 def _damaged_by(f: Any) -> Callable[[str], Exception]:
+    """Returns the maker of errors about the file. Names in the file may be long, and have characters without a form in UTF-8."""
     where = f"'{os.fspath(f)}'" if isinstance(f, (str, os.PathLike)) else f"a {type(f).__name__}"
-    return lambda rule: _yoke.CheckpointError(f"load(): argument 'f', {where}: {rule}")
+    return lambda rule: _yoke.CheckpointError(f"load(): argument 'f', {where}: {rule[:1200].encode(errors='backslashreplace').decode()}")
 
 
 def _mapped(file: Any) -> Any:

@@ -107,7 +107,7 @@ class Storages:
         try:
             return memory.to(_yoke.device(location))
         except _yoke.Error as error:
-            raise type(error)(f"load(): argument 'f' has a tensor from the device '{location}', which is not there: {error}; write map_location='cpu'") from None
+            raise type(error)(f"load(): argument 'f' has a tensor from the device {location!r}, which is not there: {error}; write map_location='cpu'") from None
 
 
 def device_like(wanted: Any) -> Any:
