@@ -235,6 +235,8 @@ def test_a_layers_state_goes_both_ways(text, way, tmp_path):
 MORE = {**LAYERS, "MultiheadAttention(8, 2)": (5, 2, 8), "MultiheadAttention(8, 2, kdim=8, vdim=8, bias=False)": (5, 2, 8), "Bilinear(3, 3, 2)": (4, 3), "PReLU()": (4, 3), "PReLU(3)": (4, 3),
         "Embedding(7, 3, padding_idx=1, max_norm=None)": "ids", "ConvTranspose2d(4, 2, 2, groups=2, bias=False)": (1, 4, 3, 3), "Conv2d(3, 4, 3, padding='same')": (2, 3, 6, 6),
         "InstanceNorm2d(3, affine=True, track_running_stats=True)": (2, 3, 4, 4), "BatchNorm3d(2)": (2, 2, 3, 3, 3), "Conv3d(1, 2, 2)": (1, 1, 3, 3, 3), "ConvTranspose1d(2, 3, 2)": (1, 2, 4),
+        "CrossEntropyLoss(weight=torch.ones(3))": (), "NLLLoss(torch.ones(3))": (), "BCEWithLogitsLoss(pos_weight=torch.ones(3))": (), "BCELoss(torch.ones(3))": (),
+        "ParameterDict({'a': Parameter(torch.ones(2)), 'b': Parameter(torch.zeros(1))})": (), "Sequential(OrderedDict([('fc', Linear(2, 2)), ('act', ReLU())]))": (3, 2),
         "LSTM(3, 4)": (5, 2, 3), "GRU(3, 4)": (5, 2, 3), "TransformerEncoderLayer(8, 2, 16)": (5, 2, 8), "ParameterList([Parameter(torch.ones(2))])": (), "ModuleDict({'a': Linear(2, 2)})": (),
         "ModuleList([Linear(2, 2)])": (), "EmbeddingBag(7, 3)": "ids"}
 NOT_THERE = {"PReLU", "InstanceNorm2d", "BatchNorm3d", "Conv3d", "ConvTranspose1d", "LSTM", "GRU", "TransformerEncoderLayer", "EmbeddingBag"}
@@ -248,12 +250,13 @@ def call(torch, layer, text, x):
 """
 SCRIPT = CALL + """
 import sys
+from collections import OrderedDict
 import torch
 given = torch.load(sys.argv[1], weights_only=True)
 found = {}
 for text, one in given.items():
     try:
-        layer = eval(text, {**{name: getattr(torch.nn, name) for name in dir(torch.nn)}, "torch": torch})
+        layer = eval(text, {**{name: getattr(torch.nn, name) for name in dir(torch.nn)}, "torch": torch, "OrderedDict": OrderedDict})
         missing = layer.load_state_dict(one["state"])
         found[text] = {"names": list(layer.state_dict()), "state": layer.state_dict(), "y": call(torch, layer.eval(), text, one["x"])}
     except (NameError, NotImplementedError) as error:
@@ -272,7 +275,7 @@ def test_states_of_layers_in_scripts_go_both_ways(tmp_path):
     given, layers = {}, {}
     for text, shape in MORE.items():
         torch.manual_seed(len(text))
-        layer = layers[text] = eval(text, {**vars(torch.nn), "torch": torch})
+        layer = layers[text] = eval(text, {**vars(torch.nn), "torch": torch, "OrderedDict": collections.OrderedDict})
         x = torch.randint(0, 7, (3, 4)) if shape == "ids" else None if shape == () else torch.randn(shape)
         with torch.no_grad():
             for parameter in layer.parameters():
@@ -290,7 +293,7 @@ def test_states_of_layers_in_scripts_go_both_ways(tmp_path):
             absent.append(text)
             continue
         assert found["names"] == list(layers[text].state_dict()), text
-        fresh = eval(text, {**vars(torch.nn), "torch": torch})
+        fresh = eval(text, {**vars(torch.nn), "torch": torch, "OrderedDict": collections.OrderedDict})
         assert not any(fresh.load_state_dict(found["state"])), text
         wanted = call["call"](torch, layers[text].eval(), text, given[text]["x"])
         assert wanted is None or torch.allclose(found["y"], wanted, rtol=1e-4, atol=1e-5), text
