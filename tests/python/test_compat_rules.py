@@ -122,6 +122,16 @@ PARTS = {
         else:
             assert torch.accelerator.current_accelerator() is None
     """,
+    "storages": """
+        x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+        row = x[1].requires_grad_()
+        kept = row.storage()
+        assert kept.tolist() == [0, 1, 2, 3, 4, 5] == list(kept) and len(kept) == kept.size() == 6 and kept[4] == 4 and kept[2:4].tolist() == [2, 3]
+        kept[0] = 9.0
+        assert x[0, 0] == 9 and kept.data_ptr() == x.data_ptr() == x.untyped_storage().data_ptr() and kept.dtype is torch.float32
+        assert x.untyped_storage().nbytes() == len(kept.untyped()) == 24 and kept.element_size() == 4 and torch.is_storage(kept)
+        assert "of size 6]" in repr(kept) and kept.device == torch.device("cpu") and torch.zeros(0).storage().tolist() == []
+    """,
     "compile warns once": """
         import warnings
         with warnings.catch_warnings(record=True) as told:

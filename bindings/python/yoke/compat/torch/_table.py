@@ -70,9 +70,10 @@ TABLE: dict[str, dict[str, str]] = {
         "set_default_device": "devices.set_default_device; write set_device(device)",
         "get_default_device": "devices.get_default_device; write current_device()",
         "Size": "sizes.Size; a shape is a tuple of ints",
-        **_of("options", """contiguous_format preserve_format channels_last channels_last_3d strided memory_format layout finfo iinfo is_storage
+        **_of("options", """contiguous_format preserve_format channels_last channels_last_3d strided memory_format layout finfo iinfo
             is_floating_point result_type promote_types can_cast manual_seed seed initial_seed default_generator set_num_interop_threads
             get_num_interop_threads set_flush_denormal set_warn_always typename"""),
+        **_of("storages", "is_storage"),
         "compile": "options.compile; leave it out: torch.compile returns its argument here",
         "set_default_dtype": "options.set_default_dtype; float32 is the default dtype",
         "get_default_dtype": "options.get_default_dtype; float32 is the default dtype",
@@ -168,6 +169,7 @@ TABLE: dict[str, dict[str, str]] = {
             less less_equal logical_and logical_not logical_or logical_xor logit lt multiply ne negative not_equal rad2deg renorm scatter_reduce sgn
             sinc subtract tril triu true_divide xlogy""".split()},
         "split_with_sizes": "=Tensor.split",
+        **{name: f"storages.{name}; write storage_id() and storage_nbytes()" for name in ("storage", "untyped_storage")},
         "type": "tensor.type_of; names are torch.FloatTensor and so on",
         "shape": "sizes.shape", "size": "sizes.size", "ndimension": "=Tensor.dim",
         "grad_fn": "text.grad_fn", "map_": "tensor.map_", "apply_": "tensor.map_",

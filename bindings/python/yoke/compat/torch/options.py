@@ -78,11 +78,6 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-def is_storage(obj: Any) -> bool:
-    """Returns False: a tensor is all there is."""
-    return False
-
-
 def is_floating_point(input: Tensor) -> bool:
     """Returns whether the dtype is floating."""
     return input.dtype.is_floating_point
