@@ -1,6 +1,8 @@
 #include "yoke/engines.h"
 
 #include "capi/src/guard.h"
+#include "core/base/default_dtype.h"
+#include "core/base/dtype.h"
 #include "core/ops/engines.h"
 #include "core/ops/promotion.h"
 
@@ -64,4 +66,21 @@ int32_t yoke_are_deterministic_algorithms_enabled(void)
 yoke_status yoke_set_weak_zero_dim(int32_t weak)
 {
     return guard("yoke_set_weak_zero_dim", [&] { set_weak_zero_dim(weak != 0); });
+}
+
+yoke_status yoke_set_default_dtype(yoke_dtype dtype)
+{
+    constexpr const char *call = "yoke_set_default_dtype";
+    return guard(call, [&] {
+        if (dtype != YOKE_F64 && dtype != YOKE_F32 && !is_half(dtype))
+            fail(YOKE_E_TYPE,
+                 "%s: argument 'dtype' is %s; it must be float64, float32, float16 or bfloat16",
+                 short_name(call), is_dtype(dtype) ? name(dtype) : "no dtype");
+        set_default_dtype(dtype);
+    });
+}
+
+yoke_dtype yoke_get_default_dtype(void)
+{
+    return default_dtype();
 }

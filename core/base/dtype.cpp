@@ -1,5 +1,6 @@
 #include "core/base/dtype.h"
 
+#include "core/base/default_dtype.h"
 #include "core/base/error.h"
 
 namespace yoke {
@@ -23,7 +24,7 @@ yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind)
 {
     switch (scalar_kind) {
         case YOKE_ARG_FLOAT:
-            return is_floating(tensor) ? tensor : YOKE_F32;
+            return is_floating(tensor) ? tensor : default_dtype();
         case YOKE_ARG_INT:
             return tensor == YOKE_BOOL ? YOKE_I64 : tensor;
         default:

@@ -1,4 +1,5 @@
 // choice.cpp: choice and bounds: shape rules and vjps.
+#include "core/base/default_dtype.h"
 #include "core/ops/family.h"
 #include "core/ops/promotion.h"
 #include "core/ops/rules.h"
@@ -14,7 +15,9 @@ namespace {
 yoke_dtype scalars_dtype(const yoke_arg &x, const yoke_arg &y)
 {
     const int32_t widest = std::max(x.kind, y.kind);
-    return widest == YOKE_ARG_FLOAT ? YOKE_F32 : widest == YOKE_ARG_INT ? YOKE_I64 : YOKE_BOOL;
+    return widest == YOKE_ARG_FLOAT ? default_dtype()
+           : widest == YOKE_ARG_INT ? YOKE_I64
+                                    : YOKE_BOOL;
 }
 
 // States a result of the common shape of several arguments, in the memory order of the first argument that has this
@@ -197,7 +200,7 @@ void infer_lerp(LerpArgs a, Plan &plan)
     yoke_dtype dtype = promote_tensors(a.x(), a.y());
     dtype = is_scalar(a.weight()) ? promote_scalar(dtype, a.weight().kind)
                                   : promote(dtype, promote_tensors(a.x(), *a.weight().v.tensor));
-    if (!is_floating(dtype)) dtype = YOKE_F32;
+    if (!is_floating(dtype)) dtype = default_dtype();
     for (const int i : {a.kX, a.kY, a.kWeight}) plan.cast(i, dtype);
     plan_broadcast(a, {a.kX, a.kY, a.kWeight}, plan, dtype);
     // A number keeps its digits beside halves.
@@ -224,7 +227,7 @@ void plan_triple(TripleArgs a, Plan &plan, bool divides)
 {
     yoke_dtype dtype =
         promote(promote_tensors(a.x(), a.tensor1()), promote_tensors(a.x(), a.tensor2()));
-    if (divides && !is_floating(dtype)) dtype = YOKE_F32;
+    if (divides && !is_floating(dtype)) dtype = default_dtype();
     if (dtype == YOKE_BOOL)
         fail(YOKE_E_TYPE, "%s: bool tensors do not support %s; cast one to an integer dtype",
              plan.name(), plan.name());

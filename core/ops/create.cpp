@@ -1,4 +1,5 @@
 // create.cpp: new tensors from sizes and values.
+#include "core/base/default_dtype.h"
 #include "core/ops/family.h"
 #include "core/ops/scalar.h"
 #include "core/select/select.h"
@@ -12,7 +13,7 @@ namespace {
 
 Tensor made(IntList shape, yoke_dtype dtype, Device *device, const char *call)
 {
-    const yoke_dtype chosen = dtype == YOKE_NONE ? YOKE_F32 : dtype;
+    const yoke_dtype chosen = dtype == YOKE_NONE ? default_dtype() : dtype;
     check_dtype(chosen, call);
     return make_empty(device ? *device : current_device(), chosen, shape, call);
 }
@@ -39,7 +40,7 @@ Tensor made_full(IntList shape, yoke_dtype dtype, Device *device, const yoke_arg
 // Returns the dtype of a script's number without a given dtype.
 yoke_dtype dtype_of_scalar(const yoke_arg &value)
 {
-    return value.kind == YOKE_ARG_FLOAT  ? YOKE_F32
+    return value.kind == YOKE_ARG_FLOAT  ? default_dtype()
            : value.kind == YOKE_ARG_BOOL ? YOKE_BOOL
                                          : YOKE_I64;
 }
@@ -146,7 +147,9 @@ Tensor compose_arange(ArangeArgs a)
     const double length = checked_length(start, stop, a.step());
     const int64_t count =
         floating ? static_cast<int64_t>(length) : exact_count(start.v.i, stop.v.i, a.step().v.i);
-    const yoke_dtype dtype = a.dtype() != YOKE_NONE ? a.dtype() : floating ? YOKE_F32 : YOKE_I64;
+    const yoke_dtype dtype = a.dtype() != YOKE_NONE ? a.dtype()
+                             : floating             ? default_dtype()
+                                                    : YOKE_I64;
     Tensor x = made({&count, 1}, dtype, a.device(), "arange");
     ops::arange_internal(x, start, a.step());
     return x;

@@ -1,5 +1,6 @@
 #include "core/ops/family.h"
 
+#include "core/base/default_dtype.h"
 #include "core/ops/recompute/scope.h"
 
 namespace yoke {
@@ -27,8 +28,8 @@ Tensor expand_reduced(const yoke_tensor &reduced, const Dims &axes, IntList shap
 yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x)
 {
     if (is_floating(x.dtype)) return x.dtype;
-    plan.cast(arg, YOKE_F32);
-    return YOKE_F32;
+    plan.cast(arg, default_dtype());
+    return default_dtype();
 }
 
 Tensor make_empty(Device &device, yoke_dtype dtype, IntList shape, const char *call)

@@ -1,4 +1,5 @@
 // random.cpp: new tensors of random numbers, and dropout. draws.cpp fills tensors.
+#include "core/base/default_dtype.h"
 #include "core/ops/draws.h"
 #include "core/select/select.h"
 
@@ -19,7 +20,7 @@ Tensor drawn(IntList shape, yoke_dtype dtype, Device *device, yoke_generator *ge
 
 yoke_dtype floating_or_f32(yoke_dtype dtype, const char *call)
 {
-    if (dtype == YOKE_NONE) return YOKE_F32;
+    if (dtype == YOKE_NONE) return default_dtype();
     check_dtype(dtype, call);
     if (!is_floating(dtype))
         fail(YOKE_E_TYPE,

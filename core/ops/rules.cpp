@@ -1,5 +1,6 @@
 #include "core/ops/rules.h"
 
+#include "core/base/default_dtype.h"
 #include "core/ops/family.h"
 #include "core/ops/promotion.h"
 #include "core/ops/scalar.h"
@@ -78,7 +79,7 @@ void broadcast(Args a, int x, int y, Plan &plan)
 void floating_broadcast(Args a, int x, int y, Plan &plan)
 {
     const yoke_dtype dtype = operand_dtype(a.value(x), a.value(y), plan.name());
-    broadcast_as(a, x, y, plan, is_floating(dtype) ? dtype : YOKE_F32);
+    broadcast_as(a, x, y, plan, is_floating(dtype) ? dtype : default_dtype());
 }
 
 void compare(Args a, int x, int y, Plan &plan)

@@ -79,6 +79,21 @@ static void a_tensor_without_axes_is_weak_if_asked_for(void)
     CHECK(dtype_of_sum(YOKE_F32, YOKE_F16) == YOKE_F32);
 }
 
+static void the_default_dtype_is_that_of_floats_without_a_dtype(void)
+{
+    const int64_t two[] = {2};
+    yoke_tensor *x;
+    CHECK(yoke_get_default_dtype() == YOKE_F32);
+    FAILS(yoke_set_default_dtype(YOKE_I64), YOKE_E_TYPE, "'dtype' is int64");
+    FAILS(yoke_set_default_dtype(999), YOKE_E_TYPE, "no dtype");
+    OK(yoke_set_default_dtype(YOKE_F64));
+    CHECK(yoke_get_default_dtype() == YOKE_F64);
+    OK(yoke_zeros(two, 1, YOKE_NONE, NULL, &x));
+    CHECK(yoke_tensor_dtype(x) == YOKE_F64);
+    yoke_tensor_release(x);
+    OK(yoke_set_default_dtype(YOKE_F32));
+}
+
 int main(void)
 {
     RUN(each_has_a_first_value_and_keeps_what_it_is_given);
@@ -86,5 +101,6 @@ int main(void)
     RUN(where_it_is_not_there_it_says_why);
     RUN(deterministic_algorithms_are_asked_for_and_the_settings_of_cudnn_stay);
     RUN(a_tensor_without_axes_is_weak_if_asked_for);
+    RUN(the_default_dtype_is_that_of_floats_without_a_dtype);
     return report();
 }

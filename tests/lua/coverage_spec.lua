@@ -39,6 +39,9 @@ local NOT_BOUND = {
     yoke_remove_garbage_collector = "the binding's stays as long as the process",
     yoke_grad = "yoke_grad_v2 is the same with unused inputs",
     yoke_get_detect_anomaly = "the coroutine's scopes tell which mode is in force",
+    yoke_set_weak_zero_dim = "for scripts written for PyTorch, which are Python",
+    yoke_set_default_dtype = "goes with yoke_set_weak_zero_dim",
+    yoke_get_default_dtype = "goes with yoke_set_weak_zero_dim",
     yoke_schedule_apply = "schedules of Lua set the rates, by functions of scripts too",
 }
 

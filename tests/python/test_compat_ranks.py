@@ -34,6 +34,10 @@ TRAIN = """
         else:
             got = torch.zeros(1)
             assert dist.recv(got, 0) == 0 and got.item() == 1 and piece.item() == 2
+        mine, others = torch.ones(1) * rank, torch.zeros(1)
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, mine, 1 - rank), dist.P2POp(dist.irecv, others, 1 - rank)]):
+            work.wait()
+        assert others.item() == 1 - rank
         dist.barrier()
         dist.destroy_process_group()
         assert not dist.is_initialized()

@@ -163,6 +163,43 @@ PARTS = {
         assert torch.manual_seed(3) is torch.default_generator and torch.initial_seed() == 3
         assert torch.get_default_dtype() is torch.float32 and torch.result_type(torch.ones(1, dtype=torch.int32), 2.0) is torch.float32
     """,
+    "the default dtype": """
+        torch.set_default_dtype(torch.float64)
+        for each in (torch.tensor([1.5]), torch.zeros(2), torch.randn(2), torch.rand(2), torch.full((2,), 1.5), torch.arange(0.0, 1.0, 0.5), torch.linspace(0, 1, 3),
+                     torch.eye(2), torch.tensor([1]) / 2, torch.tensor([1]) * 1.5, torch.exp(torch.tensor([1])), torch.empty(1), nn.Linear(1, 1).weight):
+            assert each.dtype is torch.float64 is torch.get_default_dtype(), each
+        assert repr(torch.zeros(1)) == "tensor([0.])" and torch.ones(1, dtype=torch.float32).dtype is torch.float32 and torch.tensor(1).dtype is torch.int64
+        torch.set_default_tensor_type("torch.FloatTensor")
+        assert torch.zeros(1).dtype is torch.float32
+    """,
+    "hooks and functions": """
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * 2
+            @staticmethod
+            @torch.autograd.function.once_differentiable
+            def backward(ctx, g):
+                (x,) = ctx.saved_tensors
+                return g * 2
+        x = torch.ones(2, requires_grad=True)
+        seen = []
+        y = Double.apply(x)
+        y.retain_grad()
+        handle = y.register_hook(lambda g: seen.append(g.tolist()))
+        y.sum().backward()
+        assert x.grad.tolist() == [2, 2] and y.grad.tolist() == [1, 1] == seen[0]
+        handle.remove()
+        net = nn.Linear(2, 1)
+        net.register_forward_hook(lambda module, inputs, output: seen.append(output.shape))
+        with torch.inference_mode():
+            assert net(x).requires_grad is False and torch.is_inference_mode_enabled()
+        assert seen[-1] == (1,)
+        torch.set_float32_matmul_precision("high")
+        with torch.autograd.detect_anomaly(check_nan=True):
+            pass
+    """,
     "attention": """
         attention = nn.MultiheadAttention(8, 2, batch_first=True)
         assert list(attention.state_dict()) == ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]

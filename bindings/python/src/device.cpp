@@ -205,6 +205,12 @@ void bind_backends(py::module_ &module)
         "Returns whether use_deterministic_algorithms asks for the same bits in each run.");
     module.def("_set_weak_zero_dim",
                [](bool weak) { check(yoke_set_weak_zero_dim(weak ? 1 : 0)); });
+    module.def("_set_default_dtype", [](const py::object &dtype) {
+        yoke_dtype wanted = YOKE_NONE;
+        require(to_dtype(dtype.ptr(), {"set_default_dtype", "d"}, &wanted));
+        check(yoke_set_default_dtype(wanted));
+    });
+    module.def("_get_default_dtype", [] { return taken(dtype_object(yoke_get_default_dtype())); });
     module.def("_set_foreign_card", &set_foreign_card);
     module.def("_cudnn_set", [](int32_t setting, const char *name, const py::object &value) {
         const bool is_limit =

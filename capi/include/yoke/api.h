@@ -1031,6 +1031,8 @@ typedef struct yoke_api {
                                    yoke_tensor **recorded);
     int32_t (*set_detect_anomaly)(int32_t mode);
     int32_t (*get_detect_anomaly)(void);
+    yoke_status (*set_default_dtype)(yoke_dtype dtype);
+    yoke_dtype (*get_default_dtype)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -8,6 +8,8 @@
 #include "bindings/python/src/values/make.h"
 #include "bindings/python/src/values/numbers.h"
 
+#include "yoke/engines.h"
+
 #include <type_traits>
 #include <vector>
 
@@ -276,7 +278,9 @@ yoke_tensor *build_half(ListReader &reader, PyObject *data, yoke_dtype dtype,
 
 yoke_dtype natural_dtype(Kind kind)
 {
-    return kind == Kind::kBool ? YOKE_BOOL : kind == Kind::kInt ? YOKE_I64 : YOKE_F32;
+    return kind == Kind::kBool  ? YOKE_BOOL
+           : kind == Kind::kInt ? YOKE_I64
+                                : yoke_get_default_dtype();
 }
 
 }  // namespace

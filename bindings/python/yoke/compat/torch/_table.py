@@ -75,12 +75,14 @@ TABLE: dict[str, dict[str, str]] = {
             get_num_interop_threads set_flush_denormal set_warn_always typename"""),
         **_of("storages", "is_storage"),
         "compile": "options.compile; leave it out: torch.compile returns its argument here",
-        "set_default_dtype": "options.set_default_dtype; float32 is the default dtype",
+        "set_default_dtype": "options.set_default_dtype; give dtype where another than float32 is needed",
         "get_default_dtype": "options.get_default_dtype; float32 is the default dtype",
-        "set_default_tensor_type": "options.set_default_tensor_type; float32 is the default dtype",
+        "set_default_tensor_type": "options.set_default_tensor_type; give dtype and device",
         "set_printoptions": "text.set_printoptions; the form of printed tensors is fixed",
         "pi": "constants.pi", "inf": "constants.inf", "nan": "constants.nan", "e": "constants.e", "newaxis": "constants.newaxis",
         "float8_e4m3fn": "=float8_e4m3",
+        "is_inference_mode_enabled": "gradients.is_inference_mode_enabled", "set_anomaly_enabled": "=autograd.set_detect_anomaly",
+        "is_anomaly_enabled": "=autograd.is_anomaly_enabled", "is_anomaly_check_nan_enabled": "=autograd.is_anomaly_check_nan_enabled",
         "set_grad_enabled": "gradients.set_grad_enabled; Yoke calls its argument `enabled`",
         "use_deterministic_algorithms": "settings.use_deterministic_algorithms; leave warn_only out",
         "set_deterministic_debug_mode": "settings.set_deterministic_debug_mode; write use_deterministic_algorithms",
@@ -112,7 +114,7 @@ TABLE: dict[str, dict[str, str]] = {
     "distributed": _of("distributed", """ReduceOp Backend GroupMember ProcessGroup group is_available is_initialized is_nccl_available is_gloo_available
         is_mpi_available is_torchelastic_launched init_process_group destroy_process_group get_rank get_world_size get_backend get_node_local_rank
         get_process_group_ranks get_group_rank get_global_rank new_group all_reduce reduce broadcast all_gather all_gather_into_tensor gather scatter
-        reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier send recv isend irecv all_gather_object
+        reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier send recv isend irecv P2POp batch_isend_irecv all_gather_object
         gather_object broadcast_object_list scatter_object_list default_pg_timeout"""),
     "distributed.run": {"main": "launch.main"},
     "distributed.launch": {"main": "launch.main"},
@@ -150,10 +152,11 @@ TABLE: dict[str, dict[str, str]] = {
     "backends.mps": {"is_available": "settings.no", "is_built": "settings.no"},
     "backends.mkldnn": {"is_available": "settings.yes"},
     "autograd": {
-        **_of("gradients", "backward grad set_grad_enabled Variable"),
-        "no_grad": "=no_grad", "enable_grad": "=enable_grad",
+        "grad": "gradients.grad; Yoke's returns a list",
+        **_of("gradients", "set_grad_enabled Variable set_multithreading_enabled"),
     },
     "serialization": _of("serialization", "save load"),
+    "autograd.function": {"Function": "=autograd.Function", "once_differentiable": "gradients.once_differentiable"},
     "random": {**_of("options", "manual_seed seed initial_seed")},
     "version": {"cuda": "settings.cuda", "hip": "settings.hip", "debug": "settings.debug", "git_version": "settings.git_version", "__version__": "constants.version"},
     "types": {"Device": "constants.Device", "Number": "constants.Number"},
@@ -162,7 +165,7 @@ TABLE: dict[str, dict[str, str]] = {
     "Tensor": {
         **{name: entry if entry[0] != "=" or "." in entry else f"=Tensor.{entry[1:]}" for name, entry in _FUNCTIONS.items()
            if name in FACTS["Tensor"]},
-        **_of("tensor", """view to cuda cpu clone contiguous is_contiguous numpy backward get_device is_cpu layout name storage_offset share_memory_ detach_
+        **_of("tensor", """view to cuda cpu clone contiguous is_contiguous numpy get_device is_cpu layout name storage_offset share_memory_ detach_
             unsqueeze_ squeeze_ t_ transpose_ swapaxes_ swapdims_ fill_diagonal_ resize_ log_normal_ new sum_to_size"""),
         **{f"{name}_": f"tensor.{name}_" for name in """absolute addbmm addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh acosh asinh
             atanh baddbmm clamp_max clamp_min clip copysign cumprod cumsum deg2rad divide eq fix float_power ge greater greater_equal gt heaviside hypot le

@@ -323,6 +323,19 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
     return _done(_of(group).recv(tensor.detach(), _root("irecv", group, src, group_src, "src"), True))
 
 
+class P2POp:
+    """Send or receive of batch_isend_irecv()."""
+
+    def __init__(self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0, group_peer: int | None = None) -> None:
+        self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = op, tensor, peer, group, tag, group_peer
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
+    """Issues sends and receives together, so that none waits for another."""
+    with comm.coalesce():
+        return [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
+
+
 # ---- Objects ---------------------------------------------------------------------------------------------------------
 
 

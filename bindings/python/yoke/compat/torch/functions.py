@@ -328,8 +328,8 @@ def fill(input: Tensor, value: Any) -> Tensor:
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns a tensor without axes, float32 by default."""
-    return yoke.tensor(s, dtype=dtype or yoke.float32, device=device)
+    """Returns a tensor without axes, of the default dtype."""
+    return yoke.tensor(float(s) if dtype is None else s, dtype=dtype, device=device)
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:

@@ -180,24 +180,27 @@ def set_warn_always(b: bool) -> None:
 
 
 def set_default_dtype(d: Any) -> None:
-    """Sets the dtype of new floating tensors: float32 alone."""
-    if d is not yoke.float32:
-        raise _yoke.UnsupportedError(f"set_default_dtype(): argument 'd' is {d}; the default dtype is float32: give dtype={d} where new tensors need it")
+    """Sets the dtype of new floating tensors."""
+    _yoke._set_default_dtype(d)
 
 
 def get_default_dtype() -> yoke.dtype:
-    """Returns float32."""
-    return yoke.float32
+    """Returns the dtype of new floating tensors."""
+    return _yoke._get_default_dtype()
+
+
+_TENSORS = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16"}
 
 
 def set_default_tensor_type(t: Any) -> None:
     """Sets dtype and device of new tensors."""
     name = t if isinstance(t, str) else repr(t)
     kind = name.rpartition(".")[2]
-    if kind != "FloatTensor":
-        raise _yoke.UnsupportedError(f"set_default_tensor_type(): argument 't' is {name}; it must be torch.FloatTensor or torch.cuda.FloatTensor, because the default dtype is float32")
+    if kind not in _TENSORS:
+        raise _yoke.ValueError(f"set_default_tensor_type(): argument 't' is {name}; it must be one of torch.{', torch.'.join(_TENSORS)}, or such a class of torch.cuda")
     from yoke.compat.torch import devices
 
+    set_default_dtype(_TENSORS[kind])
     devices.set_default_device("cuda" if ".cuda." in name else None)
 
 

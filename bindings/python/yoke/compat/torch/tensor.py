@@ -10,7 +10,7 @@ from yoke._numpy import array
 from yoke._yoke import Tensor
 from yoke.compat.torch.options import need_memory_format
 
-_view, _to, _type, _clone, _contiguous, _backward = Tensor.view, Tensor.to, Tensor.type, Tensor.clone, Tensor.contiguous, Tensor.backward
+_view, _to, _type, _clone, _contiguous = Tensor.view, Tensor.to, Tensor.type, Tensor.clone, Tensor.contiguous
 
 
 def _is_dense(x: Tensor) -> bool:
@@ -105,13 +105,6 @@ _is_contiguous = Tensor.is_contiguous
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """x.numpy(): an array over the same memory."""
     return array(self.detach().cpu() if force else self)
-
-
-def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
-    """x.backward()."""
-    from yoke.compat.torch import gradients
-
-    gradients.backward(self, gradient, retain_graph, create_graph, inputs)
 
 
 def get_device(self: Tensor) -> int:

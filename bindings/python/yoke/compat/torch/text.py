@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import yoke
+from yoke import _yoke
 from yoke._yoke import Tensor
 
 OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
@@ -74,7 +75,7 @@ def _nest(nest: Any, style: _Style, indent: int, axes: int) -> str:
     if axes == 0:
         return style(nest)
     if axes == 1:
-        texts = ["..." if each is None else style(each) for each in nest]
+        texts = [" ..." if each is None else style(each) for each in nest]
         per_line = max(1, (int(OPTIONS["linewidth"]) - indent) // (style.width + 2))  # type: ignore[call-overload]
         lines = [", ".join(texts[i:i + per_line]) for i in range(0, len(texts), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
@@ -87,12 +88,13 @@ def repr_of(x: Tensor, **unused: Any) -> str:
     if x.closed:
         return "tensor(closed)"
     notes = [] if x.device.kind == "cpu" else [f"device='{x.device}'"]
-    usual = x.dtype in (yoke.float32, yoke.int64, yoke.bool)
+    default = _yoke._get_default_dtype()
+    usual = x.dtype in (default, yoke.int64, yoke.bool)
     is_parameter = isinstance(x, yoke.nn.Parameter)
     name = "Parameter containing:\ntensor(" if is_parameter else "tensor("
     if x.nelement() == 0:
         notes += [] if x.ndim == 1 else [f"size=({', '.join(map(str, x.shape))})"]
-        notes += [] if x.dtype is yoke.float32 else [f"dtype={x.dtype}"]
+        notes += [] if x.dtype is default else [f"dtype={x.dtype}"]
         body = "[]"
     else:
         notes += [] if usual else [f"dtype={x.dtype}"]
@@ -101,7 +103,20 @@ def repr_of(x: Tensor, **unused: Any) -> str:
         body = _nest(nest, _Style(_leaves(nest), x.dtype.is_floating_point), len("tensor("), x.ndim)
     if x.requires_grad:
         notes.append("requires_grad=True" if x.is_leaf else f"grad_fn=<{grad_fn(x).name()}>")  # type: ignore[union-attr]
-    return name + ", ".join([body, *notes]) + ")"
+    return _with_notes(name + body, notes, len("tensor(")) + ")"
+
+
+def _with_notes(text: str, notes: list[str], indent: int) -> str:
+    """Returns the text with notes behind it, each in a new line if it does not fit."""
+    length, width = len(text) - text.rfind("\n") + 1, int(OPTIONS["linewidth"])  # type: ignore[call-overload]
+    for note in notes:
+        if length + len(note) + 2 > width:
+            text += ",\n" + " " * indent + note
+            length = indent + len(note)
+        else:
+            text += ", " + note
+            length += len(note) + 2
+    return text
 
 
 class Node:
