@@ -72,6 +72,7 @@ yoke_status yoke_set_default_dtype(yoke_dtype dtype)
 {
     constexpr const char *call = "yoke_set_default_dtype";
     return guard(call, [&] {
+        if (dtype == YOKE_NONE) dtype = YOKE_F32;
         if (dtype != YOKE_F64 && dtype != YOKE_F32 && !is_half(dtype))
             fail(YOKE_E_TYPE,
                  "%s: argument 'dtype' is %s; it must be float64, float32, float16 or bfloat16",

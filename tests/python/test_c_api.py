@@ -42,7 +42,8 @@ FUNCTIONS = prototypes()
 TAKES_NULL = {"yoke_free", "yoke_set_caching", "yoke_empty_cache", "yoke_reset_peak_memory_stats", "yoke_reset_accumulated_memory_stats",
               "yoke_log_set_callback", "yoke_set_stack_provider", "yoke_set_interrupt_hook", "yoke_device_synchronize", "yoke_set_num_threads",
               "yoke_shutdown", "yoke_manual_seed", "yoke_set_rng_state", "yoke_set_allow_tf32", "yoke_preempt_watch", "yoke_comm_finalize",
-              "yoke_comm_note_raised", "yoke_cudnn_set", "yoke_use_deterministic_algorithms", "yoke_set_weak_zero_dim"}
+              "yoke_comm_note_raised", "yoke_cudnn_set", "yoke_use_deterministic_algorithms", "yoke_set_weak_zero_dim",
+              "yoke_set_default_dtype"}
 
 
 @pytest.fixture(scope="module")

@@ -57,8 +57,8 @@ YOKE_API int32_t yoke_are_deterministic_algorithms_enabled(void);
 YOKE_API yoke_status yoke_set_weak_zero_dim(int32_t weak);
 
 /* Sets the dtype of floating results that no argument states: of new tensors, and of ops that make floats of integers.
- * Scripts written for PyTorch rely on it. Holds for the whole process; the default is YOKE_F32. Errors: TYPE unless
- * the dtype is YOKE_F64, YOKE_F32, YOKE_F16 or YOKE_BF16. [any-thread] */
+ * Scripts written for PyTorch rely on it. Holds for the whole process; the default is YOKE_F32, and so is
+ * YOKE_NONE. Errors: TYPE unless the dtype is YOKE_F64, YOKE_F32, YOKE_F16 or YOKE_BF16. [any-thread] */
 YOKE_API yoke_status yoke_set_default_dtype(yoke_dtype dtype);
 
 /* Returns the default dtype. [any-thread] */
