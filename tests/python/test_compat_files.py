@@ -48,6 +48,9 @@ def run(script, tmp_path, *arguments):
 def test_a_training_goes_on_from_a_file_of_pytorch_and_from_its_own(tmp_path):
     script = TRAINING + """
 saved = torch.load(sys.argv[1], map_location=torch.device("cpu"), weights_only=True)
+assert Net().state_dict()._metadata == saved["model"]._metadata and list(Net().state_dict()) == list(saved["model"])
+old = {name: value for name, value in saved["model"].items() if "num_batches" not in name}
+assert not any(Net().load_state_dict(old))
 x, y, wanted = saved["x"], saved["y"], saved["next"]
 for _ in range(2):
     net, optimizer, schedule = made()

@@ -53,6 +53,21 @@ def test_a_layer_has_pytorchs_names_and_gives_its_values(text):
     assert all(a.tolist() == b.tolist() for a, b in zip(again.state_dict().values(), layer.state_dict().values()))
 
 
+def test_a_state_without_counts_of_batches_loads_as_in_pytorch():
+    """States from before PyTorch 0.4.1, and dicts that a script has made, lack versions and may lack the counts."""
+    state = LAYERS["BatchNorm1d(3)"]["state"]
+    assert state._metadata[""]["version"] == 2
+    without = {name: x for name, x in state.items() if name != "num_batches_tracked"}
+    net = nn.Sequential(nn.BatchNorm1d(3))
+    net[0].num_batches_tracked.fill_(7)
+    states.module_from_torch(net, {f"0.{name}": x for name, x in without.items()})
+    assert net[0].num_batches_tracked.item() == 7 and net[0].weight.tolist() == state["weight"].tolist()
+    del state["num_batches_tracked"]
+    with pytest.raises(yoke.ValueError, match="num_batches_tracked"):
+        states.module_from_torch(nn.BatchNorm1d(3), state)
+    state["num_batches_tracked"] = yoke.tensor(3)
+
+
 def test_only_attention_with_a_head_of_keys_for_each_head_has_a_form_in_pytorch():
     net = nn.ModuleDict({"a": nn.MultiheadAttention(4, 2, num_kv_heads=1)})
     for call in (lambda: states.module_to_torch(net), lambda: states.module_from_torch(net, {})):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yoke
 from yoke import _yoke
 from yoke.compat.torch.options import need_memory_format
+from yoke.compat.torch.states import with_counts
 from yoke.nn.module import Module
 
 _load, _to, _named_modules = Module.load_state_dict, Module.to, Module.named_modules
@@ -85,7 +86,8 @@ def state_dict(self: Module, *args: Any, destination: Any = None, prefix: str = 
         destination[prefix + name] = value if keep_vars else value.detach()
     if hasattr(destination, "_metadata"):
         for name, module in named_modules(self):
-            destination._metadata[(prefix + name).rstrip(".")] = {"version": getattr(module, "_version", 1)}
+            counts = "num_batches_tracked" in module._buffers
+            destination._metadata[(prefix + name).rstrip(".")] = {"version": getattr(module, "_version", 2 if counts else 1)}
     return destination
 
 
@@ -94,7 +96,7 @@ def load_state_dict(self: Module, state_dict: Any, strict: bool = True, assign: 
     if assign:
         raise _yoke.UnsupportedError("load_state_dict(): argument 'assign' is True; leave it out: values are copied into the module's tensors")
     try:
-        found = _load(self, dict(state_dict), strict)
+        found = _load(self, with_counts(self, state_dict), strict)
     except _yoke.ValueError as error:
         raise RuntimeError(f"Error(s) in loading state_dict for {self.__class__.__name__}:\n\t{error}") from None
     return IncompatibleKeys(list(found.missing), list(found.unexpected))

@@ -148,7 +148,20 @@ def module_from_torch(module: Module, state_dict: dict[str, Tensor], strict: boo
     """Loads a state under PyTorch's names, as load_state_dict() of the module does."""
     names = {theirs: own for own, theirs in _torch_names("module_from_torch", module).items()}
     entries("load_state_dict", "state_dict", state_dict, ())
-    return module.load_state_dict({names.get(name, name): value for name, value in state_dict.items()}, strict)
+    return module.load_state_dict({names.get(name, name): value for name, value in with_counts(module, state_dict).items()}, strict)
+
+
+def with_counts(module: Module, state_dict: Any) -> dict[str, Any]:
+    """Returns the entries of a module's state. States from before PyTorch 0.4.1, and dicts without versions, may lack the counts of
+    batches; as in PyTorch, the module keeps the present counts.
+    """
+    found, versions = dict(state_dict), getattr(state_dict, "_metadata", None)
+    for name, each in module.named_modules():
+        count = each._buffers.get("num_batches_tracked")
+        version = versions.get(name) if isinstance(versions, dict) else None
+        if count is not None and version != {"version": 2}:
+            found.setdefault(f"{name}.num_batches_tracked" if name else "num_batches_tracked", count.detach().clone())
+    return found
 
 
 # ---- Schedules -------------------------------------------------------------------------------------------------------
