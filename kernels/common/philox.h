@@ -18,26 +18,48 @@
 #include "kernels/common/numeric.h"
 #include "kernels/common/random_math.h"
 
+// Stands behind the arguments of a lambda that must be inlined as a YOKE_HD function is.
+#if defined(__CUDACC__)
+#define YOKE_INLINED
+#else
+#define YOKE_INLINED __attribute__((always_inline))
+#endif
+
 YOKE_KERNELS_BEGIN
+
+// Calls f(0) to f(kCount - 1). Compilers see calls and no loop, so a loop around the calls can become vectors.
+template <int kCount, class F>
+YOKE_HD void in_turn(const F &f)
+{
+    if constexpr (kCount > 0) {
+        in_turn<kCount - 1>(f);
+        f(kCount - 1);
+    }
+}
 
 struct Words {
     uint32_t w[4];
 };
 
-YOKE_HD Words philox4x32(Words counter, uint32_t key0, uint32_t key1)
+// Runs this many rounds of Philox. Without a loop over rounds or words, a loop over blocks can become vectors.
+template <int kRounds>
+YOKE_HD Words philox_rounds(const Words &c, uint32_t key0, uint32_t key1)
 {
-    uint32_t c0 = counter.w[0], c1 = counter.w[1], c2 = counter.w[2], c3 = counter.w[3];
-    for (int round = 0; round < 10; ++round) {
-        uint64_t a = (uint64_t)0xd2511f53u * c0;
-        uint64_t b = (uint64_t)0xcd9e8d57u * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ key0;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ key1;
-        c1 = (uint32_t)b;
-        c3 = (uint32_t)a;
-        key0 += 0x9e3779b9u;  // the golden ratio
-        key1 += 0xbb67ae85u;  // the square root of 3, less 1
+    if constexpr (kRounds == 0) {
+        return c;
+    } else {
+        uint64_t a = (uint64_t)0xd2511f53u * c.w[0];
+        uint64_t b = (uint64_t)0xcd9e8d57u * c.w[2];
+        const Words next = {{(uint32_t)(b >> 32) ^ c.w[1] ^ key0, (uint32_t)b,
+                             (uint32_t)(a >> 32) ^ c.w[3] ^ key1, (uint32_t)a}};
+        // The steps are the golden ratio, and the square root of 3, less 1.
+        return philox_rounds<kRounds - 1>(next, key0 + 0x9e3779b9u, key1 + 0xbb67ae85u);
     }
-    return {{c0, c1, c2, c3}};
+}
+
+YOKE_HD Words philox4x32(const Words &counter, uint32_t key0, uint32_t key1)
+{
+    return philox_rounds<10>(counter, key0, key1);
 }
 
 // Returns the block of four words at a counter of a seed's sequence.
@@ -131,13 +153,13 @@ template <class T>
 struct Uniform {
     using Value = compute_type<T>;
     static constexpr int kDraws = 4;
-    static constexpr uint32_t kDropped = std::is_same_v<T, f16>    ? 21u
-                                         : std::is_same_v<T, bf16> ? 24u
-                                                                   : 8u;
+    static constexpr uint32_t kKept = std::is_same_v<T, f16>    ? ~0u << 21
+                                      : std::is_same_v<T, bf16> ? ~0u << 24
+                                                                : ~0u << 8;
 
     YOKE_HD void operator()(const Words &block, float *out) const
     {
-        for (int k = 0; k < 4; ++k) out[k] = unit_f32(block.w[k] >> kDropped << kDropped);
+        in_turn<4>([&](int k) YOKE_INLINED { out[k] = unit_f32(block.w[k] & kKept); });
     }
 };
 
@@ -145,10 +167,11 @@ template <>
 struct Uniform<double> {
     using Value = double;
     static constexpr int kDraws = 2;
+    static constexpr uint32_t kKept = ~0u;
 
     YOKE_HD void operator()(const Words &block, double *out) const
     {
-        for (int k = 0; k < 2; ++k) out[k] = unit_f64(word64(block, k));
+        in_turn<2>([&](int k) YOKE_INLINED { out[k] = unit_f64(word64(block, k)); });
     }
 };
 
@@ -185,21 +208,27 @@ struct UniformBetween {
     using Value = compute_type<T>;
     static constexpr int kDraws = Uniform<T>::kDraws;
     Value low, high, span;
-    bool is_unit;
+    uint32_t kept;  // bits of a word that count, where T is no double
 
     UniformBetween(double from, double to)
-        : low((Value)from), high((Value)to), span((Value)(to - from)), is_unit(from == 0 && to == 1)
+        : low((Value)from),
+          high((Value)to),
+          span((Value)(to - from)),
+          kept(from == 0 && to == 1 ? Uniform<T>::kKept : Uniform<Value>::kKept)
     {
     }
 
     YOKE_HD void operator()(const Words &block, Value *out) const
     {
-        if (is_unit) return Uniform<T>()(block, out);
-        Uniform<Value>()(block, out);
-        for (int k = 0; k < kDraws; ++k) {
-            Value scaled = low + out[k] * span;
+        in_turn<kDraws>([&](int k) YOKE_INLINED {
+            Value unit;
+            if constexpr (kDraws == 4)
+                unit = unit_f32(block.w[k] & kept);
+            else
+                unit = unit_f64(word64(block, k));
+            Value scaled = low + unit * span;
             out[k] = load<T>(store<T>(scaled)) < high ? scaled : low;
-        }
+        });
     }
 };
 
@@ -213,7 +242,7 @@ struct ScaledNormal {
     YOKE_HD void operator()(const Words &block, Value *out) const
     {
         StandardNormal<T>()(block, out);
-        for (int k = 0; k < kDraws; ++k) out[k] = out[k] * deviation + mean;
+        in_turn<kDraws>([&](int k) YOKE_INLINED { out[k] = out[k] * deviation + mean; });
     }
 };
 
@@ -239,12 +268,12 @@ struct Exponential {
 
     YOKE_HD void operator()(const Words &block, Value *out) const
     {
-        for (int k = 0; k < kDraws; ++k) {
+        in_turn<kDraws>([&](int k) YOKE_INLINED {
             if constexpr (kDraws == 4)
                 out[k] = exponential_f32(block.w[k]) / rate;
             else
                 out[k] = exponential_f64(word64(block, k)) / rate;
-        }
+        });
     }
 };
 
@@ -260,8 +289,9 @@ struct UniformInteger {
     YOKE_HD void operator()(const Words &block, int64_t *out) const
     {
         uint64_t range = (uint64_t)high - (uint64_t)low;
-        for (int k = 0; k < 2; ++k)
+        in_turn<2>([&](int k) YOKE_INLINED {
             out[k] = (int64_t)((uint64_t)low + multiply_high(word64(block, k), range));
+        });
     }
 };
 
@@ -275,7 +305,7 @@ struct Keep {
 
     YOKE_HD void operator()(const Words &block, bool *out) const
     {
-        for (int k = 0; k < 4; ++k) out[k] = (block.w[k] >> 1) >= threshold;
+        in_turn<4>([&](int k) YOKE_INLINED { out[k] = (block.w[k] >> 1) >= threshold; });
     }
 };
 
@@ -292,6 +322,16 @@ YOKE_HD void random_part(const Distribution &draw, uint64_t seed, uint64_t offse
     for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(values[i % Distribution::kDraws]);
 }
 
+// Converts a drawn value. A bool becomes one of two constants, because gcc makes no vectors of its conversion to float.
+template <class T, class V>
+YOKE_HD T drawn(V value)
+{
+    if constexpr (std::is_same_v<V, bool> && !std::is_same_v<T, bool>)
+        return select(value, convert<T>((uint8_t)1), convert<T>((uint8_t)0));
+    else
+        return convert<T>(value);
+}
+
 // Fills elements [begin, end) of a draw. If threads share a draw, any cut gives the same numbers.
 template <class T, class Distribution>
 YOKE_HD void random_fill(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
@@ -301,10 +341,11 @@ YOKE_HD void random_fill(const Distribution &draw, uint64_t seed, uint64_t offse
     int64_t first = (begin + kDraws - 1) / kDraws, last = end / kDraws;  // whole blocks
     if (first > last) return random_part(draw, seed, offset, begin, end, out);
     random_part(draw, seed, offset, begin, first * kDraws, out);
+    const Distribution own = draw;  // which no element of `out` can overlap
     for (int64_t block = first; block < last; ++block) {
         typename Distribution::Value values[kDraws];
-        draw(random_block(seed, offset + (uint64_t)block), values);
-        for (int k = 0; k < kDraws; ++k) out[block * kDraws + k] = convert<T>(values[k]);
+        own(random_block(seed, offset + (uint64_t)block), values);
+        in_turn<kDraws>([&](int k) YOKE_INLINED { out[block * kDraws + k] = drawn<T>(values[k]); });
     }
     random_part(draw, seed, offset, last * kDraws, end, out);
 }

@@ -60,9 +60,11 @@ YOKE_HD SinCos<float> place_in_quadrant(float s, float c, uint32_t q)
 
 YOKE_HD SinCos<double> place_in_quadrant(double s, double c, uint64_t q)
 {
-    bool swap = (q & 1u) != 0u;
-    uint64_t y = bit_cast<uint64_t>(select(swap, c, s)) ^ ((q & 2u) << 62);
-    uint64_t x = bit_cast<uint64_t>(select(swap, s, c)) ^ (((q + 1u) & 2u) << 62);
+    // Bits instead of conditions, of which gcc makes a branch.
+    uint64_t y = bit_cast<uint64_t>(s), x = bit_cast<uint64_t>(c);
+    const uint64_t swapped = (x ^ y) & (0 - (q & 1u));
+    y ^= swapped ^ ((q & 2u) << 62);
+    x ^= swapped ^ (((q + 1u) & 2u) << 62);
     return {bit_cast<double>(y), bit_cast<double>(x)};
 }
 
