@@ -249,10 +249,9 @@ Tensor compose_diag(DiagArgs a)
             YOKE_E_VALUE,
             "diag: argument 'diagonal' is %lld; it must be nearer to 0, or the matrix has more elements than memory can hold",
             static_cast<long long>(k));
-    const Tensor rows = ops::pad(ops::unsqueeze(x, 1), Dims{0, size});
-    const int64_t start = k < 0 ? away * size : away;
-    const Tensor line = ops::reshape(rows, Dims{n * (size + 1)});
-    return ops::view(ops::pad(line, Dims{start, all - start - n * (size + 1)}), Dims{size, size});
+    const Tensor out = ops::zeros(Dims{size, size}, x.dtype, x.device);
+    ops::copy_(*ops::diagonal(out, k), x);
+    return out;
 }
 
 // ---- More at the ends ------------------------------------------------------------------------------------
