@@ -4,6 +4,25 @@
 
 YOKE_SIMD_BEGIN
 
+// Returns 1 if one of n indices is out of range, which lie `step` bytes apart.
+template <class I>
+static int one_outside(const char *first, int64_t step, int64_t n, const Indices &indices)
+{
+    const int64_t length = indices.length, lowest = indices.wraps ? -length : 0;
+    int bad = 0;
+    if (step == sizeof(I)) {
+        const I *index = (const I *)first;
+#pragma omp simd reduction(| : bad)
+        for (int64_t i = 0; i < n; i++) bad |= (index[i] < lowest) | (index[i] >= length);
+        return bad;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t index = *(const I *)(first + i * step);
+        bad |= (index < lowest) | (index >= length);
+    }
+    return bad;
+}
+
 template <class I>
 static bool all_inside(const Indices &indices)
 {
@@ -18,12 +37,8 @@ static bool all_inside(const Indices &indices)
     int outside = 0;
     parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
         walk<1>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
-            int bad = 0;
-#pragma omp simd reduction(| : bad)
-            for (int64_t i = 0; i < n; i++)
-                bad |= !kernels::is_inside((int64_t) * (const I *)(data[0] + i * stride[0]),
-                                           indices.length, indices.wraps);
-            if (bad) __atomic_store_n(&outside, 1, __ATOMIC_RELAXED);
+            if (one_outside<I>(data[0], stride[0], n, indices))
+                __atomic_store_n(&outside, 1, __ATOMIC_RELAXED);
         });
     });
     return !outside;
