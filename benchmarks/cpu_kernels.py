@@ -1,6 +1,6 @@
-"""The CPU kernels over 16 MiB of float32, forward: beside Debian's PyTorch, the newest PyTorch, and a copy in the same run.
+"""The CPU kernels over 16 MiB, forward: beside Debian's PyTorch, the newest PyTorch, and a copy in the same run.
 
-Layer norm is measured over 512 MiB too, more than any cache holds: if 16 MiB lie in a cache, a copy shows the cache's speed.
+Seven kernels in float32 first, then a table of elementwise ops, reductions and others in float32 and bfloat16. Layer norm is measured over 512 MiB too, more than any cache holds: if 16 MiB lie in a cache, a copy shows the cache's speed.
 
     ./dev bench cpu-kernels [--json FILE] [--rounds N]
 """
@@ -8,7 +8,7 @@ Layer norm is measured over 512 MiB too, more than any cache holds: if 16 MiB li
 import statistics
 import sys
 
-from bench import WORKERS, Report, Worker, ratio, rounds, torch_workers
+from bench import WORKERS, Report, Worker, op_cases, ratio, rounds, torch_workers
 
 MIB, FAR_MIB = 16, 512  # input size
 
@@ -58,6 +58,34 @@ def measure(report, case, threads, workers, copier):
         report.target(f"{name}: Yoke / copy", of_copy(times, "copy", "Yoke", blocks), copy, at_most=False)
 
 
+def mean_of(ratios):
+    """Returns the geometric mean of ratios."""
+    return {key: statistics.geometric_mean(each[key] for each in ratios) for key in ("median", "low", "high")}
+
+
+def measure_ops(report, workers):
+    """Measures the table of ops with one thread, beside the newest PyTorch."""
+    peer = "newest PyTorch"
+    if peer not in workers:
+        return
+    got = {}
+    print(f"\nops over {op_cases.MIB} MiB, 1 thread: Yoke / {peer}")
+    for name, dtype in op_cases.all_cases():
+        contestants = {role: (workers[role], f"op {name} {dtype} 1") for role in ("Yoke", peer)}
+        times = rounds(contestants, report.options.rounds or 5, 0.03)
+        got[name, dtype] = ratio(times, peer, "Yoke")
+        report.result(f"{name} {dtype}: Yoke", statistics.median(times["Yoke"]), [min(times["Yoke"]), max(times["Yoke"])], "s",
+                      ratio=got[name, dtype])
+        print(f"  {f'{name} {dtype}':40} {got[name, dtype]['median']:7.2f}  {1e3 * statistics.median(times['Yoke']):8.2f} ms", flush=True)
+    counted = [each for (name, _), each in got.items() if op_cases.counts(name)]
+    slowest = min(got, key=lambda case: got[case]["median"])
+    report.target(f"mean of {len(counted)} elementwise ops and reductions", mean_of(counted), 1.0, at_most=False)
+    report.target(f"slowest op: {' '.join(slowest)}", got[slowest], 0.7, at_most=False)
+    for (name, dtype), each in got.items():
+        if name.startswith("bilinear"):
+            report.target(f"{name} {dtype}", each, 1.0, at_most=False)
+
+
 def main():
     report = Report("cpu-kernels")
     yoke = Worker(sys.executable, WORKERS / "cpu_kernels_yoke.py")
@@ -67,6 +95,7 @@ def main():
     for threads in (1, 2):
         for case in CASES:
             measure(report, case, threads, workers, yoke)
+    measure_ops(report, workers)
     report.finish()
 
 

@@ -5,7 +5,7 @@ import time
 
 import torch
 import torch.nn.functional as F
-from bench import hold_torch, serve
+from bench import hold_torch, op_cases, serve
 
 ROWS, FAR_ROWS, WIDTH = 4096, 131072, 1024
 
@@ -39,10 +39,16 @@ CASES = {
 }
 
 
+@functools.lru_cache(1)
+def of_op(case):
+    _, name_and_dtype = case.split(" ", 1)
+    return op_cases.prepare(torch, *name_and_dtype.rsplit(" ", 1))
+
+
 def measure(case, count):
     name, threads = case.rsplit(" ", 1)
     hold_torch(torch, int(threads))
-    repeat = CASES[name]
+    repeat = of_op(name) if name.startswith("op ") else CASES[name]
     with torch.no_grad():
         repeat()
         start = time.perf_counter()

@@ -4,7 +4,7 @@ import functools
 import time
 
 import yoke
-from bench import serve
+from bench import op_cases, serve
 from yoke import optim
 
 ROWS, FAR_ROWS, WIDTH = 4096, 131072, 1024
@@ -40,10 +40,16 @@ CASES = {
 }
 
 
+@functools.lru_cache(1)
+def of_op(case):
+    _, name_and_dtype = case.split(" ", 1)
+    return op_cases.prepare(yoke, *name_and_dtype.rsplit(" ", 1))
+
+
 def measure(case, count):
     name, threads = case.rsplit(" ", 1)
     yoke.set_num_threads(int(threads))
-    repeat = CASES[name]
+    repeat = of_op(name) if name.startswith("op ") else CASES[name]
     with yoke.no_grad():
         repeat()
         start = time.perf_counter()
