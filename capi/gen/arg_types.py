@@ -107,6 +107,13 @@ ALL = (
             param="const int64_t *{0}, int64_t {0}_count", convert="to_optional_ints({0}, {0}_count)",
             value="std::optional<IntList> ", getter="optional_ints", setter=("set_ints", "IntList "), caller="std::optional<IntList> ",
             pack="{0} ? arg_ints(*{0}) : arg_none()"),
+    # An op has a single list of this type at most, and only composed ops do: neither launches nor the tape copy the
+    # list.
+    ArgType("floats?", "floats", "FLOATS NONE", "a list of floats or nothing", "a number, a list of numbers or nil", default=NONE,
+            python="float | Sequence[float] | None", lua="number|number[]|nil",
+            param="const double *{0}, int64_t {0}_count", convert="to_optional_floats({0}, {0}_count)",
+            value="std::optional<FloatList> ", getter="optional_floats", caller="std::optional<FloatList> ",
+            pack="{0} ? arg_floats(*{0}) : arg_none()"),
     ArgType("float", "float", "FLOAT INT BOOL", "a number", "a number", default=NUMBER, python="float", lua="number",
             param="double {}", convert="to_float({})", value="double ", getter="real", caller="double ", pack="arg_float({})"),
     ArgType("bool", "bool", "BOOL INT", "a bool", "a boolean", default=("true|false", "true or false"), python="bool",

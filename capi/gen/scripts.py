@@ -259,7 +259,7 @@ def reference(ops, rows, forms, prototype):
            "| linear algebra: `solve`, `svd`, `eigh`, `inv` | it needs LAPACK on the host and cuSOLVER on cards |",
            "| quantised tensors | they serve inference; for training there are float8 and `scaled_mm` |",
            "| `grid_sample` | its gradient adds at places that data name, in no fixed order |",
-           "| bicubic and trilinear `interpolate` | `nearest`, `bilinear` and `area` serve pictures; no op has volumes |", ""]
+           "| bicubic and trilinear `interpolate` | `nearest`, `nearest-exact`, `bilinear` and `area` serve pictures; no op has volumes |", ""]
     family = None
     for op in ops:
         if op.family != family:

@@ -239,6 +239,8 @@ def check_public(args, results):
     lists = [arg.name for arg in args if TYPES[arg.type].is_list]
     if len(lists) > 4:
         raise TableError(f"{len(lists)} lists; kMaxOpLists of bindings/python/src/values/op_spec.h is 4")
+    if sum(arg.type == "floats?" for arg in args) > 1:
+        raise TableError("several lists of floats; both bindings have space for a single list of floats")
 
 
 def parse_op(line, family):
@@ -292,7 +294,8 @@ def name_in_cpp(ops, path):
     public, seen = {op.name for op in ops}, {}
     for op in ops:
         stem = op.name.removeprefix("_")
-        op.cpp = stem + "_internal" if op.internal and stem in public else stem
+        ending = "_" if stem.endswith("_") else ""
+        op.cpp = stem.removesuffix("_") + "_internal" + ending if op.internal and stem in public else stem
         other = seen.setdefault(op.struct, op)
         if other is not op:
             raise TableError(f"{path}:{op.line}: op '{op.name}' and op '{other.name}' of line {other.line} are both {op.struct} in C++; one of them needs another name")

@@ -89,6 +89,14 @@ inline yoke_arg to_optional_ints(const int64_t *items, int64_t count)
     // NULL with a count is no absent list but a lost one.
     return items || count ? to_ints(items, count) : make_arg(YOKE_ARG_NONE);
 }
+inline yoke_arg to_optional_floats(const double *items, int64_t count)
+{
+    if (count < 0 || count > INT32_MAX) return make_bad(kBadCount, count);
+    if (!items && count) return make_bad(kBadItems, count);
+    return {items ? YOKE_ARG_FLOATS : YOKE_ARG_NONE,
+            static_cast<int32_t>(count),
+            {.ints = reinterpret_cast<const int64_t *>(items)}};
+}
 inline yoke_arg to_tensors(yoke_tensor *const *items, int64_t count)
 {
     if (count < 0 || count > INT32_MAX) return make_bad(kBadCount, count);

@@ -108,7 +108,8 @@ void check_counts(const OpDef &def, const yoke_arg *args, int32_t arg_count, yok
 // Raises for errors that a kind alone does not show: a NULL handle, a list without length, a NULL in a list.
 void check_pointers(const OpDef &def, const ArgSpec &spec, const yoke_arg &value)
 {
-    const bool list = value.kind == YOKE_ARG_INTS || value.kind == YOKE_ARG_TENSORS;
+    const bool list = value.kind == YOKE_ARG_INTS || value.kind == YOKE_ARG_TENSORS ||
+                      value.kind == YOKE_ARG_FLOATS;
     if (list && value.count < 0)
         fail(YOKE_E_VALUE, "%s: the count of argument '%s' is %d; it cannot be negative", def.name,
              spec.name, value.count);

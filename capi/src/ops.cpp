@@ -1793,11 +1793,11 @@ yoke_status yoke_adaptive_avg_pool2d(yoke_tensor *x, const int64_t *output_size,
 }
 
 yoke_status yoke_interpolate(yoke_tensor *x, const int64_t *size, int64_t size_count,
-                                      const yoke_scalar *scale_factor, const char *mode,
-                                      int32_t align_corners, int32_t recompute_scale_factor,
-                                      yoke_tensor **out)
+                                      const double *scale_factor, int64_t scale_factor_count,
+                                      const char *mode, int32_t align_corners,
+                                      int32_t recompute_scale_factor, yoke_tensor **out)
 {
-    yoke_arg args[] = {to_tensor(x), to_optional_ints(size, size_count), to_optional_scalar(scale_factor), mode ? to_string(mode) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "nearest"}}, to_bool(align_corners), to_bool(recompute_scale_factor)};
+    yoke_arg args[] = {to_tensor(x), to_optional_ints(size, size_count), to_optional_floats(scale_factor, scale_factor_count), mode ? to_string(mode) : yoke_arg{YOKE_ARG_STRING, 0, {.string = "nearest"}}, to_bool(align_corners), to_bool(recompute_scale_factor)};
     return call("yoke_interpolate", YOKE_OP_INTERPOLATE, args, out);
 }
 

@@ -11,7 +11,12 @@
 #include <optional>
 #include <string_view>
 
+// The kind of a list of floats, as in yoke/runtime.h; a difference is an error in capi, which reads both.
+#define YOKE_ARG_FLOATS 10
+
 namespace yoke {
+
+using FloatList = std::span<const double>;
 
 inline bool is_scalar(const yoke_arg &value)
 {
@@ -59,6 +64,12 @@ inline yoke_arg arg_ints(IntList list)
 {
     yoke_arg arg{YOKE_ARG_INTS, static_cast<int32_t>(list.size()), {}};
     arg.v.ints = list.data();
+    return arg;
+}
+inline yoke_arg arg_floats(FloatList list)
+{
+    yoke_arg arg{YOKE_ARG_FLOATS, static_cast<int32_t>(list.size()), {}};
+    arg.v.ints = reinterpret_cast<const int64_t *>(list.data());
     return arg;
 }
 inline yoke_arg arg_tensors(TensorList list)
@@ -128,6 +139,12 @@ public:
     std::optional<IntList> optional_ints(int i) const
     {
         return absent(i) ? std::nullopt : std::optional<IntList>(ints(i));
+    }
+    std::optional<FloatList> optional_floats(int i) const
+    {
+        if (absent(i)) return std::nullopt;
+        return FloatList(reinterpret_cast<const double *>(values_[i].v.ints),
+                         static_cast<size_t>(values_[i].count));
     }
     double real(int i) const { return scalar_f64(values_[i]); }
     bool boolean(int i) const { return values_[i].v.i != 0; }

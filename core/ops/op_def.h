@@ -5,6 +5,7 @@
 #include "core/backend/ops.inc"
 #include "core/base/refcount.h"
 #include "core/ops/arg_types.inc"
+#include "core/ops/args.h"
 #include "yoke/types.h"
 
 #include <vector>

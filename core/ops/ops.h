@@ -2358,7 +2358,7 @@ struct AdaptiveAvgPool2dArgs : Args {
 };
 Tensor compose_adaptive_avg_pool2d(AdaptiveAvgPool2dArgs a);
 
-// interpolate: x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
+// interpolate: x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; each is a number, or one for each axis. mode is "nearest" (places rounded down), "nearest-exact", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
 struct InterpolateArgs : Args {
     using Args::Args;
     enum : int { kX, kSize, kScaleFactor, kMode, kAlignCorners, kRecomputeScaleFactor };
@@ -2366,7 +2366,7 @@ struct InterpolateArgs : Args {
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     std::optional<IntList> size() const { return Args::optional_ints(kSize); }
     void set_size(IntList v) { Args::set_ints(kSize, v); }
-    const yoke_arg *scale_factor() const { return Args::value_or_null(kScaleFactor); }
+    std::optional<FloatList> scale_factor() const { return Args::optional_floats(kScaleFactor); }
     std::string_view mode() const { return Args::string(kMode); }
     bool align_corners() const { return Args::boolean(kAlignCorners); }
     bool recompute_scale_factor() const { return Args::boolean(kRecomputeScaleFactor); }
@@ -4275,7 +4275,7 @@ struct AvgPoolBackwardArgs : Args {
 };
 void infer_avg_pool_backward(AvgPoolBackwardArgs a, Plan &plan);
 
-// _interpolate: interpolate to a height and width of size; a step of the result is step_height or step_width steps of x.
+// _interpolate: interpolate to a height and width of size; a step of the result is step_height or step_width steps of x. Without linear, align_corners takes the nearest element.
 struct InterpolateInternalArgs : Args {
     using Args::Args;
     enum : int { kX, kSize, kStepHeight, kStepWidth, kLinear, kAlignCorners };
@@ -4839,7 +4839,7 @@ Tensor conv_transpose2d(const yoke_tensor &x, const yoke_tensor &weight, const y
 Tensor max_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, std::optional<IntList> dilation = std::nullopt, bool ceil_mode = false);
 Tensor avg_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, bool ceil_mode = false, bool count_include_pad = true, std::optional<int64_t> divisor_override = std::nullopt);
 Tensor adaptive_avg_pool2d(const yoke_tensor &x, IntList output_size);
-Tensor interpolate(const yoke_tensor &x, std::optional<IntList> size = std::nullopt, std::optional<Operand> scale_factor = std::nullopt, const char *mode = "nearest", bool align_corners = false, bool recompute_scale_factor = false);
+Tensor interpolate(const yoke_tensor &x, std::optional<IntList> size = std::nullopt, std::optional<FloatList> scale_factor = std::nullopt, const char *mode = "nearest", bool align_corners = false, bool recompute_scale_factor = false);
 Tensor pixel_shuffle(const yoke_tensor &x, int64_t upscale_factor);
 Tensor pixel_unshuffle(const yoke_tensor &x, int64_t downscale_factor);
 Tensor reshape(const yoke_tensor &x, IntList shape);

@@ -12,18 +12,19 @@ namespace {
 
 constexpr const char *kInterpolate = "interpolate";
 
-enum class Mode { kNearest, kLinear, kArea };
+enum class Mode { kNearest, kNearestExact, kLinear, kArea };
 
 Mode mode_of(InterpolateArgs a)
 {
     const std::string_view mode = a.mode();
     const bool is_line = a.x().ndim == 3;
     if (mode == "nearest") return Mode::kNearest;
+    if (mode == "nearest-exact") return Mode::kNearestExact;
     if (mode == "area") return Mode::kArea;
     if (mode == (is_line ? "linear" : "bilinear")) return Mode::kLinear;
     fail(
         YOKE_E_VALUE,
-        "%s: argument 'mode' is \"%s\"; for 'x' of shape %s it must be \"nearest\", \"%s\" or \"area\"",
+        "%s: argument 'mode' is \"%s\"; for 'x' of shape %s it must be \"nearest\", \"nearest-exact\", \"%s\" or \"area\"",
         kInterpolate, std::string(mode).c_str(), to_string(a.x().shape()).c_str(),
         is_line ? "linear" : "bilinear");
 }
@@ -40,15 +41,30 @@ void check_arguments(InterpolateArgs a)
             fail(YOKE_E_VALUE,
                  "%s: argument 'x' has shape %s; its axes behind C must have a length above 0",
                  kInterpolate, to_string(x.shape()).c_str());
-    if (a.size().has_value() == (a.scale_factor() != nullptr))
+    if (a.size().has_value() == a.scale_factor().has_value())
         fail(YOKE_E_VALUE,
              "%s: %s of the arguments 'size' and 'scale_factor' are given; give one of them",
              kInterpolate, a.size() ? "both" : "none");
+    if (a.size() && a.recompute_scale_factor())
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'recompute_scale_factor' is true, but the size is given as %s; it must be false, or give 'scale_factor' in place of 'size'",
+            kInterpolate, to_string(*a.size()).c_str());
     if (a.align_corners() && mode_of(a) != Mode::kLinear)
         fail(
             YOKE_E_VALUE,
             "%s: argument 'align_corners' is true for mode \"%s\"; leave it out, or take \"bilinear\" or \"linear\"",
             kInterpolate, std::string(a.mode()).c_str());
+}
+
+// Raises YOKE_E_VALUE unless an argument has a number, or a number for each axis of x behind C.
+void check_numbers(const yoke_tensor &x, size_t given, const char *arg)
+{
+    const auto count = static_cast<size_t>(x.ndim - 2);
+    if (given == 1 || given == count) return;
+    fail(YOKE_E_VALUE,
+         "%s: argument '%s' has %zu numbers; for 'x' of shape %s it takes one, or %zu",
+         kInterpolate, arg, given, to_string(x.shape()).c_str(), count);
 }
 
 // Returns the lengths of the result's axes behind C.
@@ -57,10 +73,7 @@ Dims given_lengths(InterpolateArgs a)
     const yoke_tensor &x = a.x();
     const IntList size = *a.size();
     const auto count = static_cast<size_t>(x.ndim - 2);
-    if (size.size() != 1 && size.size() != count)
-        fail(YOKE_E_VALUE,
-             "%s: argument 'size' has %zu numbers; for 'x' of shape %s it takes one, or %zu",
-             kInterpolate, size.size(), to_string(x.shape()).c_str(), count);
+    check_numbers(x, size.size(), "size");
     Dims lengths;
     for (size_t i = 0; i < count; ++i) lengths.push_back(size.size() == 1 ? size[0] : size[i]);
     for (const int64_t length : lengths)
@@ -70,12 +83,21 @@ Dims given_lengths(InterpolateArgs a)
     return lengths;
 }
 
+// Returns the scale of the axis `i` of those behind C.
+double scale_of(InterpolateArgs a, size_t i)
+{
+    const FloatList scales = *a.scale_factor();
+    return scales.size() == 1 ? scales[0] : scales[i];
+}
+
 Dims scaled_lengths(InterpolateArgs a)
 {
-    const double scale = scalar_f64(*a.scale_factor());
+    check_numbers(a.x(), a.scale_factor()->size(), "scale_factor");
     Dims lengths;
-    for (const int64_t length : a.x().shape().last(static_cast<size_t>(a.x().ndim - 2))) {
-        const double scaled = std::floor(static_cast<double>(length) * scale);
+    const IntList from = a.x().shape().last(static_cast<size_t>(a.x().ndim - 2));
+    for (size_t i = 0; i < from.size(); ++i) {
+        const double scale = scale_of(a, i);
+        const double scaled = std::floor(static_cast<double>(from[i]) * scale);
         if (!(scaled >= 1 && scaled < 0x1p62))
             fail(
                 YOKE_E_VALUE,
@@ -86,13 +108,14 @@ Dims scaled_lengths(InterpolateArgs a)
     return lengths;
 }
 
-// Returns how far a step of the result goes in x. PyTorch rounds the step of "nearest" to float32, and so the choice.
-double step_of(InterpolateArgs a, Mode mode, int64_t from, int64_t to)
+// Returns how far a step of the result goes in x, along the axis `i` of those behind C. PyTorch rounds the step of
+// "nearest" and "nearest-exact" to float32, and so the choice.
+double step_of(InterpolateArgs a, Mode mode, size_t i, int64_t from, int64_t to)
 {
-    const auto ratio = [mode](double x, double y) {
-        return mode == Mode::kNearest
-                   ? static_cast<double>(static_cast<float>(x) / static_cast<float>(y))
-                   : x / y;
+    const bool is_rounded = mode != Mode::kLinear;
+    const auto ratio = [is_rounded](double x, double y) {
+        return is_rounded ? static_cast<double>(static_cast<float>(x) / static_cast<float>(y))
+                          : x / y;
     };
     if (from == to) return 1;
     if (a.align_corners())
@@ -100,8 +123,8 @@ double step_of(InterpolateArgs a, Mode mode, int64_t from, int64_t to)
     if (mode == Mode::kNearest && a.x().ndim == 4 && to % 2 == 0 && to / 2 == from) return 0.5;
     if (!a.scale_factor() || a.recompute_scale_factor())
         return ratio(static_cast<double>(from), static_cast<double>(to));
-    const double step = 1 / scalar_f64(*a.scale_factor());
-    return mode == Mode::kNearest ? static_cast<double>(static_cast<float>(step)) : step;
+    const double step = 1 / scale_of(a, i);
+    return is_rounded ? static_cast<double>(static_cast<float>(step)) : step;
 }
 
 // Raises YOKE_E_VALUE for a length that kernels cannot number by 32 bits.
@@ -167,9 +190,11 @@ Tensor compose_interpolate(InterpolateArgs a)
     if (mode == Mode::kArea) {
         out = ops::adaptive_avg_pool2d(planes, size);
     } else {
-        out = ops::interpolate_internal(
-            dense_batch(planes), size, step_of(a, mode, from[0], size[0]),
-            step_of(a, mode, from[1], size[1]), mode == Mode::kLinear, a.align_corners());
+        const double height = x.ndim == 4 ? step_of(a, mode, 0, from[0], size[0]) : 1;
+        const double width = step_of(a, mode, static_cast<size_t>(x.ndim - 3), from[1], size[1]);
+        out = ops::interpolate_internal(dense_batch(planes), size, height, width,
+                                        mode == Mode::kLinear,
+                                        a.align_corners() || mode == Mode::kNearestExact);
     }
     return x.ndim == 4 ? out : ops::squeeze(out, 2);
 }

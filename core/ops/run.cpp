@@ -46,15 +46,15 @@ namespace {
 const char *given(int32_t kind)
 {
     constexpr const char *names[] = {
-        "nothing",        "a tensor",          "a bool",   "an int",   "a float",
-        "a list of ints", "a list of tensors", "a string", "a device", "a generator"};
-    return kind >= 0 && kind <= YOKE_ARG_GENERATOR ? names[kind] : "a value of an unknown kind";
+        "nothing",         "a tensor",          "a bool",   "an int",   "a float",
+        "a list of ints",  "a list of tensors", "a string", "a device", "a generator",
+        "a list of floats"};
+    return kind >= 0 && kind <= YOKE_ARG_FLOATS ? names[kind] : "a value of an unknown kind";
 }
 
 bool accepts(ArgType type, const yoke_arg &value)
 {
-    if (value.kind < 0 || value.kind > YOKE_ARG_GENERATOR ||
-        !(info_of(type).kinds >> value.kind & 1))
+    if (value.kind < 0 || value.kind > YOKE_ARG_FLOATS || !(info_of(type).kinds >> value.kind & 1))
         return false;
     if (type == ArgType::kBool)
         return value.v.i == 0 || value.v.i == 1 || value.kind == YOKE_ARG_BOOL;

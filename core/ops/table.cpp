@@ -1034,7 +1034,7 @@ const ArgSpec kAdaptiveAvgPool2dSpecs[] = {
 const ArgSpec kInterpolateSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"size", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale_factor", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_factor", ArgType::kOptionalFloats, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
     {"mode", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "nearest"}}},
     {"align_corners", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
     {"recompute_scale_factor", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
@@ -6700,8 +6700,8 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "interpolate",
-        .signature = "interpolate(x: tensor, size: ints? = none, scale_factor: scalar? = none, mode: str = \"nearest\", align_corners: bool = false, recompute_scale_factor: bool = false) -> tensor",
-        .doc = "x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is \"nearest\", \"area\", or \"bilinear\" (\"linear\" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.",
+        .signature = "interpolate(x: tensor, size: ints? = none, scale_factor: floats? = none, mode: str = \"nearest\", align_corners: bool = false, recompute_scale_factor: bool = false) -> tensor",
+        .doc = "x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; each is a number, or one for each axis. mode is \"nearest\" (places rounded down), \"nearest-exact\", \"area\", or \"bilinear\" (\"linear\" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.",
         .family = "resize",
         .args = kInterpolateSpecs,
         .arg_count = 6,
@@ -9746,7 +9746,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "_interpolate",
         .signature = "_interpolate(x: tensor, size: ints, step_height: float, step_width: float, linear: bool, align_corners: bool) -> tensor",
-        .doc = "interpolate to a height and width of size; a step of the result is step_height or step_width steps of x.",
+        .doc = "interpolate to a height and width of size; a step of the result is step_height or step_width steps of x. Without linear, align_corners takes the nearest element.",
         .family = "resize",
         .args = kInterpolateInternalSpecs,
         .arg_count = 6,
@@ -11646,9 +11646,9 @@ Tensor adaptive_avg_pool2d(const yoke_tensor &x, IntList output_size)
     return run_one(YOKE_OP_ADAPTIVE_AVG_POOL2D, args);
 }
 
-Tensor interpolate(const yoke_tensor &x, std::optional<IntList> size, std::optional<Operand> scale_factor, const char *mode, bool align_corners, bool recompute_scale_factor)
+Tensor interpolate(const yoke_tensor &x, std::optional<IntList> size, std::optional<FloatList> scale_factor, const char *mode, bool align_corners, bool recompute_scale_factor)
 {
-    yoke_arg args[] = {arg_tensor(x), size ? arg_ints(*size) : arg_none(), scale_factor ? scale_factor->arg() : arg_none(), arg_string(mode), arg_bool(align_corners), arg_bool(recompute_scale_factor)};
+    yoke_arg args[] = {arg_tensor(x), size ? arg_ints(*size) : arg_none(), scale_factor ? arg_floats(*scale_factor) : arg_none(), arg_string(mode), arg_bool(align_corners), arg_bool(recompute_scale_factor)};
     return run_one(YOKE_OP_INTERPOLATE, args);
 }
 

@@ -10,7 +10,8 @@
 
 namespace yoke::kernels {
 
-// Height or width: lengths of x and of the result; `step` is the distance in x for a step of the result.
+// Height or width: lengths of x and of the result; `step` is the distance in x for a step of the result. If the axis is
+// not linear, aligns_corners takes the element nearest to the middle of a step, else the element at its beginning.
 struct ResizeAxis {
     int64_t in, out;
     double step;
@@ -47,7 +48,8 @@ YOKE_HD Sample<C> sample_of(const ResizeAxis &a, int64_t o)
 {
     const auto last = (int32_t)(a.in - 1);
     if (!a.is_linear) {
-        const auto place = (int64_t)((float)o * (float)a.step);
+        const float middle = a.aligns_corners ? 0.5f : 0.0f;
+        const auto place = (int64_t)(((float)o + middle) * (float)a.step);
         const int32_t near = place < last ? (int32_t)place : last;
         return {near, near, (C)0};
     }

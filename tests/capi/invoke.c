@@ -123,6 +123,34 @@ static void an_operand_is_a_tensor_or_a_number(void)
     yoke_tensor_release(x);
 }
 
+static void a_list_of_floats_is_an_argument(void)
+{
+    const double scales[2] = {1.0, 2.5};
+    const int64_t image[4] = {1, 1, 1, 2};
+    yoke_tensor *x = NULL, *out = NULL;
+    yoke_arg args[3] = {{0}};
+    OK(yoke_ones(image, 4, YOKE_F32, NULL, &x));
+    args[0] = tensor_arg(x);
+    args[2] = (yoke_arg){YOKE_ARG_FLOATS, 2, {.ints = (const int64_t *)scales}};
+    OK(yoke_op_invoke(find("interpolate"), args, 3, &out, 1));
+    CHECK(yoke_tensor_shape(out)[2] == 1 && yoke_tensor_shape(out)[3] == 5);
+    yoke_tensor_release(out);
+    args[2].count = -1;
+    FAILS(yoke_op_invoke(find("interpolate"), args, 3, &out, 1), YOKE_E_VALUE,
+          "'scale_factor' is -1");
+    args[2] = (yoke_arg){YOKE_ARG_FLOATS, 2, {0}};
+    FAILS(yoke_op_invoke(find("interpolate"), args, 3, &out, 1), YOKE_E_VALUE,
+          "'scale_factor' is NULL");
+    args[2] = (yoke_arg){YOKE_ARG_INTS, 4, {.ints = image}};
+    FAILS(yoke_op_invoke(find("interpolate"), args, 3, &out, 1), YOKE_E_TYPE,
+          "a list of floats or nothing");
+    OK(yoke_interpolate(x, NULL, 0, scales, 2, NULL, 0, 0, &out));
+    yoke_tensor_release(out);
+    FAILS(yoke_interpolate(x, NULL, 0, NULL, 2, NULL, 0, 0, &out), YOKE_E_VALUE, "scale_factor");
+    FAILS(yoke_interpolate(x, NULL, 0, scales, -1, NULL, 0, 0, &out), YOKE_E_VALUE, "scale_factor");
+    yoke_tensor_release(x);
+}
+
 static void an_in_place_op_returns_nothing_and_changes_its_argument(void)
 {
     const float sevens[4] = {7.0f, 7.0f, 7.0f, 7.0f};
@@ -248,6 +276,7 @@ int main(void)
     RUN(unknown_ops_are_refused_by_name);
     RUN(defaults_fill_what_is_missing_or_none);
     RUN(an_operand_is_a_tensor_or_a_number);
+    RUN(a_list_of_floats_is_an_argument);
     RUN(an_in_place_op_returns_nothing_and_changes_its_argument);
     RUN(wrong_arguments_name_op_and_argument);
     RUN(a_list_of_results_has_a_call_of_its_own);

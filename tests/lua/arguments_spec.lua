@@ -60,4 +60,17 @@ describe("wrong arguments", function()
             fails("value", words, yoke.randint_like, yoke.zeros({ 3 }, dtype), 0, high)
         end
     end)
+
+    it("of a list of numbers are told by their place", function()
+        local x = yoke.tensor { { { { 1., 3. } } } }
+        local wide = { { { { 1, 1, 1, 3, 3 } } } }
+        assert.same(wide, x:interpolate({ scale_factor = { 1, 2.5 } }):tolist())
+        assert.same(wide, yoke.interpolate(x, nil, { 1, 2.5 }):tolist())
+        assert.same(wide, yoke.interpolate(x, { 1, 5 }):tolist())
+        assert.same({ 1, 1, 2, 4 }, x:interpolate({ scale_factor = 2 }).shape)
+        fails("type", { "interpolate", "item 2 of argument 'scale_factor'", "it takes numbers" }, yoke.interpolate, x, nil, { 1, "2" })
+        fails("type", { "interpolate", "'scale_factor' is 2", "a number, a list of numbers or nil" }, yoke.interpolate, x, nil, "2")
+        fails("value", { "interpolate", "'scale_factor' has 3 numbers" }, yoke.interpolate, x, nil, { 1, 2, 3 })
+        fails("value", { "interpolate", "'scale_factor' is a list of 9 numbers" }, yoke.interpolate, x, nil, { 1, 1, 1, 1, 1, 1, 1, 1, 1 })
+    end)
 end)

@@ -13,9 +13,10 @@ def _weights(size, out, scale, mode, align_corners):
     matrix = np.zeros((out, size))
     step = (size - 1) / max(out - 1, 1) if align_corners else 1 / scale if scale else size / out
     for o in range(out):
-        place = o * step if align_corners or mode == "nearest" else max((o + 0.5) * step - 0.5, 0)
+        places = {"nearest": o * step, "nearest-exact": (o + 0.5) * step}
+        place = places.get(mode, o * step if align_corners else max((o + 0.5) * step - 0.5, 0))
         near = min(int(place), size - 1)
-        share = 0 if mode == "nearest" else min(place - near, 1)
+        share = 0 if mode in places else min(place - near, 1)
         matrix[o, near] += 1 - share
         matrix[o, min(near + 1, size - 1)] += share
     return matrix
@@ -23,12 +24,15 @@ def _weights(size, out, scale, mode, align_corners):
 
 def np_interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False, recompute_scale_factor=False):
     lengths = x.shape[2:]
-    sizes = [math.floor(n * scale_factor) for n in lengths] if size is None else [size] * len(lengths) if isinstance(size, int) else size
+    scales = [*scale_factor] if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(lengths)
+    scales = scales * len(lengths) if len(scales) < len(lengths) else scales
+    sizes = ([math.floor(n * scale) for n, scale in zip(lengths, scales)] if size is None
+             else [size] * len(lengths) if isinstance(size, int) else size)
     if mode == "area":
         return np_adaptive_avg_pool2d(x.reshape(*x.shape[:2], *[1] * (x.ndim == 3), *lengths), [1] * (x.ndim == 3) + list(sizes)).reshape(
             *x.shape[:2], *sizes)
-    for axis, (n, out) in enumerate(zip(lengths, sizes), 2):
-        scale = None if n == out or recompute_scale_factor else scale_factor
+    for axis, (n, out, scale) in enumerate(zip(lengths, sizes, scales), 2):
+        scale = None if n == out or recompute_scale_factor else scale
         x = np.moveaxis(np.moveaxis(x, axis, -1) @ _weights(n, out, scale, mode, align_corners).T, -1, axis)
     return x
 
@@ -55,7 +59,11 @@ CASES = {
         call(values(2, 2, 4, 5), (7, 3), mode="bilinear", align_corners=True), call(values(2, 3, 4), 9, mode="linear"),
         call(values(2, 3, 6), 4, None, "linear", True), call(values(1, 1, 4, 5), (1, 1), mode="bilinear", align_corners=True),
         call(values(1, 2, 1, 1), (3, 2), mode="bilinear"), call(values(1, 4, 6, 6), (4, 3), mode="area"), call(values(2, 2, 6), 4, mode="area"),
-        call(values(1, 8, 3, 4), (3, 4), mode="bilinear")],
+        call(values(1, 8, 3, 4), (3, 4), mode="bilinear"), call(values(1, 2, 4, 3), None, (2.0, 3.0), "bilinear"),
+        call(values(2, 2, 4, 5), None, [1.5, 1], "bilinear"), call(values(2, 1, 3, 5), scale_factor=(3, 0.5)),
+        call(values(1, 2, 4, 6), None, (0.5, 1.75), "bilinear", False, True), call(values(1, 2, 5), scale_factor=(2.5,)),
+        call(values(1, 2, 4, 4), None, (0.5, 0.25), "area"), call(values(1, 2, 4, 5), (7, 3), mode="nearest-exact"),
+        call(values(2, 2, 5), 9, mode="nearest-exact"), call(values(1, 1, 3, 4), None, (2, 0.5), "nearest-exact")],
         empty=[call(values(0, 3, 4, 5), (2, 3)), call(values(2, 0, 4, 5), 6, mode="bilinear")],
         large=call(values(2, 3, 61, 67), (131, 127), mode="bilinear"), dtypes=FLOATS, ulps=8, absolute=True),
     "pixel_shuffle": Case(np_pixel_shuffle, [call(values(2, 8, 3, 2), 2), call(values(9, 2, 2), 3), call(values(1, 2, 4, 2, 3), 2),

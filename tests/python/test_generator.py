@@ -69,6 +69,7 @@ BAD = {
     "length": ("f(x: ints, x_count: int) -> tensor | own | none | bytes | T.", "the name that C gives the length of 'x'"),
     "results": ("_f(x: tensor) -> tensor, tensor, plain, plain, saved | own | none | bytes | T.", "5 results; kMaxResults"),
     "lists": ("f(a: ints, b: ints, c: ints, d: tensors, e: ints) -> plain | own | none | bytes | T.", "5 lists; kMaxOpLists"),
+    "lists of floats": ("f(a: floats?, b: floats?) -> plain | - | none | composed | T.", "several lists of floats"),
     "one enumerator": ("f(a_1: int, a1: int) -> plain | own | none | bytes | T.", "'a_1' and 'a1' are one name in C++"),
     "one struct": ("a_1(x: tensor) -> tensor | own | none | bytes | T.\na1(x: tensor) -> tensor | own | none | bytes | T.",
                    "'a_1' of line 3 are both A1Args in C++"),

@@ -22,7 +22,8 @@ def nhwc(x):
 
 
 WAYS = [({"size": (9, 14)}, "nearest"), ({"size": (9, 14)}, "bilinear"), ({"size": (3, 4)}, "bilinear"), ({"scale_factor": 2}, "bilinear"),
-        ({"size": (9, 14), "align_corners": True}, "bilinear"), ({"size": (1, 1)}, "bilinear"), ({"size": (3, 29)}, "nearest")]
+        ({"size": (9, 14), "align_corners": True}, "bilinear"), ({"size": (1, 1)}, "bilinear"), ({"size": (3, 29)}, "nearest"),
+        ({"scale_factor": (0.5, 3)}, "bilinear"), ({"size": (9, 3)}, "nearest-exact")]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -70,6 +71,20 @@ def test_a_scale_is_taken_as_it_is_or_from_the_sizes():
     assert given.shape == again.shape == (1, 1, 7) and again.tolist() == yoke.interpolate(x, 7, mode="linear").tolist() != given.tolist()
 
 
+def test_lists_of_numbers_are_lists_of_numbers():
+    class Index:
+        def __index__(self):
+            return 2
+
+    wanted = yoke.interpolate(X, (6, 4)).tolist()
+    for scale in (2, 2.0, [2], (2, 2.0), [np.float32(2), np.int64(2)], np.array([2, 2]), Index(), range(2, 3)):
+        assert yoke.interpolate(X, scale_factor=scale).tolist() == wanted
+    for scale, told in (("2", "a number or a sequence of numbers"), (["2", 2], "'scale_factor' has a str at position 0; it takes numbers"),
+                        ([2, None], "has a NoneType at position 1"), (X > 0, "has a yoke.Tensor at position 0"), ([2j], "has a complex at position 0")):
+        with pytest.raises(yoke.TypeError, match=told):
+            yoke.interpolate(X, scale_factor=scale)
+
+
 def test_a_shuffle_and_back_is_the_image():
     x = to_yoke(drawn(2, 3, 6, 4), "float32", requires_grad=True)
     y = yoke.pixel_unshuffle(x, 2)
@@ -82,6 +97,10 @@ X = yoke.ones(1, 4, 3, 2)
 REFUSED = {
     "size 0": (lambda: yoke.interpolate(X, 0), ["interpolate", "'size' is", "0", "at least 1"]),
     "size below 0": (lambda: yoke.interpolate(X, (2, -1)), ["interpolate", r"'size' is \[2, -1\]", "at least 1"]),
+    "numbers of a scale": (lambda: yoke.interpolate(X, scale_factor=(1.0, 2.0, 3.0)), ["interpolate", "'scale_factor' has 3 numbers", "one, or 2"]),
+    "no numbers": (lambda: yoke.interpolate(X, scale_factor=()), ["interpolate", "'scale_factor' has 0 numbers", "one, or 2"]),
+    "second scale": (lambda: yoke.interpolate(X, scale_factor=(1, -2)), ["interpolate", "'scale_factor' is -2", "at least 1"]),
+    "scale of a size": (lambda: yoke.interpolate(X, 2, recompute_scale_factor=True), ["interpolate", "'recompute_scale_factor'", "'size'"]),
     "numbers": (lambda: yoke.interpolate(X, (1, 2, 3)), ["interpolate", "3 numbers", "takes one, or 2"]),
     "both": (lambda: yoke.interpolate(X, 2, 2.0), ["interpolate", "both of", "'size' and 'scale_factor'"]),
     "none": (lambda: yoke.interpolate(X), ["interpolate", "none of", "'size' and 'scale_factor'"]),

@@ -2804,25 +2804,25 @@ function yoke.adaptive_avg_pool2d(x, output_size) end
 ---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
 function Tensor:adaptive_avg_pool2d(output_size) end
 
----x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
+---x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; each is a number, or one for each axis. mode is "nearest" (places rounded down), "nearest-exact", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
 ---@param x yoke.Tensor
 ---@param size? integer|integer[]
----@param scale_factor? number|boolean
+---@param scale_factor? number|number[]
 ---@param mode? string
 ---@param align_corners? boolean
 ---@param recompute_scale_factor? boolean
 ---@return yoke.Tensor
----@overload fun(x: yoke.Tensor, options: { size?: integer|integer[], scale_factor?: number|boolean, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean }): yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { size?: integer|integer[], scale_factor?: number|number[], mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean }): yoke.Tensor
 function yoke.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor) end
 
----x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
+---x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; each is a number, or one for each axis. mode is "nearest" (places rounded down), "nearest-exact", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the outermost elements to each other. recompute_scale_factor takes the scale from the two sizes instead of scale_factor.
 ---@param size? integer|integer[]
----@param scale_factor? number|boolean
+---@param scale_factor? number|number[]
 ---@param mode? string
 ---@param align_corners? boolean
 ---@param recompute_scale_factor? boolean
 ---@return yoke.Tensor
----@overload fun(self: yoke.Tensor, options: { size?: integer|integer[], scale_factor?: number|boolean, mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean }): yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { size?: integer|integer[], scale_factor?: number|number[], mode?: string, align_corners?: boolean, recompute_scale_factor?: boolean }): yoke.Tensor
 function Tensor:interpolate(size, scale_factor, mode, align_corners, recompute_scale_factor) end
 
 ---x [..., C * r * r, H, W] as [..., C, H * r, W * r], where r is upscale_factor.

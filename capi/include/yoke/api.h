@@ -943,9 +943,9 @@ typedef struct yoke_api {
     yoke_status (*cosine_similarity)(yoke_tensor *x, yoke_tensor *y, int64_t axis, double eps,
                                      yoke_tensor **out);
     yoke_status (*interpolate)(yoke_tensor *x, const int64_t *size, int64_t size_count,
-                               const yoke_scalar *scale_factor, const char *mode,
-                               int32_t align_corners, int32_t recompute_scale_factor,
-                               yoke_tensor **out);
+                               const double *scale_factor, int64_t scale_factor_count,
+                               const char *mode, int32_t align_corners,
+                               int32_t recompute_scale_factor, yoke_tensor **out);
     yoke_status (*pixel_shuffle)(yoke_tensor *x, int64_t upscale_factor, yoke_tensor **out);
     yoke_status (*pixel_unshuffle)(yoke_tensor *x, int64_t downscale_factor, yoke_tensor **out);
     yoke_status (*flatten)(yoke_tensor *x, int64_t start_axis, int64_t end_axis, yoke_tensor **out);

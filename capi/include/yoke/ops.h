@@ -1459,17 +1459,18 @@ YOKE_API yoke_status yoke_adaptive_avg_pool2d(yoke_tensor *x, const int64_t *out
 
 /* ---- resize ---------------------------------------------------------------------------------- */
 
-/* x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; mode
- *     is "nearest", "area", or "bilinear" ("linear" for one axis), for which align_corners maps
- *     the outermost elements to each other. recompute_scale_factor takes the scale from the two
+/* x [N, C, H, W], or [N, C, L], with another size, or a size scale_factor times as large; each
+ *     is a number, or one for each axis. mode is "nearest" (places rounded down), "nearest-
+ *     exact", "area", or "bilinear" ("linear" for one axis), for which align_corners maps the
+ *     outermost elements to each other. recompute_scale_factor takes the scale from the two
  *     sizes instead of scale_factor.
- * interpolate(x: tensor, size: ints? = none, scale_factor: scalar? = none, mode: str =
+ * interpolate(x: tensor, size: ints? = none, scale_factor: floats? = none, mode: str =
  *     "nearest", align_corners: bool = false, recompute_scale_factor: bool = false) -> tensor
  * [any-thread] */
 YOKE_API yoke_status yoke_interpolate(yoke_tensor *x, const int64_t *size, int64_t size_count,
-                                      const yoke_scalar *scale_factor, const char *mode,
-                                      int32_t align_corners, int32_t recompute_scale_factor,
-                                      yoke_tensor **out);
+                                      const double *scale_factor, int64_t scale_factor_count,
+                                      const char *mode, int32_t align_corners,
+                                      int32_t recompute_scale_factor, yoke_tensor **out);
 
 /* x [..., C * r * r, H, W] as [..., C, H * r, W * r], where r is upscale_factor.
  * pixel_shuffle(x: tensor, upscale_factor: int) -> tensor

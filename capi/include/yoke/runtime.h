@@ -104,8 +104,8 @@ YOKE_API yoke_status yoke_shutdown(double timeout_s);
 /* ---- The table of ops ------------------------------------------------------------------------------ */
 
 /* Argument of an op. `type` is written as in docs/ops.md: tensor, tensor?, tensors, mut, muts, operand (tensor or
- * script scalar), int, int?, ints, ints?, float, bool, dtype, scalar, scalar?, str, device, generator?. A "?" allows
- * YOKE_ARG_NONE. */
+ * script scalar), int, int?, ints, ints?, float, floats?, bool, dtype, scalar, scalar?, str, device, generator?. A "?"
+ * allows YOKE_ARG_NONE. */
 typedef struct yoke_op_arg {
     const char *name;
     const char *type;
@@ -149,6 +149,9 @@ YOKE_API const char *yoke_meant_word(const char *text, const char *const *words,
  * any other name. Static. A binding shows it unless the result of yoke_meant_word() begins with the name.
  * [any-thread] */
 YOKE_API const char *yoke_word_advice(const char *text);
+
+/* A further kind of yoke_arg: a list of `count` doubles, whose address is v.ints. */
+#define YOKE_ARG_FLOATS 10
 
 /* Calls an op. `args` are in the order of its signature; missing arguments at the end, and arguments of kind NONE,
  * take their defaults. An INT is accepted for a float, a BOOL for an int, a tensor or a scalar for an operand. `outs`

@@ -72,6 +72,7 @@ public:
 
     // ---- Memory for reading through a pointer: exactly as long as announced
     const int64_t *ints(Ints about);
+    const double *reals();
     int64_t count();  // length of the last array
     const int64_t *optional_int();
     const yoke_scalar *scalar();

@@ -126,6 +126,27 @@ void Draw::place_shape(std::vector<int64_t> &numbers)
     if (how == 2 && ndim) numbers.erase(numbers.begin());
 }
 
+const double *Draw::reals()
+{
+    std::vector<double> numbers;
+    for (uint64_t i = below(4); i-- > 0;)
+        numbers.push_back(one_in(4) ? (one_in(2) ? 1e30 : -1)
+                                    : 0.5 * static_cast<double>(below(6)));
+    count_ = static_cast<int64_t>(numbers.size());
+    if (one_in(3)) {
+        if (one_in(2)) count_ = 0;
+        show("NULL");
+        return nullptr;
+    }
+    std::string list;
+    if (text_)
+        for (double number : numbers) list += (list.empty() ? "" : ", ") + std::to_string(number);
+    show("(double[]){%s}", list.c_str());
+    auto *copy = array<double>(numbers.size());
+    if (!numbers.empty()) std::memcpy(copy, numbers.data(), numbers.size() * sizeof(double));
+    return copy;
+}
+
 const int64_t *Draw::ints(Ints about)
 {
     std::vector<int64_t> numbers;

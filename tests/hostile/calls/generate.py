@@ -79,6 +79,8 @@ def draw(function, params, i):
         if after in (f"{name}_count", "ndim"):
             return f"d.ints({'Ints::kShape' if name in SHAPES else 'Ints::kAxes'})"
         return "d.optional_int()"
+    if kind == "const double *" and after == f"{name}_count":
+        return "d.reals()"
     if kind == "const char *" and name == "path" and function.startswith("yoke_state_"):
         return "d.word(Words::kNode)"
     if kind == "const char *" and name in ("call", "reason", "text", "what", "why"):

@@ -56,6 +56,11 @@ void draw_arg(Draw &d, yoke_arg &arg, const std::string &type)
         arg.kind = YOKE_ARG_INTS;
         arg.v.ints = d.ints(d.one_in(2) ? Ints::kShape : Ints::kAxes);
         arg.count = static_cast<int32_t>(d.count());
+    } else if (is("floats")) {
+        static const double factors[] = {2, 0.5, -1, 1e300};
+        arg.kind = YOKE_ARG_FLOATS;
+        arg.v.ints = reinterpret_cast<const int64_t *>(factors);
+        arg.count = static_cast<int32_t>(d.below(5));
     } else if (is("float") || is("scalar")) {
         arg.kind = YOKE_ARG_FLOAT;
         arg.v.f = d.real();
@@ -76,7 +81,7 @@ void draw_arg(Draw &d, yoke_arg &arg, const std::string &type)
         // An int or a dtype; or an argument of no known kind, or a false claim of an empty list.
         arg.kind = !wrong        ? YOKE_ARG_INT
                    : d.one_in(2) ? YOKE_ARG_NONE
-                                 : static_cast<int32_t>(d.below(16)) + 10;
+                                 : static_cast<int32_t>(d.below(16)) + 11;
         arg.v.i = arg.kind == YOKE_ARG_INT && type == "dtype" ? d.dtype() : d.int64();
     }
 }

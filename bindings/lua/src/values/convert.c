@@ -148,6 +148,29 @@ static int to_ints(lua_State *L, Target target, int index, Lists *lists, yoke_ar
     return 1;
 }
 
+static int to_floats(lua_State *L, Target target, int index, Lists *lists, yoke_arg *value)
+{
+    const int is_list = lua_type(L, index) == LUA_TTABLE;
+    const lua_Unsigned count = is_list ? lua_rawlen(L, index) : 1;
+    if (is_list ? yl_is_keywords(L, index) : lua_type(L, index) != LUA_TNUMBER) return 0;
+    if (is_list) yl_refuse_keys(L, target, lua_absindex(L, index));
+    if (count > YOKE_MAX_NDIM)
+        yl_raise(L, target.binding, YOKE_E_VALUE, target.call,
+                 "argument '%s' is a list of %I numbers; a tensor has at most %d axes", target.name,
+                 (lua_Integer)count, YOKE_MAX_NDIM);
+    for (int i = 0; i < (int)count; ++i, lua_pop(L, is_list)) {
+        if (is_list) lua_rawgeti(L, index, i + 1);
+        const int at = is_list ? -1 : index;
+        if (lua_type(L, at) != LUA_TNUMBER)
+            yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
+                     "item %d of argument '%s' is %s; it takes numbers", i + 1, target.name,
+                     luaL_tolstring(L, at, NULL));
+        lists->numbers[i] = lua_tonumber(L, at);
+    }
+    *value = (yoke_arg){YOKE_ARG_FLOATS, (int32_t)count, {.ints = (const int64_t *)lists->numbers}};
+    return 1;
+}
+
 /* Returns the tensor at item `i` of the list at `index`; raises for any other item. */
 static yoke_tensor *tensor_at(lua_State *L, Target target, int index, int32_t i)
 {

@@ -14,8 +14,9 @@
 typedef struct Lists {
     int64_t items[YL_MAX_INTS];
     int used;
-    yoke_tensor **tensors; /* where the next list of tensors goes, */
-    size_t room;           /* capacity of the space for tensors */
+    double numbers[YOKE_MAX_NDIM]; /* items of a call's only list of numbers */
+    yoke_tensor **tensors;         /* where the next list of tensors goes, */
+    size_t room;                   /* capacity of the space for tensors */
 } Lists;
 
 /* Returns the value at `index` as an argument; nil is NONE. Raises for an invalid value; allocates nothing otherwise.

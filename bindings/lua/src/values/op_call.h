@@ -50,7 +50,8 @@ static inline int yl_has_keywords(lua_State *L, const OpBinding *op, int given)
     if (!given || lua_type(L, given) != LUA_TTABLE) return 0;
     const int type = given <= op->arg_count ? op->types[given - 1] : kArgTypeCount;
     if (given <= op->required) return type != kTensors && yl_is_keywords(L, given);
-    if (type == kInts || type == kOptionalInts) return yl_is_keywords(L, given);
+    if (type == kInts || type == kOptionalInts || type == kOptionalFloats)
+        return yl_is_keywords(L, given);
     return lua_rawlen(L, given) == 0;
 }
 

@@ -251,6 +251,8 @@ bool Arguments::convert(int i)
             return to_int64(value, place, &to->v.i);
         case ArgKind::kInts:
             return convert_ints(place, value, spread_ && i == spec_.spread, to);
+        case ArgKind::kFloats:
+            return convert_floats(place, value, to);
         case ArgKind::kFloat:
             to->kind = YOKE_ARG_FLOAT;
             return to_double(value, place, &to->v.f);
@@ -350,6 +352,15 @@ bool Arguments::convert_ints(const Place &place, PyObject *value, bool spread, y
     to->kind = YOKE_ARG_INTS;
     to->count = static_cast<int32_t>(list.size());
     to->v.ints = list.data();
+    return true;
+}
+
+bool Arguments::convert_floats(const Place &place, PyObject *value, yoke_arg *to)
+{
+    if (!to_doubles(value, place, &floats_)) return false;
+    to->kind = YOKE_ARG_FLOATS;
+    to->count = static_cast<int32_t>(floats_.size());
+    to->v.ints = reinterpret_cast<const int64_t *>(floats_.data());
     return true;
 }
 

@@ -42,6 +42,7 @@ private:
     bool lift_number(const Place &place, PyObject *value, yoke_arg *to);
     bool convert_tensors(const Place &place, PyObject *value, yoke_arg *to);
     bool convert_ints(const Place &place, PyObject *value, bool spread, yoke_arg *to);
+    bool convert_floats(const Place &place, PyObject *value, yoke_arg *to);
     void hold(yoke_tensor *tensor);
 
     OpSpec &spec_;
@@ -53,6 +54,7 @@ private:
     yoke_arg values_[kMaxOpArgs] = {};
     std::vector<yoke_tensor *> lists_[kMaxOpLists];
     std::vector<int64_t> ints_[kMaxOpLists];
+    std::vector<double> floats_;  // an op has a single list of floats at most
     int list_count_ = 0;
     int ints_count_ = 0;
     std::vector<yoke_tensor *> held_more_;

@@ -208,6 +208,31 @@ bool is_lone_int(PyObject *value)
     return PyIndex_Check(value) && !is_tensor(value) && !has_length(value);
 }
 
+// Calls add(item, place in the sequence) for each item of a sequence, until a call returns false. Returns false then,
+// or with a Python error set if the value is no sequence.
+template <class Add>
+static bool each_item(PyObject *value, const Place &place, const char *wanted, const Add &add)
+{
+    if (!is_list(value) &&
+        (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)))
+        return raise_type(place, wanted, value) != nullptr;
+    PyObject *items = PySequence_Tuple(value);  // a copy: __index__ may change a list
+    if (!items) return false;
+    bool ok = true;
+    for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(items); i++)
+        ok = add(PyTuple_GET_ITEM(items, i), i);
+    Py_DECREF(items);
+    return ok;
+}
+
+// Raises for the item at `i` of a sequence. Returns false.
+static bool refuse_item(const Place &place, PyObject *item, Py_ssize_t i, const char *wanted)
+{
+    return raise_error(YOKE_E_TYPE, place.call,
+                       "argument '%s' has a %.100s at position %zd; it takes %s", place.argument,
+                       Py_TYPE(item)->tp_name, i, wanted) != nullptr;
+}
+
 bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out)
 {
     int64_t number = 0;
@@ -219,26 +244,30 @@ bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out)
         out->push_back(number);
         return true;
     }
-    if (!is_list(value) &&
-        (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)))
-        return raise_type(place, "an int or a sequence of ints", value) != nullptr;
-    PyObject *items = PySequence_Tuple(value);  // a copy: __index__ may change a list
-    if (!items) return false;
-    bool ok = true;
-    for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(items); i++) {
-        PyObject *item = PyTuple_GET_ITEM(items, i);
-        if (!PyIndex_Check(item)) {
-            raise_error(YOKE_E_TYPE, place.call,
-                        "argument '%s' has a %.100s at position %zd; it takes integers",
-                        place.argument, Py_TYPE(item)->tp_name, i);
-            ok = false;
-        } else {
-            ok = to_int64(item, place, &number);
-            if (ok) out->push_back(number);
-        }
+    return each_item(value, place, "an int or a sequence of ints",
+                     [&](PyObject *item, Py_ssize_t i) {
+                         if (!PyIndex_Check(item)) return refuse_item(place, item, i, "integers");
+                         if (!to_int64(item, place, &number)) return false;
+                         out->push_back(number);
+                         return true;
+                     });
+}
+
+bool to_doubles(PyObject *value, const Place &place, std::vector<double> *out)
+{
+    double number = 0;
+    if (is_number(value)) {
+        if (!to_double(value, place, &number)) return false;
+        out->push_back(number);
+        return true;
     }
-    Py_DECREF(items);
-    return ok;
+    return each_item(value, place, "a number or a sequence of numbers",
+                     [&](PyObject *item, Py_ssize_t i) {
+                         if (!is_number(item)) return refuse_item(place, item, i, "numbers");
+                         if (!to_double(item, place, &number)) return false;
+                         out->push_back(number);
+                         return true;
+                     });
 }
 
 bool to_device(PyObject *value, const Place &place, yoke_device **out)

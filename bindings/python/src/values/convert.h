@@ -29,6 +29,9 @@ bool is_lone_int(PyObject *value);
 // Appends an int, or each int of a sequence, to `out`. Returns false with a Python error set for any other value.
 bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out);
 
+// Appends a number, or each number of a sequence, to `out`. Returns false with a Python error set for any other value.
+bool to_doubles(PyObject *value, const Place &place, std::vector<double> *out);
+
 // Reads an index of the current kind, a spec or a Device; None becomes null, the current device. The handle is
 // borrowed: devices live as long as the library. Returns false with a Python error set.
 bool to_device(PyObject *value, const Place &place, yoke_device **out);
