@@ -1,6 +1,6 @@
 // index.cpp: ops with indices or masks: shape rules and vjps.
 //
-// gather, scatter_add and index_select take indices from 0 on, as in PyTorch. _index and index_put, used for x[…],
+// gather and index_select take indices from 0 on, as in PyTorch. _index and index_put, used for x[…],
 // also take negative indices, as in NumPy. The kernels check indices before any write.
 #include "core/ops/index.h"
 
@@ -33,13 +33,20 @@ void check_lone_value(const yoke_tensor &x, const yoke_arg &value, const char *c
              name(given.dtype), name(x.dtype));
 }
 
-namespace {
+void check_dtype_of_x(const yoke_tensor &x, const yoke_tensor &other, const char *which,
+                      const char *call)
+{
+    if (x.dtype != other.dtype)
+        fail(YOKE_E_TYPE, "%s: argument 'x' is %s and '%s' is %s; cast one of them first", call,
+             name(x.dtype), which, name(other.dtype));
+}
 
-// Copies `other` if it begins at x's address: an op writing x by indices must not change its other tensors meanwhile.
 void separate(Plan &plan, int arg, const yoke_tensor &x, const yoke_tensor &other)
 {
     if (x.data == other.data && other.numel) plan.replace(arg, ops::clone(other));
 }
+
+namespace {
 
 int64_t count_of(const yoke_tensor &x)
 {
@@ -104,32 +111,6 @@ void vjp_gather(GatherArgs a, Backward &b)
 {
     const Tensor nothing = ops::zeros(a.x().shape(), b.grad()->dtype, b.grad()->device);
     b.set(a.kX, ops::scatter_add(nothing, a.axis(), a.index(), b.grad()));
-}
-
-void infer_scatter_add(ScatterAddArgs a, Plan &plan)
-{
-    check_index(a.index(), plan.name(), "index");
-    if (a.x().dtype != a.src().dtype)
-        fail(YOKE_E_TYPE, "%s: argument 'x' is %s and 'src' is %s; cast one of them first",
-             plan.name(), name(a.x().dtype), name(a.src().dtype));
-    const int axis = normalize_axis(a.axis(), a.x().ndim, plan.name());
-    check_index_shape(a.index(), a.x(), "x", axis, plan.name());
-    check_index_shape(a.index(), a.src(), "src", -1, plan.name());
-    a.set_axis(axis);
-    separate(plan, a.kIndex, a.x(), a.index());
-    separate(plan, a.kSrc, a.x(), a.src());
-    plan.result_like(a.x(), a.x().dtype);
-}
-
-void vjp_scatter_add(ScatterAddArgs a, Backward &b)
-{
-    if (b.needs(a.kX)) b.set(a.kX, b.grad());
-    if (!b.needs(a.kSrc)) return;
-    const Tensor part = ops::gather(b.grad(), a.axis(), a.index());
-    if (same(part->shape(), a.src().shape())) return b.set(a.kSrc, part);
-    const Tensor whole = ops::zeros(a.src().shape(), part->dtype, part->device);
-    ops::copy_(make_view(whole, part->shape(), whole->strides_, 0), part);
-    b.set(a.kSrc, whole);
 }
 
 // ---- By masks --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// index_parts.cpp: writes by an index along one axis, or by a mask, composed of index_put and scatter_add.
+// index_parts.cpp: writes by an index along one axis, or by a mask, composed of index_put.
 //
 // Indices count from 0 on, as in PyTorch. Of several writes to a place the last counts, on every device.
 #include "core/ops/index.h"
@@ -6,41 +6,17 @@
 #include "core/ops/arrange.h"
 #include "core/ops/scalar.h"
 
-#include <cstring>
 #include <vector>
 
 namespace yoke {
 
 namespace {
 
-// Runs `part`, whose errors begin with the name of the op that does the work, and names `call` in its place.
-template <class Part>
-auto named(const char *call, const Part &part)
-{
-    try {
-        return part();
-    } catch (const Error &error) {
-        const std::string text = error.what();
-        for (const char *worker : {"index_put", "index_put_", "scatter_add", "scatter_add_"})
-            if (text.compare(0, strlen(worker), worker) == 0 &&
-                text.compare(strlen(worker), 2, ": ") == 0)
-                throw Error(error.status(), call + text.substr(strlen(worker)), error.native_code(),
-                            error.device());
-        throw;
-    }
-}
+constexpr std::initializer_list<const char *> kWorkers = {"index_put", "index_put_"};
 
 Tensor shared(const yoke_tensor &x)
 {
     return Tensor::share(const_cast<yoke_tensor *>(&x));
-}
-
-void check_dtype_of_x(const yoke_tensor &x, const yoke_tensor &other, const char *which,
-                      const char *call)
-{
-    if (x.dtype != other.dtype)
-        fail(YOKE_E_TYPE, "%s: argument 'x' is %s and '%s' is %s; cast one of them first", call,
-             name(x.dtype), which, name(other.dtype));
 }
 
 // Returns a number as a tensor without axes, or the tensor that was given.
@@ -59,12 +35,13 @@ struct Target {
 
     Tensor put(const yoke_tensor &x, bool adds, const char *call) const
     {
-        return named(call,
-                     [&] { return ops::index_put(x, pointers(), values, adds, axis, false); });
+        return named_as(call, kWorkers,
+                        [&] { return ops::index_put(x, pointers(), values, adds, axis, false); });
     }
     void put_(yoke_tensor &x, bool adds, const char *call) const
     {
-        named(call, [&] { ops::index_put_(x, pointers(), values, adds, axis, false); });
+        named_as(call, kWorkers,
+                 [&] { ops::index_put_(x, pointers(), values, adds, axis, false); });
     }
 
 private:
@@ -166,153 +143,6 @@ void compose_index_fill_(IndexFillInplaceArgs a)
 {
     const char *call = "index_fill_";
     parts_to_fill(a.x(), a.axis(), a.index(), a.value(), call).put_(a.x(), false, call);
-}
-
-// ---- scatter ---------------------------------------------------------------------------------------------
-
-namespace {
-
-enum class Reduce { kNone, kAdd, kMultiply };
-
-Reduce reduce_of(std::string_view text, const char *call)
-{
-    if (text == "none") return Reduce::kNone;
-    if (text == "add") return Reduce::kAdd;
-    if (text != "multiply")
-        fail(YOKE_E_VALUE,
-             "%s: argument 'reduce' is \"%.*s\"; it must be \"none\", \"add\" or \"multiply\"",
-             call, static_cast<int>(text.size()), text.data());
-    return Reduce::kMultiply;
-}
-
-// Returns the part of src beside the index, or a number for each element of the index.
-Tensor scattered(const yoke_tensor &x, const yoke_tensor &index, const yoke_arg &src,
-                 const char *call)
-{
-    if (is_scalar(src)) {
-        check_scalar_fits(src, x.dtype, call, "src");
-        return ops::expand(ops::full({}, src, x.dtype, x.device), index.shape());
-    }
-    const yoke_tensor &given = *src.v.tensor;
-    check_dtype_of_x(x, given, "src", call);
-    if (given.ndim == 0) return ops::expand(given, index.shape());
-    check_index_shape(index, given, "src", -1, call);
-    Tensor part = shared(given);
-    for (int axis = 0; axis < index.ndim; ++axis)
-        if (part->shape_[axis] != index.shape_[axis])
-            part = ops::slice(part, axis, 0, index.shape_[axis]);
-    return part;
-}
-
-// Returns the target of a scatter into an x with axes: an index tensor for each axis of x.
-Target scatter_target(const yoke_tensor &x, int axis, const yoke_tensor &index, Tensor values)
-{
-    Target target;
-    target.values = std::move(values);
-    for (int i = 0; i < x.ndim; ++i) {
-        if (i == axis) {
-            target.indices.push_back(shared(index));
-            continue;
-        }
-        Dims beside(x.ndim, 1);
-        beside[i] = index.shape_[i];
-        const Tensor places =
-            ops::arange(int64_t{0}, index.shape_[i], int64_t{1}, YOKE_I64, x.device);
-        target.indices.push_back(ops::expand(ops::view(places, beside), index.shape()));
-    }
-    return target;
-}
-
-// Multiplies elements by values, in rounds: the round of an entry is the number of earlier entries of the same place.
-Tensor multiplied(const yoke_tensor &x, const Target &target, const char *call)
-{
-    const int64_t count = target.values->numel;
-    Tensor places = ops::zeros(Dims{count}, YOKE_I64, x.device), rounds;
-    {
-        const NoGrad no_grad;
-        for (int i = 0; i < x.ndim; ++i)
-            places =
-                ops::add(ops::mul(places, x.shape_[i]),
-                         ops::cast(ops::reshape(target.indices[static_cast<size_t>(i)], Dims{-1}),
-                                   YOKE_I64));
-        const auto [sorted, order] = ops::sort(places);
-        const Tensor numbers = ops::arange(int64_t{0}, count, int64_t{1}, YOKE_I64, x.device);
-        rounds =
-            ops::index_copy(places, 0, order, ops::sub(numbers, ops::searchsorted(sorted, sorted)));
-    }
-    const Tensor values = ops::reshape(target.values, Dims{-1});
-    Tensor result = ops::reshape(x, Dims{-1});
-    int64_t last = 0;
-    copy_to_host(ops::amax(rounds), &last, sizeof last, call);
-    for (int64_t round = 0; round <= last; ++round) {
-        const Tensor entries = ops::nonzero_tuple(ops::eq(rounds, round))[0];
-        const Tensor at = ops::index_select(places, 0, entries);
-        result = ops::index_copy(
-            result, 0, at,
-            ops::mul(ops::index_select(result, 0, at), ops::index_select(values, 0, entries)));
-    }
-    return ops::reshape(result, x.shape());
-}
-
-// Arguments of a scatter, checked; x has axes.
-struct Scatter {
-    Tensor x, index, values;
-    int axis;
-    Reduce reduce;
-
-    Scatter(const yoke_tensor &given, int64_t along, const yoke_tensor &places, const yoke_arg &src,
-            std::string_view how, const char *call)
-        : x(shared(given)), index(shared(places)), reduce(reduce_of(how, call))
-    {
-        check_index(places, call, "index");
-        axis = normalize_axis(along, given.ndim, call);
-        check_index_shape(places, given, "x", axis, call);
-        values = scattered(given, places, src, call);
-        if (given.ndim) return;
-        for (Tensor *one : {&x, &index, &values}) *one = ops::unsqueeze(*one, 0);
-    }
-    Target target() const { return scatter_target(*x, axis, *index, values); }
-    // Checks the index too, which the products read without a check.
-    Tensor product(const char *call) const
-    {
-        if (!index->numel) return target().put(x, false, call);
-        const Target where = target();
-        {
-            const NoGrad no_grad;
-            Target(where.indices, ops::zeros({}, YOKE_BOOL, x->device))
-                .put(ops::zeros(x->shape(), YOKE_BOOL, x->device), false, call);
-        }
-        return multiplied(*x, where, call);
-    }
-};
-
-}  // namespace
-
-Tensor compose_scatter(ScatterArgs a)
-{
-    const char *call = "scatter";
-    const Scatter s(a.x(), a.axis(), a.index(), a.src(), a.reduce(), call);
-    Tensor result;
-    if (s.reduce == Reduce::kMultiply)
-        result = s.product(call);
-    else if (s.reduce == Reduce::kAdd)
-        result = named(call, [&] { return ops::scatter_add(s.x, s.axis, s.index, s.values); });
-    else
-        result = s.target().put(s.x, false, call);
-    return a.x().ndim ? result : ops::view(result, {});
-}
-
-void compose_scatter_(ScatterInplaceArgs a)
-{
-    const char *call = "scatter_";
-    const Scatter s(a.x(), a.axis(), a.index(), a.src(), a.reduce(), call);
-    yoke_tensor &x = *s.x;
-    if (s.reduce == Reduce::kMultiply)
-        ops::copy_(x, s.product(call));
-    else if (s.reduce == Reduce::kAdd)
-        named(call, [&] { ops::scatter_add_(x, s.axis, s.index, s.values); });
-    else
-        s.target().put_(x, false, call);
 }
 
 // ---- Elements along one axis -----------------------------------------------------------------------------

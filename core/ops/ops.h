@@ -3630,6 +3630,19 @@ struct ClampBetweenInplaceArgs : Args {
     const yoke_tensor *max() const { return Args::tensor_or_null(kMax); }
 };
 
+// _scatter_: Writes each element of src into the element of x that index names along an axis.
+struct ScatterInternalInplaceArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSrc };
+    yoke_tensor &x() const { return Args::mut(kX); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &src() const { return Args::tensor(kSrc); }
+    void set_src(const yoke_tensor &v) { Args::set_tensor(kSrc, v); }
+};
+
 // _reverse_cumsum: Running sum from the end of one axis: the gradient of cumsum.
 struct ReverseCumsumArgs : Args {
     using Args::Args;
@@ -4307,6 +4320,22 @@ struct InterpolateBackwardArgs : Args {
 };
 void infer_interpolate_backward(InterpolateBackwardArgs a, Plan &plan);
 
+// _scatter: A copy of x with each element of src written at the place that index names along an axis.
+struct ScatterInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kAxis, kIndex, kSrc };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    const yoke_tensor &index() const { return Args::tensor(kIndex); }
+    void set_index(const yoke_tensor &v) { Args::set_tensor(kIndex, v); }
+    const yoke_tensor &src() const { return Args::tensor(kSrc); }
+    void set_src(const yoke_tensor &v) { Args::set_tensor(kSrc, v); }
+};
+void infer_scatter_internal(ScatterInternalArgs a, Plan &plan);
+void vjp_scatter_internal(ScatterInternalArgs a, Backward &b);
+
 // _split3: split into three parts, whose gradients are joined in one pass: queries, keys and values.
 struct Split3Args : Args {
     using Args::Args;
@@ -4943,6 +4972,7 @@ void add_scaled_(yoke_tensor &x, const Operand &y, const Operand &alpha);
 void sub_scaled_(yoke_tensor &x, const Operand &y, const Operand &alpha);
 void div_rounded_(yoke_tensor &x, const Operand &y, const char *rounding_mode);
 void clamp_between_(yoke_tensor &x, const yoke_tensor *min, const yoke_tensor *max);
+void scatter_internal_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src);
 Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis);
 Tensor cumprod_backward(const yoke_tensor &grad, const yoke_tensor &x, int64_t axis);
 Tensor amax_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
@@ -4986,6 +5016,7 @@ Tensor avg_pool(const yoke_tensor &x, IntList kernel, IntList window, IntList si
 Tensor avg_pool_backward(const yoke_tensor &grad, IntList kernel, IntList window, IntList size, bool include_pad, int64_t divisor, bool channels_last);
 Tensor interpolate_internal(const yoke_tensor &x, IntList size, double step_height, double step_width, bool linear, bool align_corners);
 Tensor interpolate_backward(const yoke_tensor &grad, IntList size, double step_height, double step_width, bool linear, bool align_corners, bool channels_last);
+Tensor scatter_internal(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src);
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis);
 Tensor count_nonzero_internal(const yoke_tensor &x);
 Tensor nonzero_internal(const yoke_tensor &x, int64_t count);

@@ -1564,6 +1564,12 @@ const ArgSpec kClampBetweenInplaceSpecs[] = {
     {"min", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"max", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kScatterInternalInplaceSpecs[] = {
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kReverseCumsumSpecs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1874,6 +1880,12 @@ const ArgSpec kInterpolateBackwardSpecs[] = {
     {"linear", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"align_corners", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"channels_last", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kScatterInternalSpecs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSplit3Specs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -8883,6 +8895,27 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_scatter_",
+        .signature = "_scatter_(x: mut, axis: int, index: tensor, src: tensor) -> x",
+        .doc = "Writes each element of src into the element of x that index names along an axis.",
+        .family = "inplace",
+        .args = kScatterInternalInplaceSpecs,
+        .arg_count = 4,
+        .results = {},
+        .result_count = 0,
+        .returned_count = 0,
+        .mut_result = 0,
+        .in_place_of = YOKE_OP__SCATTER,
+        .saves = {0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kInplace,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_reverse_cumsum",
         .signature = "_reverse_cumsum(x: tensor, axis: int) -> plain",
         .doc = "Running sum from the end of one axis: the gradient of cumsum.",
@@ -9781,6 +9814,27 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_interpolate_backward(InterpolateBackwardArgs(a), p); },
         .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_scatter",
+        .signature = "_scatter(x: tensor, axis: int, index: tensor, src: tensor) -> tensor",
+        .doc = "A copy of x with each element of src written at the place that index names along an axis.",
+        .family = "shape",
+        .args = kScatterInternalSpecs,
+        .arg_count = 4,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x4, 0x0, 0x4, 0x4},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_scatter_internal(ScatterInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_scatter_internal(ScatterInternalArgs(a), b); },
         .compose = nullptr,
         .compose_list = nullptr,
         .count_list = nullptr,
@@ -12270,6 +12324,12 @@ void clamp_between_(yoke_tensor &x, const yoke_tensor *min, const yoke_tensor *m
     run_in_place(YOKE_OP__CLAMP_BETWEEN_, args);
 }
 
+void scatter_internal_(yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(src)};
+    run_in_place(YOKE_OP__SCATTER_, args);
+}
+
 Tensor reverse_cumsum(const yoke_tensor &x, int64_t axis)
 {
     yoke_arg args[] = {arg_tensor(x), arg_int(axis)};
@@ -12526,6 +12586,12 @@ Tensor interpolate_backward(const yoke_tensor &grad, IntList size, double step_h
 {
     yoke_arg args[] = {arg_tensor(grad), arg_ints(size), arg_float(step_height), arg_float(step_width), arg_bool(linear), arg_bool(align_corners), arg_bool(channels_last)};
     return run_one(YOKE_OP__INTERPOLATE_BACKWARD, args);
+}
+
+Tensor scatter_internal(const yoke_tensor &x, int64_t axis, const yoke_tensor &index, const yoke_tensor &src)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_int(axis), arg_tensor(index), arg_tensor(src)};
+    return run_one(YOKE_OP__SCATTER, args);
 }
 
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis)

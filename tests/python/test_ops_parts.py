@@ -126,6 +126,39 @@ def test_the_last_of_several_writes_counts():
     assert yoke.zeros(2).index_put([index], src).tolist() == [3.0, 4.0]
 
 
+def test_a_refused_scatter_changes_nothing_and_a_device_leaves_out_what_is_wrong():
+    x = yoke.zeros(3)
+    with pytest.raises(yoke.IndexError):
+        x.scatter_(0, yoke.tensor([0, 3]), 1.0)
+        yoke.synchronize()
+    assert x.tolist() == [1 if x.device.kind == "cuda" else 0, 0, 0]
+
+
+def test_an_overwritten_value_has_no_gradient():
+    x, src = yoke.zeros(2, 3, requires_grad=True), yoke.ones(2, 4, requires_grad=True)
+    index = yoke.tensor([[0, 2, 0], [1, 1, 1]])
+    (x.scatter(1, index, src) * yoke.tensor([[1.0, 2, 3], [4, 5, 6]])).sum().backward()
+    assert x.grad.tolist() == [[0, 2, 0], [4, 0, 6]]
+    assert src.grad.tolist() == [[0, 3, 1, 0], [0, 0, 5, 0]]
+
+
+def test_a_scatter_reads_and_writes_strided_memory_of_every_width():
+    rng = np.random.default_rng(7)
+    for dtype in ("bool", "float16", "float32", "int64"):
+        for axis in (0, 1, 2):
+            whole, src = (rng.integers(0, 2, shape).astype(dtype) for shape in ((12, 5, 14), (6, 5, 9)))
+            index = rng.integers(0, (6, 5, 7)[axis], (4, 3, 5))
+            x = yoke.tensor(whole)[::2, :, ::2]
+            wanted = np.array(whole)
+            part = wanted[::2, :, ::2]
+            for place in np.ndindex(*index.shape):
+                to = list(place)
+                to[axis] = index[place]
+                part[tuple(to)] = src[place]
+            x.scatter_(axis, yoke.tensor(index).int(), yoke.tensor(src))
+            assert np.array_equal(np.asarray(x.cpu().tolist()), part), (dtype, axis)
+
+
 def test_a_write_into_itself_reads_the_former_values():
     x = yoke.arange(5, dtype=yoke.float32)
     x.scatter_(0, yoke.tensor([1, 2, 3, 4]), x[:4])
@@ -223,6 +256,9 @@ def test_a_refusal_names_call_argument_and_what_is_allowed(call, kind, told):
     (lambda: F.scatter(0, yoke.tensor([[-1]]), 1), "^scatter: index.* is -1"),
     (lambda: F.scatter_(0, yoke.tensor([[3]]), 1, reduce="add"), "^scatter_: index.* is 3"),
     (lambda: F.scatter(0, yoke.tensor([[3]]), 2, reduce="multiply"), "^scatter: index.* is 3"),
+    (lambda: F.scatter_(1, yoke.tensor([[0], [4]]), 1), r"^scatter_: index\[1, 0\] is 4; along an axis of length 4"),
+    (lambda: yoke.zeros(0).scatter(0, I, 1), "scatter: axis 0 of argument 'x' is empty; for 2 indices"),
+    (lambda: yoke.zeros(2, 0).scatter_add(1, yoke.tensor([[1]]), yoke.ones(1, 1)), "scatter_add: axis 1 of argument 'x' is empty"),
     (lambda: F.index_add(0, yoke.tensor([3]), yoke.ones(1, 4)), "^index_add: index.* is 3"),
     (lambda: F.index_add_(0, yoke.tensor([-1]), yoke.ones(1, 4)), "^index_add_: index.* is -1"),
 ])

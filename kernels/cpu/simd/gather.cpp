@@ -1,8 +1,8 @@
-// gather and scatter_add: elements by an index along one axis; the other coordinates stay the same.
+// gather, scatter and scatter_add: elements by an index along one axis; the other coordinates stay the same.
 //
-// Two elements of scatter_add meet only if all their other coordinates agree: along a line of the axis. Lines are
+// Two elements of a scatter meet only if all their other coordinates agree: along a line of the axis. Lines are
 // divided among the team or, if there are too few lines, the places of a line. In both cases, elements of one place
-// are added in the order of the index, for any number of threads.
+// are added or written in the order of the index, for any number of threads.
 #include "kernels/cpu/simd/indices.h"
 
 YOKE_SIMD_BEGIN
@@ -37,49 +37,71 @@ YOKE_KERNEL(gather)
     });
 }
 
-// Addition along lines. The operands are sum, index (I) and src (T).
-template <class T, class I, class K>
-struct Adder {
+// What a scatter does with an element of src at its place, which is a To.
+template <class T, class K>
+struct Add {
+    using To = K;
+    static void one(char *to, const char *from) { add_to<T, K>(to, from); }
+};
+
+template <class T>
+struct Set {
+    using To = T;
+    static void one(char *to, const char *from) { *(T *)to = *(const T *)from; }
+};
+
+// Work along lines, F for each element. The operands are the result, index (I) and src.
+template <class I, class F>
+struct Scatter {
     Loop<3> lines;     // all axes but the one of the index
     int64_t count;     // elements of a line
     int64_t length;    // places of a line
-    int64_t sum_step;  // bytes from one place to the next
-    int64_t steps[3];  // bytes from one element of a line to the next; of sum 0
+    int64_t out_step;  // bytes from one place to the next
+    int64_t steps[3];  // bytes from one element of a line to the next; of the result 0
 
-    // Adds lines [begin, end), element by element: for lines whose own elements are neighbours.
+    // Does lines [begin, end), element by element: for lines whose own elements are neighbours.
     void by_lines(int64_t begin, int64_t end) const
     {
         Cursor<3> line(lines, begin);
         for (; begin < end; begin++, line.advance(lines, 0, 1))
-            for (int64_t i = 0; i < count; i++) {
-                int64_t at = *(const I *)(line.data[1] + i * steps[1]);
-                add_to<T, K>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
-            }
+            do_line(line.data[0], line.data[1], line.data[2]);
     }
 
-    // Adds lines [begin, end) side by side: for lines that are neighbours of each other.
+    void do_line(char *to, const char *index, const char *from) const
+    {
+        const int64_t n = count, step = out_step, of_index = steps[1], of_src = steps[2];
+        if (step == sizeof(typename F::To) && of_index == sizeof(I)) {
+            for (int64_t i = 0; i < n; i++, from += of_src)
+                F::one((char *)((typename F::To *)to + ((const I *)index)[i]), from);
+            return;
+        }
+        for (int64_t i = 0; i < n; i++)
+            F::one(to + *(const I *)(index + i * of_index) * step, from + i * of_src);
+    }
+
+    // Does lines [begin, end) side by side: for lines that are neighbours of each other.
     void by_planes(int64_t begin, int64_t end) const
     {
         Loop<3> plane = lines;
         for (int64_t i = 0; i < count; i++) {
             for (int k = 1; k < 3; k++) plane.data[k] = lines.data[k] + i * steps[k];
             walk<3>(plane, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
-                for (int64_t j = 0; j < n; j++) {
-                    int64_t at = *(const I *)(data[1] + j * stride[1]);
-                    add_to<T, K>(data[0] + j * stride[0] + at * sum_step, data[2] + j * stride[2]);
-                }
+                const int64_t step = out_step, s0 = stride[0], s1 = stride[1], s2 = stride[2];
+                for (int64_t j = 0; j < n; j++)
+                    F::one(data[0] + j * s0 + *(const I *)(data[1] + j * s1) * step,
+                           data[2] + j * s2);
             });
         }
     }
 
-    // Adds the elements of a line that go to places [first, last).
+    // Does the elements of a line that go to places [first, last).
     void to_places(int64_t index, int64_t first, int64_t last) const
     {
         const Cursor<3> line(lines, index);
         for (int64_t i = 0; i < count; i++) {
             int64_t at = *(const I *)(line.data[1] + i * steps[1]);
             if (at < first || at >= last) continue;
-            add_to<T, K>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
+            F::one(line.data[0] + at * out_step, line.data[2] + i * steps[2]);
         }
     }
 
@@ -104,6 +126,19 @@ struct Adder {
                        });
     }
 };
+
+template <class I, class F>
+static void scatter(const yoke_operand &out, const yoke_operand &index, const yoke_operand &src,
+                    int axis)
+{
+    Scatter<I, F> work{{},
+                       axis_length(index, axis),
+                       axis_length(out, axis),
+                       axis_step(out, axis),
+                       {0, axis_step(index, axis), axis_step(src, axis)}};
+    kernels::plan_lines<3>(work.lines, {&out, &index, &src}, index, axis);
+    work.run();
+}
 
 // Counts, by a sample of the index, how often the index names each element of `out`.
 static yoke_status count_elements(const yoke_launch *launch, const yoke_operand &out,
@@ -144,22 +179,33 @@ YOKE_KERNEL(scatter_add)
     }
     if (yoke_status status = sum.start(x)) return status;
     if (index.numel == 0) return sum.finish();
-    Loop<3> lines;
-    kernels::plan_lines<3>(lines, {&sum.operand(), &index, &src}, index, axis);
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
         return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
             return sum.for_kept<T>([&]<class K>() {
-                Adder<T, I, K>{lines,
-                               axis_length(index, axis),
-                               length,
-                               axis_step(sum.operand(), axis),
-                               {0, axis_step(index, axis), axis_step(src, axis)}}
-                    .run();
+                scatter<I, Add<T, K>>(sum.operand(), index, src, axis);
                 return (yoke_status)YOKE_OK;
             });
         });
     });
     return status ? status : sum.finish();
+}
+
+YOKE_KERNEL(_scatter)
+{
+    const yoke_operand &x = launch->operands[0], &index = launch->operands[1],
+                       &src = launch->operands[2], &out = launch->operands[3];
+    const int axis = (int)launch->params[0].v.i;
+    if (yoke_status status = check_indices(launch, {index, "index", axis_length(x, axis), false}))
+        return status;
+    if (out.data != x.data)
+        if (yoke_status status = copy_operand(launch, out, x)) return status;
+    if (index.numel == 0) return YOKE_OK;
+    return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
+        return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
+            scatter<I, Set<T>>(out, index, src, axis);
+            return (yoke_status)YOKE_OK;
+        });
+    });
 }
 
 YOKE_SIMD_END

@@ -1,4 +1,4 @@
-// gather and scatter_add: elements by an index along one axis; the other coordinates stay the same.
+// gather, scatter and scatter_add: elements by an index along one axis; the other coordinates stay the same.
 //
 // If the index is the same along all other axes, such as an expanded index, scatter_add adds whole rows.
 #include "kernels/cuda/ops/copy_strided.cuh"
@@ -49,9 +49,9 @@ YOKE_KERNEL(gather)
     });
 }
 
-// ---- scatter_add ----------------------------------------------------------------------------------------------------
+// ---- scatter_add and scatter ----------------------------------------------------------------------------------------
 
-// Lists elements by the number of the element of x that each is added to. Operands of the walk: the index, and the
+// Lists elements by the number of the element of x that each goes to. Operands of the walk: the index, and the
 // numbers of x's elements, as steps from the index's own beginning; along the axis they are `step` apart.
 __global__ void list_elements(Keys keys, Walk<2> walk, Places places, int64_t step)
 {
@@ -63,8 +63,9 @@ __global__ void list_elements(Keys keys, Walk<2> walk, Places places, int64_t st
     }
 }
 
-static yoke_status add_elements(const yoke_launch *launch, const yoke_operand &index,
-                                const yoke_operand &src, const yoke_operand &out, int axis)
+// Fills `keys` with the number of the element of `out` that each index names.
+static yoke_status number_elements(const yoke_launch *launch, const yoke_operand &index,
+                                   const yoke_operand &out, int axis, const Keys &keys)
 {
     Loop<2> loop;
     loop.ndim = 0;
@@ -78,20 +79,31 @@ static yoke_status add_elements(const yoke_launch *launch, const yoke_operand &i
     }
     if (loop.ndim == 0) finish_loop<2>(loop);
     kernels::join_axes<2>(loop);
+    const int threads = block_size(kThreads);
+    return start(launch, list_elements, {blocks_for(launch, index.numel, threads), threads}, keys,
+                 Walk<2>(loop), places_of(launch, index, axis_length(out, axis)), step);
+}
+
+// Plans a loop over the elements of src in the order of an index, which may be shorter along each axis.
+static void plan_entries(Loop<1> &own, const yoke_operand &index, const yoke_operand &src)
+{
+    yoke_operand part = src;
+    part.shape = index.shape;
+    kernels::plan_ordered<1>(own, {&part}, 0, part.ndim);
+}
+
+static yoke_status add_elements(const yoke_launch *launch, const yoke_operand &index,
+                                const yoke_operand &src, const yoke_operand &out, int axis)
+{
     EntryList entries(launch);
     if (const yoke_status status = entries.reserve(index.numel, out.numel)) return status;
-    const int threads = block_size(kThreads);
-    if (const yoke_status status = start(
-            launch, list_elements, {blocks_for(launch, index.numel, threads), threads},
-            entries.keys(), Walk<2>(loop), places_of(launch, index, axis_length(out, axis)), step))
+    if (const yoke_status status = number_elements(launch, index, out, axis, entries.keys()))
         return status;
     if (const yoke_status status = entries.sort()) return status;
     Addition addition;
     kernels::plan_ordered<2>(addition.columns, {&out, &src}, 0, 0);
     kernels::plan_ordered<1>(addition.middle, {&out}, 0, out.ndim);
-    yoke_operand part = src;
-    part.shape = index.shape;
-    kernels::plan_ordered<1>(addition.own, {&part}, 0, part.ndim);
+    plan_entries(addition.own, index, src);
     addition.adds = true;
     return sum_entries(launch, entries, addition, out.dtype);
 }
@@ -121,17 +133,54 @@ static yoke_status add_rows(const yoke_launch *launch, const yoke_operand &index
     return sum_entries(launch, entries, addition, out.dtype);
 }
 
-YOKE_KERNEL(scatter_add)
+// Copies x into the result, unless the result is x. Sets `is_done` if no index writes.
+static yoke_status begin_scatter(const yoke_launch *launch, bool &is_done)
 {
     const yoke_operand &x = launch->operands[0], &index = launch->operands[1],
-                       &src = launch->operands[2], &out = launch->operands[3];
-    const int axis = (int)launch->params[0].v.i;
+                       &out = launch->operands[3];
     if (const yoke_status status = check_index_dtype(launch, index)) return status;
-    if (out.data != x.data)
-        if (const yoke_status status = copy_operand(launch, out, x)) return status;
-    if (index.numel == 0 || out.numel == 0) return YOKE_OK;
+    is_done = index.numel == 0 || out.numel == 0;
+    return out.data == x.data ? (yoke_status)YOKE_OK : copy_operand(launch, out, x);
+}
+
+YOKE_KERNEL(scatter_add)
+{
+    const yoke_operand &index = launch->operands[1], &src = launch->operands[2],
+                       &out = launch->operands[3];
+    const int axis = (int)launch->params[0].v.i;
+    bool is_done = false;
+    if (const yoke_status status = begin_scatter(launch, is_done)) return status;
+    if (is_done) return YOKE_OK;
     return is_same_across(index, axis) ? add_rows(launch, index, src, out, axis)
                                        : add_elements(launch, index, src, out, axis);
+}
+
+YOKE_KERNEL(_scatter)
+{
+    const yoke_operand &index = launch->operands[1], &src = launch->operands[2],
+                       &out = launch->operands[3];
+    const int axis = (int)launch->params[0].v.i;
+    bool is_done = false;
+    if (const yoke_status status = begin_scatter(launch, is_done)) return status;
+    if (is_done) return YOKE_OK;
+    Scratch scratch(launch);
+    const int64_t count = index.numel,
+                  bytes = count * (int64_t)(sizeof(int64_t) + sizeof(uint32_t));
+    if (const yoke_status status = scratch.reserve((uint64_t)bytes)) return status;
+    auto *found = scratch.as<int64_t>();
+    // An index out of range gets the place -1.
+    const Keys keys{found, reinterpret_cast<uint32_t *>(found + count), count, ~(uint64_t)0, true};
+    if (const yoke_status status = number_elements(launch, index, out, axis, keys)) return status;
+    Places places = places_of(launch, index, axis_length(out, axis));
+    places.data = scratch.as<char>();
+    places.step = sizeof(int64_t);
+    places.wide = places.found = true;
+    Blocks blocks;
+    kernels::plan_ordered<2>(blocks.before, {&out, &src}, 0, 0);
+    blocks.behind = blocks.before;
+    kernels::plan_ordered<1>(blocks.middle, {&out}, 0, out.ndim);
+    plan_entries(blocks.own, index, src);
+    return write_blocks(launch, blocks, places, dtype_size(out.dtype));
 }
 
 YOKE_CUDA_END

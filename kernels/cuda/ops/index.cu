@@ -273,8 +273,8 @@ static bool is_same_for_all(const Loop<1> &own)
     return true;
 }
 
-static yoke_status write_values(const yoke_launch *launch, const Blocks &blocks,
-                                const Places &places, int64_t size)
+yoke_status write_blocks(const yoke_launch *launch, const Blocks &blocks, const Places &places,
+                         int64_t size)
 {
     Writers writers;
     Scratch table(launch);
@@ -314,7 +314,7 @@ YOKE_KERNEL(index_put)
     if (list.places().count == 0 || out.numel == 0) return YOKE_OK;
     const Blocks blocks = blocks_of(out, values, first, count, indices[0], false);
     if (launch->params[0].v.i == 0)
-        return write_values(launch, blocks, list.places(), dtype_size(out.dtype));
+        return write_blocks(launch, blocks, list.places(), dtype_size(out.dtype));
     return add_values(launch, blocks, list.places(), out);
 }
 

@@ -94,4 +94,8 @@ struct Blocks {
 yoke_status move_blocks(const yoke_launch *launch, const Blocks &blocks, const Places &places,
                         int64_t size, bool takes);
 
+// Copies blocks with elements of `size` bytes to x. Of several entries with the same place, the last writes.
+yoke_status write_blocks(const yoke_launch *launch, const Blocks &blocks, const Places &places,
+                         int64_t size);
+
 YOKE_CUDA_END
