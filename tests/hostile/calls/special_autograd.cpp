@@ -128,9 +128,12 @@ void yoke_tensor_add_hook(Draw &d)
 
 void yoke_function_record(Draw &d)
 {
-    yoke_tensor *const *inputs = d.tensors(), *const *outputs = d.tensors(),
-                       *const *saved = d.tensors();
-    const int64_t input_count = d.count(), output_count = d.count();
+    yoke_tensor *const *inputs = d.tensors();
+    const int64_t input_count = d.count();
+    yoke_tensor *const *outputs = d.tensors();
+    const int64_t output_count = d.count();
+    yoke_tensor *const *saved = d.tensors();
+    const int64_t saved_count = d.count();
     const bool drops = d.one_in(2);
     auto *function = d.one_in(16) ? nullptr : d.array<yoke_function>(1);
     if (function) {
@@ -142,7 +145,7 @@ void yoke_function_record(Draw &d)
         function->run = d.one_in(16) ? nullptr : go_back;
         function->drop = drops ? give_back : nullptr;
         function->saved = saved;
-        function->saved_count = d.count();
+        function->saved_count = saved_count;
     }
     const auto room = static_cast<size_t>(std::max<int64_t>(output_count, 0));
     int32_t *kinds = d.one_in(2) ? nullptr : d.array<int32_t>(room);
