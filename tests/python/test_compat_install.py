@@ -26,6 +26,42 @@ def test_install_after_pytorch_is_an_error(tmp_path):
     assert f"yoke.StateError: install(): PyTorch is loaded already, from {tmp_path / 'torch.py'}; call yoke.compat.torch.install() before" in done.stderr
 
 
+IMPORTS = """
+    import torch
+    from torch.nn.modules.utils import _pair
+    from torch.nn.modules.batchnorm import _BatchNorm
+    from torch.nn.modules.conv import Conv2d
+    from torch.nn.modules import Linear
+    import torch.nn as nn
+    from torch import Tensor, nn, optim
+    from torch.optim import Adam
+    from torch.optim.lr_scheduler import StepLR, _LRScheduler
+    from torch.nn.init import xavier_uniform_
+    from torch.utils.checkpoint import checkpoint
+    from torch.cuda.amp import autocast, GradScaler
+    from torch.amp import autocast
+    from torch.nn.parameter import Parameter
+    from torch.nn.utils import clip_grad_norm_
+    from torch.autograd import Variable, Function
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.distributed import init_process_group
+    from torch.utils.data.distributed import DistributedSampler
+    from torch.distributed.elastic.multiprocessing.errors import record
+    import torch.multiprocessing as mp
+    import torch.backends.cudnn as cudnn
+    import torch.nn.functional as F
+    import torch.utils.data
+    import torch.version
+    assert _pair(3) == (3, 3) and isinstance(nn.BatchNorm2d(3), _BatchNorm) and Conv2d is nn.Conv2d and Linear is nn.Linear
+    cudnn.benchmark = True
+    assert torch.version.cuda is None and "spawn" in mp.get_all_start_methods()
+"""
+
+
+def test_the_imports_of_scripts_are_there(tmp_path):
+    passes(tmp_path, IMPORTS)
+
+
 def test_import_yoke_does_not_load_it():
     text = "import sys, yoke, yoke.nn, yoke.optim; print([name for name in sys.modules if 'compat' in name or name == 'torch'])"
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout == "[]\n"

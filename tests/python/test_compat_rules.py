@@ -132,6 +132,40 @@ PARTS = {
         assert x.untyped_storage().nbytes() == len(kept.untyped()) == 24 and kept.element_size() == 4 and torch.is_storage(kept)
         assert "of size 6]" in repr(kept) and kept.device == torch.device("cpu") and torch.zeros(0).storage().tolist() == []
     """,
+    "optimizers of scripts": """
+        class Sign(torch.optim.Optimizer):
+            def __init__(self, params, lr=0.1):
+                super().__init__(params, dict(lr=lr))
+            @torch.no_grad()
+            def step(self, closure=None):
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        if p.grad is None:
+                            continue
+                        state = self.state[p]
+                        state["steps"] = state.get("steps", 0) + 1
+                        state["before"] = p.detach().clone()
+                        p.add_(p.grad.sign(), alpha=-group["lr"])
+        w = nn.Parameter(torch.tensor([1.0, -2.0]))
+        optimizer = Sign([{"params": [w], "lr": 0.5}])
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=False)
+        scaler.scale((w * w).sum()).backward()
+        scaler.unscale_(optimizer), scaler.step(optimizer), scaler.update(), schedule.step()
+        assert w.tolist() == [0.5, -1.5] and abs(optimizer.param_groups[0]["lr"] - 0.05) < 1e-9
+        other = Sign([w])
+        other.load_state_dict(optimizer.state_dict())
+        assert other.state[w]["steps"] == 1 and other.state[w]["before"].tolist() == [1, -2] and other.param_groups[0]["lr"] < 0.06
+        optimizer.zero_grad()
+        assert w.grad is None and "Parameter Group 0" in repr(optimizer) and isinstance(torch.optim.SGD([w], lr=1), torch.optim.Optimizer)
+        assert not isinstance(torch.optim.SGD([w], lr=1), Sign)
+        for wrong in ([], [w * 2], [3], [{"params": [w]}, {"params": [w]}]):
+            try:
+                Sign(wrong)
+            except (ValueError, TypeError):
+                continue
+            raise AssertionError(wrong)
+    """,
     "compile warns once": """
         import warnings
         with warnings.catch_warnings(record=True) as told:

@@ -46,6 +46,8 @@ def found(place: str, name: str) -> Any:
         return implementation(entry)
     if name in FACTS.get(place, ()):
         return _of_yoke(place, name)
+    if place.startswith("nn.modules"):
+        return found("nn", name)
     return _MISSING
 
 

@@ -18,6 +18,8 @@ MODULES: dict[str, str] = dict.fromkeys("""torch torch.nn torch.nn.functional to
     torch.multiprocessing torch.optim torch.optim.optimizer torch.optim.lr_scheduler torch.amp torch.cuda
     torch.cuda.amp torch.backends torch.backends.cuda torch.backends.mps torch.backends.mkldnn torch.autograd torch.autograd.function torch.utils
     torch.utils.data torch.utils.data.distributed torch.utils.checkpoint torch.accelerator torch.random torch.version torch.types torch.linalg torch.special torch.serialization""".split(), "")
+MODULES.update({f"torch.nn.modules.{name}": "" for name in """activation batchnorm container conv dropout linear loss normalization padding pooling
+    sparse utils""".split()})
 MODULES["torch.backends.cudnn"] = "settings.Cudnn"
 
 # Modules for `python -m`: the module of this package whose main() runs.
@@ -90,7 +92,7 @@ TABLE: dict[str, dict[str, str]] = {
         "get_autocast_dtype": "settings.get_autocast_dtype",
         "t": "=Tensor.t", "detach": "=Tensor.detach", "zero_": "=Tensor.zero_", "split_with_sizes": "=split", "asarray": "=as_tensor",
         **_of("nets", "pairwise_distance prelu bilinear cosine_similarity"),
-        "autocast": "=amp.autocast", "GradScaler": "=amp.GradScaler",
+        "autocast": "=amp.autocast", "GradScaler": "own_steps.GradScaler; write yoke.amp.GradScaler, for Yoke's optimizers",
         "OutOfMemoryError": "=OutOfMemoryError",
         **{name: f"serialization.{name}; PyTorch's files of tensors and containers: yoke.compat.torch.serialization.{name}" for name in ("save", "load")},
         "Generator": "=Generator",
@@ -109,6 +111,9 @@ TABLE: dict[str, dict[str, str]] = {
     "nn.utils": _of("steps", "clip_grad_norm_ clip_grad_value_"),
     "nn.modules": {"Module": "=nn.Module"},
     "nn.modules.module": {"Module": "=nn.Module"},
+    "nn.modules.batchnorm": {"_BatchNorm": "=nn.norm._BatchNorm"},
+    "nn.modules.conv": {"_ConvNd": "=nn.conv._Conv"},
+    "nn.modules.utils": {"_single": "nets.single", "_pair": "nets.pair", "_triple": "nets.triple"},
     "nn.parallel": _of("parallel", "DistributedDataParallel DataParallel"),
     "nn.parallel.distributed": _of("parallel", "DistributedDataParallel"),
     "distributed": _of("distributed", """ReduceOp Backend GroupMember ProcessGroup group is_available is_initialized is_nccl_available is_gloo_available
@@ -125,15 +130,15 @@ TABLE: dict[str, dict[str, str]] = {
         **{name: f"processes.{name}" for name in FACTS["multiprocessing"] if not name.startswith(("get_all_sh", "get_sh", "set_sh"))
            and name not in ("reductions",)},
     },
-    "optim": {**_of("steps", "SGD Adam AdamW"), "Optimizer": "=optim.Optimizer"},
-    "optim.optimizer": {"Optimizer": "=optim.Optimizer"},
+    "optim": {**_of("steps", "SGD Adam AdamW"), "Optimizer": "own_steps.Optimizer; Yoke's optimizers are SGD, Adam and AdamW: a script's own is a class with step()"},
+    "optim.optimizer": {"Optimizer": "own_steps.Optimizer; Yoke's optimizers are SGD, Adam and AdamW: a script's own is a class with step()"},
     "optim.lr_scheduler": {
         **_of("rates", """LRScheduler LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR ExponentialLR PolynomialLR CosineAnnealingLR
             CosineAnnealingWarmRestarts OneCycleLR SequentialLR ReduceLROnPlateau"""),
         "_LRScheduler": "rates.LRScheduler",
     },
-    "amp": {**_of("settings", "custom_fwd custom_bwd")},
-    "cuda.amp": {**_of("settings", "custom_fwd custom_bwd")},
+    "amp": {**_of("settings", "custom_fwd custom_bwd"), "GradScaler": "own_steps.GradScaler; for Yoke's optimizers"},
+    "cuda.amp": {**_of("settings", "custom_fwd custom_bwd"), "GradScaler": "own_steps.CudaGradScaler; for Yoke's optimizers"},
     "cuda": {
         **_of("cards", """set_device current_device device is_current_stream_capturing get_device_name get_device_capability get_device_properties synchronize
             current_stream mem_get_info memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_stats reset_peak_memory_stats"""),

@@ -317,3 +317,14 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
                                      reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
     """Returns the cross entropy of sigmoid(input)."""
     return yoke.binary_cross_entropy_with_logits(input, target, weight, reduction=reduction_of(size_average, reduce, reduction), pos_weight=pos_weight)
+
+
+def _repeated(times: int) -> Any:
+    def several(x: Any) -> tuple[Any, ...]:
+        """Returns a tuple: a number stands for each axis."""
+        return tuple(x) if hasattr(x, "__iter__") else (x,) * times
+
+    return several
+
+
+single, pair, triple = _repeated(1), _repeated(2), _repeated(3)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from typing import Any
 
 from yoke import _yoke
-from yoke.optim.optimizer import Optimizer
+from yoke.compat.torch.own_steps import Optimizer
 
 
 class LRScheduler:
@@ -44,7 +44,9 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Moves to the next epoch."""
         if not self._is_initial and self._step_count == 1:
-            self.optimizer._core.note_schedule()
+            core = getattr(self.optimizer, "_core", None)  # a script's own optimizer has none
+            if core is not None:
+                core.note_schedule()
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         closed = getattr(self, "_get_closed_form_lr", None)

@@ -7,6 +7,7 @@ from typing import Any
 import yoke
 from yoke import optim
 from yoke.compat.torch.options import refused
+from yoke.compat.torch.own_steps import text_of
 from yoke.compat.torch.states import optimizer_from_torch, optimizer_to_torch
 
 
@@ -36,12 +37,7 @@ class _Steps:
         """Continues from a state of PyTorch's form."""
         optimizer_from_torch(self, state_dict)  # type: ignore[arg-type]
 
-    def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
-        for number, group in enumerate(self.param_groups):  # type: ignore[attr-defined]
-            lines.append(f"Parameter Group {number}")
-            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
-        return "\n".join([*lines, ")"])
+    __repr__ = text_of
 
     @property
     def state(self) -> dict[Any, dict[str, Any]]:
