@@ -73,7 +73,7 @@ class Optimizer(metaclass=_Kind):
         groups = state_dict["param_groups"]
         sizes, own = [len(group["params"]) for group in groups], [len(group["params"]) for group in self.param_groups]
         if sizes != own:
-            raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' has groups of {sizes} parameters; the optimizer has {own}")
+            raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' has groups of {sizes} parameters; it must have {own}")
         names = dict(zip((number for group in groups for number in group["params"]), self._every()))
         self.state = defaultdict(dict, {names.get(key, key): _copied(value) for key, value in state_dict["state"].items()})
         for mine, group in zip(self.param_groups, groups):
