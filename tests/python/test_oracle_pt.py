@@ -317,7 +317,7 @@ def steps(params, optimizer, full, count=3):
 def near(ours, theirs, dtype):
     import torch
     for a, b in zip(ours, theirs):
-        assert torch.allclose(to_torch(a.detach()).float(), b.detach().float(), rtol=1e-5 if dtype == "float32" else 2e-2, atol=1e-7)
+        assert torch.allclose(to_torch(a.detach()).float(), b.detach().float(), rtol=1e-5 if dtype == "float32" else 2e-2, atol=1e-6 if dtype == "float32" else 2e-2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -331,6 +331,7 @@ def test_a_training_goes_on_both_ways(kind, options, dtype):
     def our_full(param, value):
         return yoke.full_like(param.detach(), value)
 
+    torch.manual_seed(0)
     theirs = [torch.nn.Parameter(torch.randn(5, 3).to(getattr(torch, dtype))), torch.nn.Parameter(torch.randn(4).to(getattr(torch, dtype)))]
     first = getattr(torch.optim, kind)([{"params": theirs[:1]}, {"params": theirs[1:], "lr": 0.03}], **options)
     steps(theirs, first, their_full)

@@ -86,6 +86,7 @@ def test_numbers_and_arrays_of_numpy_are_read_and_written():
         assert state["array"].tolist() == np.arange(6.0).reshape(2, 3).T.tolist() and state["array"].flags.f_contiguous and state["array"].flags.writeable
         assert state["words"].dtype == "uint16" and state["words"].tolist() == [1, 2] and state["none"].shape == (0, 2)
     assert read["dtype"] == np.dtype("float32") and type(read["float"]) is np.float64
+    assert same(list(returned({np.int64(3): 0})), [3])
     assert type(returned(np.float64(2.5))) is float and type(returned(np.bool_(True))) is bool  # PyTorch reads Python's numbers alone
 
 
@@ -253,7 +254,8 @@ LOOP.append(LOOP)
     ({"f": print}, yoke.TypeError, ["'f'", "builtin"]),
     (collections.defaultdict(lambda: 0), yoke.TypeError, ["defaultdict"]), (argparse.Namespace(net=print), yoke.TypeError, ["'net'", "builtin"]),
     (np.array(["a"]), yoke.TypeError, ["ndarray"]),
-    (1 << 3000, yoke.ValueError, ["3001 bits"]),
+    (1 << 3000, yoke.ValueError, ["3001 bits"]), ({"a": {1 << 64: 0}}, yoke.ValueError, ["'a.18446744073709551616'", "64 bits"]), ({1j}, yoke.ValueError, ["type complex"]),
+    ({"x": {((1,), 2): 0}}, yoke.ValueError, ["'x.((1,), 2)'", "type tuple"]),
     (LOOP, yoke.ValueError, ["64 levels", "contains itself"]),
 ], ids=str)
 def test_values_that_pytorch_would_not_load_are_refused(value, kind, words):

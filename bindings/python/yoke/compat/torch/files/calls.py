@@ -15,7 +15,7 @@ from yoke.compat.torch.files.tensors import Kind, Refused, Storage
 
 ALLOWED = "tensors, Parameters, storages, dtypes, torch.Size, torch.device, OrderedDict, Counter, dict, list, tuple, set, str, bytes, bytearray, numbers, bool, None, and NumPy's numbers and arrays"
 TRUSTED = ("argparse.Namespace", "collections.defaultdict")  # with weights_only=False alone, as in PyTorch
-PLAIN = (str, int, float, bool, type(None), bytes, complex)  # types of keys and of members of sets
+PLAIN = (str, int, float, bool, type(None), bytes)  # types of keys and of members of sets
 
 
 class Call(NamedTuple):
@@ -30,6 +30,9 @@ def key_of(key: Any) -> Any:
     flat = key if type(key) is tuple and len(key) <= 64 else (key,)
     if not all(type(each) in PLAIN or isinstance(each, (_yoke.dtype, _yoke.Device)) for each in flat):
         raise _yoke.ValueError(f"a dict or set has a key of type {type(key).__name__}; keys are strings, numbers and tuples of these")
+    # Many longer whole numbers, and complex numbers, may have the same hash: a dict of these keys would take hours.
+    if any(type(each) is int and not -2**63 <= each < 2**64 for each in flat):
+        raise _yoke.ValueError("a dict or set has a key of more than 64 bits; keys are strings, numbers of 64 bits and tuples of these")
     return key
 
 

@@ -13,6 +13,7 @@ from yoke import _yoke
 from yoke._check import shown
 from yoke._grad import no_grad
 from yoke._yoke import Tensor
+from yoke.compat.torch.files.calls import key_of
 from yoke.compat.torch.files.reader import MOST_LEVELS
 from yoke.compat.torch.files.tensors import DTYPES, STORAGES
 from yoke.compat.torch.files.archive import ALIGNMENT, Writer
@@ -257,15 +258,24 @@ class _Pickle:
         if value:
             self._add(b"(")
             for key, each in value.items():
+                self._check_key(key)
                 self._inside(key, key)
                 self._inside(key, each)
             self._add(b"u")
+
+    def _check_key(self, key: Any) -> None:
+        try:
+            key_of(key.item() if type(key).__module__ == "numpy" else int(key) if isinstance(key, int) else key)
+        except _yoke.ValueError as error:
+            place = ".".join([*self._path, str(key)[:80]])
+            raise _yoke.ValueError(f"save(): the value at '{place}' cannot be read again: {error}") from None
 
     def _put_set(self, value: set[Any]) -> None:
         if not self._known(id(value)):
             self._alive.append(value)
             self._add(_name("__builtin__", "set"), b"](")
             for each in value:
+                self._check_key(each)
                 self._inside("{}", each)
             self._add(b"e\x85R")
             self._remember(id(value))
