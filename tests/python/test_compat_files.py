@@ -81,6 +81,16 @@ torch.save(state, buffer)
 buffer.seek(0)
 again = torch.load(buffer)
 assert again["far"] == state["far"] and again["size"] == state["size"] and torch.equal(again["turned"], state["turned"])
+for state in (state, again):
+    assert list(state["storage"]) == [1, 2] and torch.is_storage(state["storage"]) and len(state["bytes"]) == 2
+x = torch.arange(6.0)
+torch.save({"typed": x.storage(), "part": x[2:4], "untyped": x.untyped_storage()}, "storages.pt")
+state = torch.load("storages.pt")
+assert list(state["typed"]) == x.tolist() and len(state["untyped"]) == 24 and state["part"].data_ptr() == state["typed"].data_ptr() + 8
+try:
+    torch.save([x.storage(), x.view(torch.int32)], "storages.pt")
+except ValueError as error:
+    assert "save x.untyped_storage()" in str(error)
 print("same")
 """
     assert run(script, tmp_path, PT / "values.pt") == "same\n"

@@ -39,11 +39,16 @@ class Storage(NamedTuple):
     memory: Tensor
     size: int
 
-    def flat(self) -> Tensor | Refused:
-        """Returns the tensor of all elements, for a storage in a state."""
+    def flat(self) -> Any:
+        """Returns the tensor of all elements, for a storage in a state; in scripts for PyTorch a storage."""
         if self.kind.dtype is None:
             return Refused(f"is a storage of {self.kind.name}, a dtype that Yoke does not have; {REMEDY}")
-        return _yoke._view_storage(self.memory, self.kind.dtype, (self.size // self.kind.itemsize,), None, 0)
+        flat = _yoke._view_storage(self.memory, self.kind.dtype, (self.size // self.kind.itemsize,), None, 0)
+        if not installed():
+            return flat
+        from yoke.compat.torch.storages import TypedStorage, UntypedStorage
+
+        return (UntypedStorage if self.kind.name == "untyped" else TypedStorage)(flat)
 
 
 class Refused(NamedTuple):
@@ -57,7 +62,7 @@ def kinds() -> dict[str, Kind]:
     found = {name: Kind(dtype, _yoke.dtype(dtype), _yoke.dtype(dtype).itemsize) for name, dtype in STORAGES.items()}
     found.update({name: Kind(dtype, None, size) for name, (dtype, size) in OTHER_STORAGES.items()})
     named = {f"{module}.{name}": kind for module in ("torch", "torch.cuda") for name, kind in found.items()}
-    return {**named, "torch.storage.UntypedStorage": Kind("uint8", _yoke.uint8, 1)}
+    return {**named, "torch.storage.UntypedStorage": Kind("untyped", _yoke.uint8, 1)}
 
 
 class Storages:

@@ -91,16 +91,34 @@ class _Part:
     def __init__(self, tensor: Tensor, region: _Region) -> None:
         self._tensor, self._region = tensor, region
 
+    def storage(self, is_untyped: bool) -> bytes:
+        """Returns the reference to the storage."""
+        tensor, region = self._tensor, self._region
+        size = 1 if is_untyped else tensor.dtype.itemsize
+        kind = _name("torch.storage", "UntypedStorage") if is_untyped else _name("torch", _STORAGE_OF[tensor.dtype.name])
+        return b"(" + _text("storage") + kind + _text(str(region.number)) + _text(region.location()) + _whole(region.size() // size) + b"tQ"
+
     def bytes(self) -> bytes:
         tensor, region = self._tensor, self._region
-        size = 1 if region.is_untyped else tensor.dtype.itemsize
-        kind = _name("torch.storage", "UntypedStorage") if region.is_untyped else _name("torch", _STORAGE_OF[tensor.dtype.name])
-        storage = b"(" + _text("storage") + kind + _text(str(region.number)) + _text(region.location()) + _whole(region.size() // size) + b"tQ"
+        storage = self.storage(region.is_untyped)
         offset = 0 if 0 in tensor.shape else (_yoke._storage_offset(tensor) - region.begin) // tensor.dtype.itemsize
         view = storage + _whole(offset) + _wholes(tensor.shape) + _wholes(tensor.strides) + (b"\x88" if tensor.requires_grad else b"\x89") + _NO_HOOKS
         if region.is_untyped:
             return _name("torch._utils", "_rebuild_tensor_v3") + b"(" + view + _name("torch", _DTYPE_OF[tensor.dtype.name]) + b"tR"
         return _name("torch._utils", "_rebuild_tensor_v2") + b"(" + view + b"tR"
+
+
+class _StoragePart(_Part):
+    """Bytes of a storage in the pickle."""
+
+    def __init__(self, flat: Tensor, region: _Region, is_untyped: bool) -> None:
+        super().__init__(flat, region)
+        self._is_untyped = is_untyped
+
+    def bytes(self) -> bytes:
+        if self._region.is_untyped and not self._is_untyped:
+            raise _yoke.ValueError("save(): argument 'obj' has a typed storage and tensors of other dtypes over the same memory; save x.untyped_storage()")
+        return self.storage(self._is_untyped)
 
 
 class _Pickle:
@@ -153,6 +171,8 @@ class _Pickle:
             return lambda self, count: self._add(_whole(int(count)))
         if isinstance(value, tuple) and type(value).__name__ == "Size":
             return _Pickle._put_size
+        if type(value).__module__ == "yoke.compat.torch.storages":
+            return _Pickle._put_storage
         if isinstance(value, _yoke.dtype):
             return lambda self, dtype: self._add(_name("torch", _DTYPE_OF[dtype.name]))
         if isinstance(value, _yoke.Device) or type(value).__name__ == "device":
@@ -298,9 +318,20 @@ class _Pickle:
             self._put_data(value)
         self._remember(id(value))
 
+    def _put_storage(self, value: Any) -> None:
+        if not self._known(id(value)):
+            self._alive.append(value)
+            is_untyped = type(value).__name__ == "UntypedStorage"
+            flat: Tensor = value._elements._flat if is_untyped else value._flat
+            self._pieces.append(_StoragePart(flat, self._region_of(flat), is_untyped))
+            self._remember(id(value))
+
     def _put_data(self, tensor: Tensor) -> None:
         if any(stride < 0 for stride in tensor.strides):  # PyTorch has no such views
             tensor = tensor.contiguous()
+        self._pieces.append(_Part(tensor, self._region_of(tensor)))
+
+    def _region_of(self, tensor: Tensor) -> _Region:
         self._alive.append(tensor)
         region = self._by_storage.get(tensor.storage_id()) if tensor.storage_nbytes() else None
         if region is None:
@@ -309,7 +340,7 @@ class _Pickle:
             self._by_storage[tensor.storage_id()] = region
         else:
             region.add(tensor)
-        self._pieces.append(_Part(tensor, region))
+        return region
 
     def _put_array(self, value: Any) -> None:
         dtype, by_columns = value.dtype.newbyteorder("<"), value.flags.fnc
