@@ -90,7 +90,7 @@ assert list(state["typed"]) == x.tolist() and len(state["untyped"]) == 24 and st
 try:
     torch.save([x.storage(), x.view(torch.int32)], "storages.pt")
 except ValueError as error:
-    assert "save x.untyped_storage()" in str(error)
+    assert "give x.untyped_storage()" in str(error)
 print("same")
 """
     assert run(script, tmp_path, PT / "values.pt") == "same\n"

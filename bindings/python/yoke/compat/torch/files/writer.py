@@ -117,7 +117,7 @@ class _StoragePart(_Part):
 
     def bytes(self) -> bytes:
         if self._region.is_untyped and not self._is_untyped:
-            raise _yoke.ValueError("save(): argument 'obj' has a typed storage and tensors of other dtypes over the same memory; save x.untyped_storage()")
+            raise _yoke.ValueError("save(): argument 'obj' has a typed storage and tensors of other dtypes over the same memory; give x.untyped_storage() in place of x.storage()")
         return self.storage(self._is_untyped)
 
 
