@@ -80,6 +80,7 @@ def test_import_yoke_does_not_load_it():
     ("import torch.never_there", "ModuleNotFoundError", "No module named 'torch.never_there'"),
     ("torch.optim.SGD([torch.ones(1)], lr=1, dampening=0.5)", "yoke.UnsupportedError", "SGD(): argument 'dampening' is 0.5; Yoke does not have it"),
     ("torch.ones(1, requires_grad=True).sum().backward(create_graph=True)", "yoke.UnsupportedError", "there are no second-order gradients"),
+    ("torch.optim.SGD([{'params': [torch.ones(1, requires_grad=True)], 'maximize': True}], lr=1)", "yoke.UnsupportedError", "SGD(): argument 'maximize' is True"),
     ("torch.nn.Embedding(3, 2, max_norm=1.0)", "yoke.UnsupportedError", "Embedding(): argument 'max_norm' is 1.0; Yoke does not have it"),
     ("torch.set_default_dtype(torch.int64)", "yoke.TypeError", "set_default_dtype: argument 'dtype' is int64; it must be float64"),
     ("torch.ones(2, 1).squeeze_()", "yoke.UnsupportedError", "squeeze_(): a tensor does not change its shape in Yoke; write x = x.squeeze(…)"),

@@ -90,6 +90,8 @@ PARTS = {
             before = w.item()
             assert abs(optimizer.step(closure).item() - before**2) < 1e-6 and w.item() < before
             assert isinstance(optimizer, torch.optim.Optimizer) and "lr: 0.1" in repr(optimizer)
+        named = torch.optim.SGD([{"params": [("w", w)], "name": "all", "dampening": 0}], lr=1.0)
+        assert named.param_groups[0]["name"] == "all" and named.param_groups[0]["params"][0] is w
         assert torch.nn.utils.clip_grad_norm_([w], 1e-3, error_if_nonfinite=True).item() > 0
     """,
     "optimizers leave out what requires no grad": """

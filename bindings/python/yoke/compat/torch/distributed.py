@@ -302,24 +302,33 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
     _of(group).monitored_barrier(600.0 if timeout is None else _seconds(timeout))
 
 
+def _need_no_tag(call: str, tag: int) -> None:
+    if tag:
+        raise _yoke.UnsupportedError(f"{call}(): argument 'tag' is {tag}; leave it out: messages between two ranks arrive in their order")
+
+
 def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
     """Sends a tensor to rank dst."""
+    _need_no_tag("send", tag)
     _of(group).send(tensor.detach(), _root("send", group, dst, group_dst, "dst"))
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
     """Receives a tensor from rank src."""
+    _need_no_tag("recv", tag)
     _of(group).recv(tensor.detach(), _root("recv", group, src, group_src, "src"))
     return int(src if src is not None else group_src or 0)
 
 
 def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> Any:
     """Sends a tensor to rank dst, and returns at once."""
+    _need_no_tag("isend", tag)
     return _done(_of(group).send(tensor.detach(), _root("isend", group, dst, group_dst, "dst"), True))
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> Any:
     """Receives a tensor from rank src, and returns at once."""
+    _need_no_tag("irecv", tag)
     return _done(_of(group).recv(tensor.detach(), _root("irecv", group, src, group_src, "src"), True))
 
 

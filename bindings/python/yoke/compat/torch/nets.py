@@ -203,8 +203,9 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     return yoke.interpolate(input, mode=mode, **{name: value for name, value in given.items() if value is not None})
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Tensor:
     """Divides by the norm along an axis."""
+    refused("normalize", out=(out, None))
     return yoke.normalize(input, p, dim, eps)
 
 

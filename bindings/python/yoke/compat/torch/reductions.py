@@ -194,8 +194,10 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return result
 
 
-def norm_of(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: None = None, dtype: Any = None) -> Tensor:
+def norm_of(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:
     """Returns the p-norm; "fro" is 2."""
+    if out is not None:
+        raise _yoke.UnsupportedError("norm(): argument 'out' is not there; write out.copy_(x.norm())")
     if p == "nuc":
         raise _yoke.UnsupportedError("norm(): argument 'p' is 'nuc'; it must be a number or 'fro', because there are no singular values")
     return yoke.norm(input if dtype is None else input.to(dtype=dtype), 2 if p in ("fro", None) else p, dim, keepdim=keepdim)

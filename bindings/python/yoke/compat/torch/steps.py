@@ -17,8 +17,23 @@ def _named(params: Any) -> Any:
     return [each[1] for each in params] if params and isinstance(params[0], tuple) else params
 
 
+# Options of PyTorch that Yoke does not have, with the value that changes nothing.
+_OFF = {"dampening": 0, "maximize": False, "amsgrad": False, "differentiable": False, "decoupled_weight_decay": False}
+
+
 class _Steps:
     """What PyTorch's optimizers have in common. foreach, fused and capturable choose among equal ways, and change no value."""
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds tensors with their options. Entries that no option has, such as a name, stay in the group."""
+        known = {"params", *self._OPTIONS}  # type: ignore[attr-defined]
+        more = {name: value for name, value in param_group.items() if name not in known}
+        refused(type(self).__name__, **{name: (value, _OFF[name]) for name, value in more.items() if name in _OFF})
+        own = {name: value for name, value in param_group.items() if name in known}
+        if "params" in own:
+            own["params"] = _named(own["params"])
+        super().add_param_group(own)  # type: ignore[misc]
+        self.param_groups[-1].update(more)  # type: ignore[attr-defined]
 
     def step(self, closure: Any = None) -> Any:
         """Steps over every parameter with a gradient; calls closure() before, and returns its result."""
