@@ -224,7 +224,7 @@ def returning(*gradients):
 @pytest.mark.parametrize("gradients, error, text", [
     ((yoke.ones(2),), yoke.ValueError, "Returns returned 1 gradients for 2 arguments of its forward"),
     ((yoke.ones(2), None, yoke.ones(2)), yoke.ValueError, "Returns returned 3 gradients for 2 arguments"),
-    ((yoke.ones(3), None), yoke.ValueError, r"backward of Returns returned \[3\] float32 on cpu as the gradient of input 0, but the input was \[2\] float32 on cpu"),
+    ((yoke.ones(3), None), yoke.ValueError, r"backward of Returns returned \[3\] float32 on .* as the gradient of input 0, but the input was \[2\] float32 on "),
     ((yoke.ones(2, dtype=yoke.int64), None), yoke.TypeError, "int64.*as the gradient of input 0.*return a floating tensor"),
     ((3.0, None), TypeError, "a gradient.*a tensor or None, not float")])
 def test_wrong_gradients_are_refused(gradients, error, text):
