@@ -62,6 +62,7 @@ _FUNCTIONS = {
     **_of("reductions", """nansum nanmean cummax cummin diff dist trapezoid scatter_reduce unique_consecutive tensordot inner addmv addr addbmm kron
         cross matrix_power chain_matmul"""),
     "trapz": "reductions.trapezoid", "norm": "reductions.norm_of; Yoke's p is a number", "round": "functions.round; without decimals",
+    **_of("extras", "cov corrcoef combinations"),
     **{name: f"reductions.{name}; Yoke takes keepdim and correction by name alone" for name in ("var", "std", "var_mean", "std_mean")},
 }
 
@@ -92,6 +93,7 @@ TABLE: dict[str, dict[str, str]] = {
         "get_autocast_dtype": "settings.get_autocast_dtype",
         "t": "=Tensor.t", "detach": "=Tensor.detach", "zero_": "=Tensor.zero_", "split_with_sizes": "=split", "asarray": "=as_tensor",
         **_of("nets", "pairwise_distance prelu bilinear cosine_similarity"),
+        **_of("extras", "celu selu threshold hardshrink"),
         "autocast": "=amp.autocast", "GradScaler": "own_steps.GradScaler; write yoke.amp.GradScaler, for Yoke's optimizers",
         "OutOfMemoryError": "=OutOfMemoryError",
         **{name: f"serialization.{name}; PyTorch's files of tensors and containers: yoke.compat.torch.serialization.{name}" for name in ("save", "load")},
@@ -102,9 +104,10 @@ TABLE: dict[str, dict[str, str]] = {
         **_of("layers", """ReLU SiLU Dropout Dropout1d Dropout2d LeakyReLU ELU Softplus Hardtanh ReLU6 LogSigmoid Mish Softsign Tanhshrink GLU Softmin
             Hardswish Hardsigmoid Upsample PixelShuffle PixelUnshuffle CosineSimilarity PairwiseDistance Softmax LogSoftmax Embedding MaxPool2d
             ConvTranspose2d Bilinear"""),
+        **_of("extras", "PReLU CELU SELU Threshold Hardshrink Softshrink Fold Unfold"),
         **_of("losses", "CrossEntropyLoss NLLLoss MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss BCELoss BCEWithLogitsLoss"),
     },
-    "nn.functional": _of("nets", """relu silu leaky_relu elu hardtanh relu6 logsigmoid mish softsign tanhshrink hardsigmoid hardswish glu prelu softmax log_softmax
+    "nn.functional": _of("extras", "celu selu threshold hardshrink softshrink fold") | _of("nets", """relu silu leaky_relu elu hardtanh relu6 logsigmoid mish softsign tanhshrink hardsigmoid hardswish glu prelu softmax log_softmax
         softmin gumbel_softmax dropout dropout1d dropout2d linear embedding pad batch_norm instance_norm max_pool2d avg_pool2d interpolate normalize
         cosine_similarity pairwise_distance bilinear unfold pixel_shuffle pixel_unshuffle scaled_dot_product_attention cross_entropy nll_loss mse_loss l1_loss
         smooth_l1_loss huber_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"""),

@@ -97,7 +97,11 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
 
 
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """Reduces values into places: "sum" and "mean", and "prod", "amax" and "amin" where no place repeats."""
+    """Reduces values into places: "sum", "mean", "amax" and "amin"."""
+    if reduce in ("amax", "amin"):
+        from yoke.compat.torch.extras import extreme_by_place
+
+        return extreme_by_place(input, dim, index, src, reduce == "amax", include_self)
     start = input if include_self else input.scatter(dim, index, yoke.zeros_like(src))
     if reduce == "sum":
         return start.scatter_add(dim, index, src)
@@ -105,7 +109,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
         ones = yoke.ones_like(input) if include_self else yoke.ones_like(input).scatter(dim, index, yoke.zeros_like(src))
         counts = ones.scatter_add(dim, index, yoke.ones_like(src))
         return start.scatter_add(dim, index, src) / counts
-    raise _yoke.UnsupportedError(f"scatter_reduce(): argument 'reduce' is {reduce!r}; it must be 'sum' or 'mean'")
+    raise _yoke.UnsupportedError(f"scatter_reduce(): argument 'reduce' is {reduce!r}; it must be 'sum', 'mean', 'amax' or 'amin'")
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:

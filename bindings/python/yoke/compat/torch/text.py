@@ -139,3 +139,11 @@ def grad_fn(x: Tensor) -> Node | None:
         return None
     saved = yoke.saved_tensors(x)
     return Node(saved[0].op if saved else "")
+
+
+def format_of(self: Tensor, spec: str) -> str:
+    """Returns a tensor without axes as its number, in an f-string too; other tensors take no format."""
+    return format(self.item(), spec) if self.ndim == 0 else _format(self, spec)
+
+
+_format = Tensor.__format__

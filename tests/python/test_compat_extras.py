@@ -1,0 +1,103 @@
+"""Names of PyTorch that are several ops in yoke.compat.torch, beside formulas."""
+
+import textwrap
+
+import pytest
+
+from compat_run import passes
+
+PARTS = {
+    "activations": """
+        x = torch.tensor([-2.0, -0.25, 0.0, 1.5], requires_grad=True)
+        close(F.celu(x, 2.0), [2 * math.expm1(-1), 2 * math.expm1(-0.125), 0, 1.5])
+        close(F.selu(x), [1.0507009873554805 * 1.6732632423543772 * math.expm1(-2), 1.0507009873554805 * 1.6732632423543772 * math.expm1(-0.25), 0, 1.5 * 1.0507009873554805])
+        close(F.threshold(x, -0.5, 9.0), [9, -0.25, 0, 1.5])
+        close(F.hardshrink(x), [-2, 0, 0, 1.5])
+        close(F.softshrink(x), [-1.5, 0, 0, 1])
+        y = torch.tensor([-1.0, 1.0])
+        assert F.selu(y, inplace=True) is y and y[0] < -1.1
+        nn.CELU()(x).sum().backward()
+        close(x.grad, [math.exp(-2), math.exp(-0.25), 1, 1])
+        for layer in (nn.SELU(), nn.CELU(0.5), nn.Threshold(0.1, 20), nn.Hardshrink(), nn.Softshrink(0.2)):
+            assert layer(x).shape == x.shape and type(layer).__name__ in repr(layer)
+        layer = nn.PReLU(3)
+        assert list(layer.state_dict()) == ["weight"] and repr(layer) == "PReLU(num_parameters=3)"
+        close(layer(torch.full((1, 3, 2), -1.0)), [[[-0.25, -0.25]] * 3])
+    """,
+    "columns": """
+        x = torch.arange(32.0).reshape(1, 2, 4, 4).requires_grad_()
+        columns = nn.Unfold(2, stride=2)(x)
+        assert columns.shape == (1, 8, 4)
+        assert torch.equal(nn.Fold((4, 4), 2, stride=2)(columns), x)
+        counts = F.fold(F.unfold(torch.ones(1, 1, 4, 4), 3, padding=1), (4, 4), 3, padding=1)
+        close(counts[0, 0], [[4, 6, 6, 4], [6, 9, 9, 6], [6, 9, 9, 6], [4, 6, 6, 4]])
+        spread = F.fold(torch.ones(1, 4, 4), (4, 4), 2, dilation=2)
+        close(spread, [[[[1, 1, 1, 1]] * 4]])
+        F.fold(columns, (4, 4), 2, stride=2).pow(2).sum().backward()
+        close(x.grad, 2 * x)
+        with refused(ValueError, "fold\\\\(\\\\): argument 'input' has shape"):
+            F.fold(torch.ones(1, 4, 5), (4, 4), 2)
+    """,
+    "statistics": """
+        x = torch.tensor([[1.0, 2.0, 4.0], [2.0, 3.0, 1.0]])
+        close(torch.cov(x), [[7 / 3, -1], [-1, 1]])
+        close(torch.cov(x[0], correction=0), 14 / 9)
+        close(torch.corrcoef(x)[0, 1], torch.cov(x)[0, 1] / (7 / 3) ** 0.5)
+        close(torch.corrcoef(x[0]), 1)
+        assert torch.combinations(torch.tensor([5, 6, 7])).tolist() == [[5, 6], [5, 7], [6, 7]]
+        assert torch.combinations(torch.tensor([5, 6]), with_replacement=True).tolist() == [[5, 5], [5, 6], [6, 6]]
+        assert torch.combinations(torch.tensor([5]), 2).shape == (0, 2)
+    """,
+    "extremes by place": """
+        start = torch.tensor([4.0, -1.0, 0.5])
+        index = torch.tensor([0, 0, 2, 2, 2])
+        src = torch.tensor([1.0, 5.0, 2.0, 3.0, 3.0], requires_grad=True)
+        most = start.scatter_reduce(0, index, src, "amax")
+        close(most, [5, -1, 3])
+        most.sum().backward()
+        close(src.grad, [0, 1, 0, 0.5, 0.5])
+        close(start.scatter_reduce(0, index, src, "amin"), [1, -1, 0.5])
+        close(start.scatter_reduce(0, index, src, "amin", include_self=False), [1, -1, 2])
+        rows = torch.zeros(2, 2).scatter_reduce(1, torch.tensor([[0, 0], [1, 0]]), torch.tensor([[-3.0, -2.0], [-5.0, 7.0]]), reduce="amax", include_self=False)
+        close(rows, [[-2, 0], [7, -5]])
+        with refused(RuntimeError, "argument 'reduce' is 'prod'"):
+            start.scatter_reduce(0, index, src, "prod")
+    """,
+    "texts of numbers, and errors": """
+        assert f"{torch.tensor(3)} {torch.tensor(1.5):.3f} {torch.tensor([1.0])}" == "3 1.500 tensor([1.])"
+        assert "{}".format(torch.tensor(True)) == "True"
+        for call in (lambda: torch.ones(2).view(3), lambda: nn.Linear(2, 2)(torch.ones(1, 3)), lambda: torch.ones(2) @ torch.ones(3), lambda: torch.ones(2).backward()):
+            with refused(RuntimeError, "."):
+                call()
+        assert issubclass(torch.OutOfMemoryError, RuntimeError) and issubclass(torch.cuda.OutOfMemoryError, RuntimeError)
+    """,
+}
+
+HEAD = """
+import math, re
+import torch, torch.nn as nn, torch.nn.functional as F
+
+
+def close(found, wanted):
+    wanted = wanted if isinstance(wanted, torch.Tensor) else torch.tensor(wanted, dtype=torch.float32)
+    assert found.shape == wanted.shape and torch.allclose(found, wanted, atol=1e-5), (found, wanted)
+
+
+class refused:
+    def __init__(self, kind, text):
+        self.kind, self.text = kind, text
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind, error, trace):
+        assert kind is not None and issubclass(kind, self.kind) and re.search(self.text, str(error)), (kind, error)
+        return True
+
+
+"""
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part(tmp_path, part):
+    passes(tmp_path, HEAD + textwrap.dedent(PARTS[part]))
