@@ -65,7 +65,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.inp = nn.Linear(6, 48)
-        self.hidden = BinaryLinear(48, 48)
+        self.hidden = BinaryLinear(48, 48, bias=False)
         self.bn = nn.BatchNorm1d(48)
         self.out = nn.Linear(48, 3)
         self.step = nn.Parameter(torch.tensor([0.25]))
@@ -80,7 +80,7 @@ class Net(nn.Module):
 
 torch.manual_seed(2)
 model = Net()
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 teacher = torch.randn(6, 3)
 
 losses = []
