@@ -90,6 +90,11 @@ PARTS = {
             before = w.item()
             assert abs(optimizer.step(closure).item() - before**2) < 1e-6 and w.item() < before
             assert isinstance(optimizer, torch.optim.Optimizer) and "lr: 0.1" in repr(optimizer)
+        for make, wanted in ((lambda p: torch.optim.RMSprop(p, lr=0.1, alpha=0.75), 1 - 0.1 / 0.5), (lambda p: torch.optim.Adagrad(p, lr=0.1), 0.9)):
+            v = nn.Parameter(torch.tensor([1.0]))
+            v.grad = torch.tensor([3.0])
+            make([v]).step()
+            assert abs(v.item() - wanted) < 1e-5
         named = torch.optim.SGD([{"params": [("w", w)], "name": "all", "dampening": 0}], lr=1.0)
         assert named.param_groups[0]["name"] == "all" and named.param_groups[0]["params"][0] is w
         assert torch.nn.utils.clip_grad_norm_([w], 1e-3, error_if_nonfinite=True).item() > 0
@@ -249,6 +254,11 @@ PARTS = {
         assert attention(x, x, x, key_padding_mask=last)[1][:, :, 2].abs().sum() == 0
         assert nn.MultiheadAttention(8, 2, kdim=4, vdim=6)(x, torch.ones(5, 3, 4), torch.ones(5, 3, 6))[0].shape == (2, 3, 8)
     """,
+    "initial values": """
+        assert nn.init.constant_(torch.empty(2), val=3).tolist() == [3, 3] and nn.init.eye_(torch.empty(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
+        weight, x = nn.init.dirac_(torch.empty(4, 2, 3), groups=2), torch.randn(1, 4, 5)
+        assert torch.equal(nn.functional.conv1d(x, weight, padding=1, groups=2), x)
+    """,
     "gradients": """
         x = torch.ones(2, requires_grad=True)
         (g,) = torch.autograd.grad((x * 3).sum(), x)
@@ -257,6 +267,9 @@ PARTS = {
         assert x.grad.tolist() == [2, 2]
         with torch.set_grad_enabled(mode=False):
             assert not (x * 2).requires_grad
+        value, product = torch.autograd.functional.vjp(lambda a, b: a * b, (torch.tensor([2.0]), torch.tensor([5.0])), torch.tensor([3.0]))
+        assert value.tolist() == [10] and [each.item() for each in product] == [15, 6]
+        assert torch.autograd.functional.jacobian(lambda a: a.pow(2), torch.tensor([1.0, 3.0])).tolist() == [[2, 0], [0, 6]]
         torch.autograd.backward([(x * 2).sum(), (x * 3).sum()])
         assert x.grad.tolist() == [7, 7] and torch.autograd.Variable(x) is x
     """,

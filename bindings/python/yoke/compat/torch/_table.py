@@ -16,7 +16,7 @@ MODULES: dict[str, str] = dict.fromkeys("""torch torch.nn torch.nn.functional to
     torch.nn.modules torch.nn.modules.module torch.nn.parallel.distributed torch.distributed torch.distributed.run torch.distributed.launch
     torch.distributed.distributed_c10d torch.distributed.elastic torch.distributed.elastic.multiprocessing torch.distributed.elastic.multiprocessing.errors
     torch.multiprocessing torch.optim torch.optim.optimizer torch.optim.lr_scheduler torch.amp torch.cuda
-    torch.cuda.amp torch.backends torch.backends.cuda torch.backends.mps torch.backends.mkldnn torch.autograd torch.autograd.function torch.utils
+    torch.cuda.amp torch.backends torch.backends.cuda torch.backends.mps torch.backends.mkldnn torch.autograd torch.autograd.function torch.autograd.functional torch.utils
     torch.utils.data torch.utils.data.distributed torch.utils.checkpoint torch.accelerator torch.random torch.version torch.types torch.linalg torch.special torch.serialization""".split(), "")
 MODULES.update({f"torch.nn.modules.{name}": "" for name in """activation batchnorm container conv dropout linear loss normalization padding pooling
     sparse utils""".split()})
@@ -29,7 +29,7 @@ RUN = {"torch.distributed.run": "launch", "torch.distributed.launch": "launch"}
 YOKE_PLACES = {"torch": "yoke", "nn": "yoke.nn", "nn.functional": "yoke.nn.functional", "nn.init": "yoke.nn.init", "nn.utils": "yoke.nn.utils",
                "nn.parallel": "yoke.nn.parallel", "optim": "yoke.optim", "amp": "yoke.amp", "cuda": "yoke.cuda", "cuda.amp": "yoke.cuda.amp",
                "utils": "yoke.utils", "utils.checkpoint": "yoke.utils.checkpoint", "autograd": "yoke.autograd", "random": "yoke", "special": "yoke",
-               "linalg": "yoke", "nn.parameter": "yoke.nn", "autograd.functional": "yoke.autograd"}
+               "linalg": "yoke", "nn.parameter": "yoke.nn"}
 
 
 def _of(module: str, names: str) -> dict[str, str]:
@@ -111,6 +111,11 @@ TABLE: dict[str, dict[str, str]] = {
         softmin gumbel_softmax dropout dropout1d dropout2d linear embedding pad batch_norm instance_norm max_pool2d avg_pool2d interpolate normalize
         cosine_similarity pairwise_distance bilinear unfold pixel_shuffle pixel_unshuffle scaled_dot_product_attention cross_entropy nll_loss mse_loss l1_loss
         smooth_l1_loss huber_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"""),
+    "nn.init": {
+        **_of("starts", "eye_ dirac_"), "constant_": "starts.constant_; Yoke calls its argument `value`",
+        **{name: f"=nn.init.{name}_" for name in "kaiming_normal kaiming_uniform normal orthogonal uniform xavier_normal xavier_uniform".split()},
+        "constant": "starts.constant_; write constant_", "eye": "starts.eye_", "dirac": "starts.dirac_",
+    },
     "nn.utils": _of("steps", "clip_grad_norm_ clip_grad_value_"),
     "nn.modules": {"Module": "=nn.Module"},
     "nn.modules.module": {"Module": "=nn.Module"},
@@ -133,7 +138,9 @@ TABLE: dict[str, dict[str, str]] = {
         **{name: f"processes.{name}" for name in FACTS["multiprocessing"] if not name.startswith(("get_all_sh", "get_sh", "set_sh"))
            and name not in ("reductions",)},
     },
-    "optim": {**_of("steps", "SGD Adam AdamW"), "Optimizer": "own_steps.Optimizer; Yoke's optimizers are SGD, Adam and AdamW: a script's own is a class with step()"},
+    "optim": {
+        **_of("steps", "SGD Adam AdamW"), **_of("more_steps", "RMSprop Adagrad"),
+        "Optimizer": "own_steps.Optimizer; Yoke's optimizers are SGD, Adam and AdamW: a script's own is a class with step()"},
     "optim.optimizer": {"Optimizer": "own_steps.Optimizer; Yoke's optimizers are SGD, Adam and AdamW: a script's own is a class with step()"},
     "optim.lr_scheduler": {
         **_of("rates", """LRScheduler LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR ExponentialLR PolynomialLR CosineAnnealingLR
@@ -164,6 +171,7 @@ TABLE: dict[str, dict[str, str]] = {
         **_of("gradients", "set_grad_enabled Variable set_multithreading_enabled"),
     },
     "serialization": _of("serialization", "save load"),
+    "autograd.functional": _of("gradients", "vjp jacobian"),
     "autograd.function": {"Function": "=autograd.Function", "once_differentiable": "gradients.once_differentiable"},
     "random": {**_of("options", "manual_seed seed initial_seed")},
     "version": {"cuda": "settings.cuda", "hip": "settings.hip", "debug": "settings.debug", "git_version": "settings.git_version", "__version__": "constants.version"},
