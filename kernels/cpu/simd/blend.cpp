@@ -73,6 +73,21 @@ YOKE_KERNEL(addcdiv)
                      [&]<class T>() { return ternary<T>(launch, kGrain, f); });
 }
 
+// The values of kernels::ClampBetween by comparisons one after another, of which gcc makes vectors.
+struct HoldBetween {
+    template <class T>
+    YOKE_HD T operator()(T x, T low, T high) const
+    {
+        T held = kernels::select(x < low, low, x);
+        held = kernels::select(held > high, high, held);
+        if constexpr (is_float<T>) {
+            held = kernels::select(low != low, low, held);
+            held = kernels::select(high != high, high, held);
+        }
+        return held;
+    }
+};
+
 YOKE_KERNEL(_clamp_between)
 {
     const yoke_operand *x = launch->operands;
@@ -81,7 +96,7 @@ YOKE_KERNEL(_clamp_between)
             return map<T, T, T>(Stored<T, kernels::Minimum>{}, kGrain, x[3], x[0], x[2]);
         if (!is_present(x[2]))
             return map<T, T, T>(Stored<T, kernels::Maximum>{}, kGrain, x[3], x[0], x[1]);
-        return ternary<T, kernels::ClampBetween>(launch, kGrain);
+        return ternary<T, HoldBetween>(launch, kGrain);
     });
 }
 
