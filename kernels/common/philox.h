@@ -309,45 +309,47 @@ struct Keep {
     }
 };
 
-// ---- drawing ------------------------------------------------------------------------------------
+// ---- drawing: host code -------------------------------------------------------------------------
 
-// Writes elements [begin, end) of a draw, all in one block. `out` points to the draw's element 0.
-template <class T, class Distribution>
-YOKE_HD void random_part(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
-                         int64_t end, T *out)
-{
-    if (begin >= end) return;
-    typename Distribution::Value values[Distribution::kDraws];
-    draw(random_block(seed, offset + (uint64_t)(begin / Distribution::kDraws)), values);
-    for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(values[i % Distribution::kDraws]);
-}
+inline constexpr int kBatch = 64;  // blocks drawn at once: whole vectors of every instruction set
 
-// Converts a drawn value. A bool becomes one of two constants, because gcc makes no vectors of its conversion to float.
-template <class T, class V>
-YOKE_HD T drawn(V value)
-{
-    if constexpr (std::is_same_v<V, bool> && !std::is_same_v<T, bool>)
-        return select(value, convert<T>((uint8_t)1), convert<T>((uint8_t)0));
-    else
-        return convert<T>(value);
-}
-
-// Fills elements [begin, end) of a draw. If threads share a draw, any cut gives the same numbers.
-template <class T, class Distribution>
-YOKE_HD void random_fill(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
-                         int64_t end, T *out)
+// Draws the blocks from `counter` on. Stands alone: inlined, each dtype would have a copy of the vectors' code.
+template <class Distribution>
+__attribute__((noinline)) static void random_batch(const Distribution &given, uint64_t seed,
+                                                   uint64_t counter,
+                                                   typename Distribution::Value *out)
 {
     constexpr int kDraws = Distribution::kDraws;
-    int64_t first = (begin + kDraws - 1) / kDraws, last = end / kDraws;  // whole blocks
-    if (first > last) return random_part(draw, seed, offset, begin, end, out);
-    random_part(draw, seed, offset, begin, first * kDraws, out);
-    const Distribution own = draw;  // which no element of `out` can overlap
-    for (int64_t block = first; block < last; ++block) {
+    const Distribution draw = given;  // which no element of `out` can overlap
+    for (int block = 0; block < kBatch; ++block) {
         typename Distribution::Value values[kDraws];
-        own(random_block(seed, offset + (uint64_t)block), values);
-        in_turn<kDraws>([&](int k) YOKE_INLINED { out[block * kDraws + k] = drawn<T>(values[k]); });
+        draw(random_block(seed, counter + (uint64_t)block), values);
+        in_turn<kDraws>([&](int k) YOKE_INLINED { out[block * kDraws + k] = values[k]; });
     }
-    random_part(draw, seed, offset, last * kDraws, end, out);
+}
+
+// Fills elements [begin, end) of a draw. If threads share a draw, any cut gives the same numbers. `out` points to the
+// draw's element 0.
+template <class T, class Distribution>
+inline void random_fill(const Distribution &draw, uint64_t seed, uint64_t offset, int64_t begin,
+                        int64_t end, T *out)
+{
+    using Value = typename Distribution::Value;
+    constexpr int64_t kDraws = Distribution::kDraws, kSize = kBatch * kDraws;
+    Value values[kSize];
+    for (int64_t first = begin / kDraws * kDraws; first < end; first += kSize) {
+        const uint64_t counter = offset + (uint64_t)(first / kDraws);
+        const int64_t from = first < begin ? begin : first,
+                      to = end < first + kSize ? end : first + kSize;
+        if constexpr (std::is_same_v<T, Value>) {
+            if (to - from == kSize) {
+                random_batch(draw, seed, counter, out + first);
+                continue;
+            }
+        }
+        random_batch(draw, seed, counter, values);
+        for (int64_t i = from; i < to; ++i) out[i] = convert<T>(values[i - first]);
+    }
 }
 
 YOKE_KERNELS_END

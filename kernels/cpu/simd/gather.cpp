@@ -41,12 +41,14 @@ YOKE_KERNEL(gather)
 template <class T, class K>
 struct Add {
     using To = K;
+    static constexpr bool kHasDenseLoop = std::is_same_v<T, float> || std::is_same_v<T, int64_t>;
     static void one(char *to, const char *from) { add_to<T, K>(to, from); }
 };
 
 template <class T>
 struct Set {
     using To = T;
+    static constexpr bool kHasDenseLoop = true;
     static void one(char *to, const char *from) { *(T *)to = *(const T *)from; }
 };
 
@@ -70,10 +72,12 @@ struct Scatter {
     void do_line(char *to, const char *index, const char *from) const
     {
         const int64_t n = count, step = out_step, of_index = steps[1], of_src = steps[2];
-        if (step == sizeof(typename F::To) && of_index == sizeof(I)) {
-            for (int64_t i = 0; i < n; i++, from += of_src)
-                F::one((char *)((typename F::To *)to + ((const I *)index)[i]), from);
-            return;
+        if constexpr (F::kHasDenseLoop) {
+            if (step == sizeof(typename F::To) && of_index == sizeof(I)) {
+                for (int64_t i = 0; i < n; i++, from += of_src)
+                    F::one((char *)((typename F::To *)to + ((const I *)index)[i]), from);
+                return;
+            }
         }
         for (int64_t i = 0; i < n; i++)
             F::one(to + *(const I *)(index + i * of_index) * step, from + i * of_src);
