@@ -19,6 +19,10 @@ def test_install_comes_before_import_torch(tmp_path):
                      "from torch import nn\nassert nn.Linear is yoke.nn.Linear\nprint(torch.__version__ == yoke.compat.torch.__version__)") == "True\n"
 
 
+def test_import_yoke_is_enough_for_install(tmp_path):
+    assert passes(tmp_path, "import yoke\nyoke.compat.torch.install()\nimport torch\nprint(torch.ones(1))", interpreter=()) == "tensor([1.])\n"
+
+
 def test_install_after_pytorch_is_an_error(tmp_path):
     (tmp_path / "torch.py").write_text("")
     done = run(tmp_path, "import torch\n" + INSTALL, interpreter=())

@@ -48,7 +48,7 @@ def test_a_missing_script_is_an_error_as_in_python(tmp_path):
     assert f"can't open file '{tmp_path / 'none.py'}': [Errno 2] No such file or directory" in done.stderr
 
 
-@pytest.mark.parametrize("arguments, code", [([], 2), (["-m"], 2), (["--nope"], 2), (["--help"], 0)])
+@pytest.mark.parametrize("arguments, code", [([], 2), (["-m"], 2), (["--nope"], 2), (["-"], 2), (["--help"], 0)])
 def test_wrong_arguments_show_the_usage(arguments, code):
     done = subprocess.run([sys.executable, "-m", "yoke.compat.torch", *arguments], capture_output=True, text=True)
     assert done.returncode == code

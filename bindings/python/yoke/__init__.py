@@ -18,7 +18,7 @@ from yoke._yoke import __version__  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # found by _later
-    from yoke import amp, autograd, comm, cuda, data, nn, optim, utils
+    from yoke import amp, autograd, comm, compat, cuda, data, nn, optim, utils
     from yoke._amp import autocast
     from yoke._backends import backends, get_float32_matmul_precision, set_float32_matmul_precision
     from yoke._checkpoint import BudgetReport, MemoryBudget, checkpoint, checkpoint_scope, checkpoint_sequential

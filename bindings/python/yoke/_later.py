@@ -33,6 +33,7 @@ _IN = {
     "amp": (),
     "autograd": (),
     "comm": (),
+    "compat": (),
     "cuda": (),
     "data": (),
     "nn": (),

@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
         (sys.stdout if arguments and arguments[0] != "-m" else sys.stderr).write(USAGE)
         raise SystemExit(0 if arguments and arguments[0] != "-m" else 2)
-    if arguments[0].startswith("-") and arguments[0] not in ("-m", "-"):
+    if arguments[0].startswith("-") and arguments[0] != "-m":
         sys.stderr.write(f"python -m yoke.compat.torch: unknown option {arguments[0]}\n{USAGE}")
         raise SystemExit(2)
     from yoke.compat.torch import install
