@@ -186,7 +186,7 @@ TABLE: dict[str, dict[str, str]] = {
         **{f"{name}_": f"tensor.{name}_" for name in """absolute addbmm addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh acosh asinh
             atanh baddbmm clamp_max clamp_min clip copysign cumprod cumsum deg2rad divide eq fix float_power ge greater greater_equal gt heaviside hypot le
             less less_equal logical_and logical_not logical_or logical_xor logit lt multiply ne negative not_equal rad2deg renorm scatter_reduce sgn
-            sinc subtract tril triu true_divide xlogy""".split()},
+            sign sinc subtract tril triu true_divide xlogy""".split()},
         "split_with_sizes": "=Tensor.split",
         **{name: f"storages.{name}; write storage_id() and storage_nbytes()" for name in ("storage", "untyped_storage")},
         "type": "tensor.type_of; names are torch.FloatTensor and so on",

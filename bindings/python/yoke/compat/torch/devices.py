@@ -30,7 +30,7 @@ class device(str, metaclass=_Kind):
         elif isinstance(type, str):
             kind, number = _parts(type)
         else:
-            raise _yoke.TypeError(f"device(): argument 'type' is a {yoke_type(type)}; it takes a name such as \"cuda:1\", or an index")
+            raise _yoke.TypeError(f"device(): argument 'type' is {type!r}; it takes a name such as \"cuda:1\", or an index")
         if index is not None:
             number = int(index)
         made = str.__new__(cls, kind if number is None else f"{kind}:{number}")
@@ -60,11 +60,6 @@ class device(str, metaclass=_Kind):
 
     def __exit__(self, *exception: Any) -> None:
         opened(self).__exit__(*exception)
-
-
-def yoke_type(value: Any) -> str:
-    """Returns the name of a value's class."""
-    return type(value).__name__
 
 
 def _parts(text: str) -> tuple[str, int | None]:

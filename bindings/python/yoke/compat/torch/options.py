@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import yoke
 from yoke import _yoke
@@ -217,23 +217,6 @@ def dtype_repr(self: yoke.dtype) -> str:
 
 
 _DTYPES = {"float8_e4m3": "float8_e4m3fn"}
-
-
-class Options(NamedTuple):
-    """Arguments of PyTorch that choose among equal ways, and so change no value: checked, and ignored."""
-
-    foreach: Any = None
-    fused: Any = None
-    capturable: Any = None
-
-
-def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
-    """Returns the reduction of a loss. The arguments of PyTorch before 0.4 win, as in PyTorch: size_average=False sums, reduce=False keeps all."""
-    if size_average is None and reduce is None:
-        return reduction
-    if reduce is not None and not reduce:
-        return "none"
-    return "mean" if size_average is None or size_average else "sum"
 
 
 def refused(call: str, **given: Any) -> None:

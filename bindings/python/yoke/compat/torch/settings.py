@@ -81,10 +81,6 @@ def ways_of_attention(*arguments: Any, **keywords: Any) -> None:
     """Does nothing: attention chooses its kernel itself."""
 
 
-def cuda_version() -> None:
-    """Returns None: Yoke's build for CUDA has no version for scripts."""
-
-
 cuda: Any = None
 hip: Any = None
 debug, git_version = False, "unknown"

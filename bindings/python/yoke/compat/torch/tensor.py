@@ -172,7 +172,7 @@ def _written(name: str) -> Any:
 # Methods in place that write the result of the method without "_".
 WRITTEN = """absolute addbmm addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh acosh asinh atanh baddbmm clamp_max clamp_min clip
     conj_physical copysign cumprod cumsum deg2rad divide eq fix float_power ge greater greater_equal gt heaviside hypot le less less_equal
-    logical_and logical_not logical_or logical_xor logit lt multiply ne negative nextafter not_equal rad2deg renorm scatter_reduce sgn sinc
+    logical_and logical_not logical_or logical_xor logit lt multiply ne negative nextafter not_equal rad2deg renorm scatter_reduce sgn sign sinc
     subtract tril triu true_divide xlogy""".split()
 for _each in WRITTEN:
     globals()[f"{_each}_"] = _written(_each)
