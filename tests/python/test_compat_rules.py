@@ -129,6 +129,24 @@ PARTS = {
         else:
             assert torch.accelerator.current_accelerator() is None
     """,
+    "pads and norms of instances": """
+        x = torch.arange(9, dtype=torch.float32).reshape(1, 1, 3, 3)
+        assert torch.equal(nn.ReflectionPad2d(1)(x), nn.functional.pad(x, (1, 1, 1, 1), mode="reflect")) and nn.ZeroPad2d((1, 0, 2, 0))(x).shape == (1, 1, 5, 4)
+        assert nn.ReflectionPad1d(2)(x[0]).tolist()[0][0] == [2, 1, 0, 1, 2, 1, 0] and nn.ReplicationPad2d(1)(x)[0, 0, 0].tolist() == [0, 0, 1, 2, 2]
+        assert nn.ConstantPad2d(1, 7.0)(x)[0, 0, 0].tolist() == [7] * 5 and nn.ConstantPad1d((0, 1), 3)(x)[0, 0, 0].tolist() == [0, 1, 2, 3]
+        assert str(nn.ReflectionPad2d(1)) == "ReflectionPad2d((1, 1, 1, 1))"
+        y = torch.randn(2, 3, 4, 4) * 5 + 2
+        z = nn.InstanceNorm2d(3)(y)
+        assert z.mean((2, 3)).abs().max() < 1e-5 and (z.var((2, 3), unbiased=False) - 1).abs().max() < 1e-4
+        assert list(nn.InstanceNorm2d(3).state_dict()) == [] and list(nn.InstanceNorm2d(3, affine=True).state_dict()) == ["weight", "bias"]
+        assert torch.allclose(nn.InstanceNorm2d(3)(y[0]), z[0], atol=1e-6) and nn.InstanceNorm1d(3)(y[0]).shape == (3, 4, 4)
+        try:
+            nn.InstanceNorm2d(3, track_running_stats=True)
+        except Exception as error:
+            assert "track_running_stats" in str(error)
+        else:
+            raise AssertionError
+    """,
     "storages": """
         x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
         row = x[1].requires_grad_()
