@@ -7,6 +7,14 @@ import pytest
 from compat_run import passes
 
 PARTS = {
+    "every activation is a layer": """
+        x = torch.randn(2, 4, 4)
+        for name in NAMES.split():
+            layer = getattr(nn, name)()
+            assert layer(x).isfinite().all() and repr(layer).startswith(name), name
+        close(nn.Softplus(beta=2)(torch.zeros(1)), [math.log(2) / 2])
+        close(nn.Softplus(1, 0.5)(torch.ones(1)), [1])
+    """,
     "activations": """
         x = torch.tensor([-2.0, -0.25, 0.0, 1.5], requires_grad=True)
         close(F.celu(x, 2.0), [2 * math.expm1(-1), 2 * math.expm1(-0.125), 0, 1.5])
@@ -74,6 +82,8 @@ PARTS = {
 }
 
 HEAD = """
+NAMES = '''ReLU SiLU LeakyReLU ELU Softplus Hardtanh ReLU6 LogSigmoid Mish Softsign Tanhshrink GLU Softmin Hardswish Hardsigmoid PReLU CELU SELU
+    Hardshrink Softshrink GELU Tanh Sigmoid Softmax LogSoftmax Identity Flatten Dropout Dropout1d'''
 import math, re
 import torch, torch.nn as nn, torch.nn.functional as F
 

@@ -58,6 +58,11 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return input.copy_(found) if inplace else found
 
 
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Returns log(1 + exp(beta · x)) / beta, and x where beta · x is above the threshold."""
+    return yoke.softplus(input, beta, threshold)
+
+
 def softsign(input: Tensor) -> Tensor:
     """Returns x / (1 + |x|)."""
     return input / (1 + yoke.abs(input))
