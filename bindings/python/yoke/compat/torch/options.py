@@ -219,6 +219,15 @@ def dtype_repr(self: yoke.dtype) -> str:
 _DTYPES = {"float8_e4m3": "float8_e4m3fn"}
 
 
+def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
+    """Returns the reduction of a loss. The arguments of PyTorch before 0.4 win, as in PyTorch: size_average=False sums, reduce=False keeps all."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is not None and not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
+
+
 def refused(call: str, **given: Any) -> None:
     """Raises for arguments of PyTorch that Yoke does not have, unless they have PyTorch's default: name=(value, default)."""
     for name, (value, default) in given.items():
