@@ -197,6 +197,8 @@ def test_checkpoints_in_pytorchs_form():
     (lambda: F.huber_loss, "write smooth_l1_loss"),
     (lambda: yoke.cuda.nvtx, "no ranges for profilers"),
     (lambda: yoke.utils.data, "there is no DataLoader"),
+    (lambda: yoke.autograd.Variable, r"write tensor\(data, requires_grad=True\)"),
+    (lambda: yoke.autograd.gard, "did you mean 'grad'"),
     (lambda: yoke.ones(1).grad_fn, r"'yoke.Tensor' object has no attribute 'grad_fn'; write x.is_leaf"),
     (lambda: yoke.ones(1).clip, r"write x.clamp\(min, max\)"),
 ])
@@ -206,7 +208,7 @@ def test_an_unknown_name_says_what_to_write(look, told):
 
 
 def test_a_name_that_nobody_knows_is_a_plain_error():
-    for module in (yoke, nn, yoke.optim, F, yoke.cuda, yoke.utils, lr_scheduler):
+    for module in (yoke, nn, yoke.optim, F, yoke.cuda, yoke.utils, yoke.autograd, lr_scheduler):
         with pytest.raises(AttributeError, match="has no attribute 'zzzzzzzz'$"):
             module.zzzzzzzz
         assert not hasattr(module, "__zzzz__") and not hasattr(module, "_zzzz")

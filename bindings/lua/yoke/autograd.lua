@@ -127,4 +127,4 @@ function autograd.detect_anomaly(given, ...)
     return core._detect_anomaly(named.check_nan and 2 or 1, ...)
 end
 
-return autograd
+return require "yoke.missing".module("autograd", autograd)
