@@ -127,6 +127,21 @@ std::vector<Ref<HookEntry>> NodeNotes::hooks_on(uint32_t result)
     return {};
 }
 
+void NodeNotes::drop_hooks() noexcept
+{
+    for (;;) {
+        std::vector<Ref<HookEntry>>
+            dropped;  // ended without the lock: a drop may call any function
+        {
+            const std::lock_guard lock(mutex_);
+            for (Watched &each : all_)
+                if (dropped.empty()) std::swap(dropped, each.hooks);
+        }
+        if (dropped.empty()) return;
+        for (const Ref<HookEntry> &each : dropped) each->remove();
+    }
+}
+
 // Adds the gradient to the retained gradient. The copy is made without the lock: if memory runs out, the allocator
 // calls functions of the program, which may read the retained gradient.
 void NodeNotes::keep(uint32_t result, const yoke_tensor &gradient)

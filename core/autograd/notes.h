@@ -31,7 +31,7 @@ public:
 class HookEntry final : public RefCounted {
 public:
     explicit HookEntry(Ref<GradientHook> hook) : hook_(std::move(hook)) {}
-    // Returns the hook; null after its removal.
+    // Returns the hook; null after remove().
     Ref<GradientHook> hook() const;
     // Removes the hook. A call under way ends first in its own thread.
     void remove() noexcept;
@@ -66,7 +66,7 @@ public:
     NodeNotes &operator=(const NodeNotes &) = delete;
 
     void add_hook(uint32_t result, Ref<HookEntry> hook);
-    // Keeps the gradients of the result from now on, with the sum of earlier walks.
+    // Keeps the gradients of the result from now on; `grad` is the sum of earlier walks.
     void retain(uint32_t result, Tensor grad = nullptr);
     bool retains(uint32_t result) const;
     // Returns and replaces the retained gradient.
@@ -74,8 +74,10 @@ public:
     void set_grad(uint32_t result, Tensor grad);
     // Ends the retaining. Returns whether the result retained its gradient, and gives the gradient to `grad`.
     bool stop_retaining(uint32_t result, Tensor &grad);
-    // Returns whether gradients have to come in their own dtype and through pass().
+    // Returns whether gradients must have the dtype of the result, and go through pass().
     bool is_watching() const;
+    // Removes all hooks, because no walk can pass the node any more. A hook may keep the hooked tensor alive.
+    void drop_hooks() noexcept;
     // Runs the hooks on the gradients of the node's results, then retains the gradients.
     void pass(std::span<Tensor> gradients, const Node &node);
 
@@ -123,7 +125,7 @@ void add_hook(const yoke_tensor &x, Ref<HookEntry> hook, const char *call);
 // Has x, a result of an op, keep its gradient. No effect on a leaf. Raises YOKE_E_STATE if x does not require grad.
 void retain_grad(const yoke_tensor &x, const char *call);
 bool retains_grad(const yoke_tensor &x);
-// Return and replace the retained gradient of x, which retains its gradient.
+// Return and replace the retained gradient of x. The caller knows that x retains a gradient.
 Tensor retained_grad(const yoke_tensor &x);
 void set_retained_grad(const yoke_tensor &x, Tensor grad);
 // Hands the retained gradient of x on to result `index` of `node`, the new history of x; null: no history.

@@ -47,7 +47,9 @@ std::vector<FunctionNode::Kept> FunctionNode::remember_all(TensorList tensors, b
 
 void FunctionNode::release_saved() noexcept
 {
-    if (!saved_.empty() && gate_.close()) drop_saved();
+    if (saved_.empty()) return;
+    if (gate_.close()) drop_saved();
+    if (NodeNotes *mine = notes()) mine->drop_hooks();
 }
 
 void FunctionNode::leave() noexcept

@@ -216,7 +216,10 @@ void OpNode::release_saved() noexcept
 {
     // A node that kept nothing has lost nothing, and may be walked again. An example is the cast of a weight, walked
     // by every product with this cast.
-    if (saves_ && gate_.close()) drop_saved();
+    if (!saves_) return;
+    if (gate_.close()) drop_saved();
+    if (NodeNotes *mine = notes()) [[unlikely]]
+        mine->drop_hooks();
 }
 
 void OpNode::drop_saved() noexcept

@@ -364,6 +364,28 @@ def test_hooks_are_released_with_their_tensor_or_at_removal():
     assert all(each() is None for each in gone)
 
 
+def test_a_hook_that_refers_to_its_tensor_ends_with_a_graph_that_no_walk_can_pass_again():
+    gone, x = [], leaf(1.0)
+    for _ in range(3):
+        y = x * x
+        seen = []
+        y.register_hook(lambda g, y=y, seen=seen: seen.append(y.tolist()))
+        loss = (y * 2).sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+        assert seen == [[1.0], [1.0]]
+        gone.append(weakref.ref(y))
+        del y, loss
+    gc.collect()
+    assert all(each() is None for each in gone)
+    z = x + 1  # keeps nothing, so another backward may pass
+    handle = z.register_hook(lambda g: seen.append("z"))
+    z.sum().backward()
+    (z * 3).sum().backward()
+    assert seen[2:] == ["z", "z"]
+    handle.remove()
+
+
 def test_the_release_of_a_long_chain_of_hooks_does_not_recurse():
     x = leaf(1.0)
     for _ in range(20000):
