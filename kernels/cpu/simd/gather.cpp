@@ -91,6 +91,16 @@ struct Scatter {
             for (int k = 1; k < 3; k++) plane.data[k] = lines.data[k] + i * steps[k];
             walk<3>(plane, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
                 const int64_t step = out_step, s0 = stride[0], s1 = stride[1], s2 = stride[2];
+                if constexpr (F::kHasDenseLoop) {
+                    if (s0 == sizeof(typename F::To) && s1 == sizeof(I)) {
+                        auto *to = (typename F::To *)data[0];
+                        const I *index = (const I *)data[1];
+                        const char *from = data[2];
+                        for (int64_t j = 0; j < n; j++, from += s2)
+                            F::one((char *)(to + j) + index[j] * step, from);
+                        return;
+                    }
+                }
                 for (int64_t j = 0; j < n; j++)
                     F::one(data[0] + j * s0 + *(const I *)(data[1] + j * s1) * step,
                            data[2] + j * s2);
