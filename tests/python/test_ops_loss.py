@@ -208,3 +208,23 @@ def test_bad_arguments_name_the_op_the_argument_and_the_values():
 def test_shapes_that_do_not_broadcast_are_refused_in_every_reduction(name, reduction):
     with pytest.raises(yoke.ValueError, match=rf"^{name}: .*\[64, 64\].*\[16, 64\]"):
         getattr(yoke, name)(yoke.zeros((64, 64)), yoke.zeros((16, 64)), reduction=reduction)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "kl_div",
+                                  "binary_cross_entropy", "binary_cross_entropy_with_logits"])
+def test_another_term_is_added_to_a_loss_in_place(name, reduction):
+    rng = np.random.default_rng(0)
+    x = to_yoke(rng.uniform(0.1, 0.9, (4, 3)).astype(np.float32), requires_grad=True)
+    target = yoke.tensor([0, 2, 1, 1]) if name in ("cross_entropy", "nll_loss") else to_yoke(rng.uniform(0.1, 0.9, (4, 3)).astype(np.float32))
+
+    def gradient(in_place):
+        loss, term = getattr(yoke, name)(x, target, reduction=reduction), (x * x).sum()
+        if in_place:
+            loss += term
+            loss *= 2
+        else:
+            loss = (loss + term) * 2
+        return to_numpy(yoke.grad(loss.sum(), [x])[0])
+
+    np.testing.assert_array_equal(gradient(True), gradient(False))
