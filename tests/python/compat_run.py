@@ -1,5 +1,6 @@
 """Runs scripts under yoke.compat.torch in processes of their own: the rules hold for a whole process."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -19,3 +20,22 @@ def passes(folder, text, *arguments, **options):
     done = run(folder, text, *arguments, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+EACH = """
+    import json, sys, traceback
+    import torch
+    parts, told = json.load(open(sys.argv[1])), {}
+    for name, code in parts.items():
+        try:
+            exec(compile(code, name, "exec"), {"__name__": "__main__", "torch": torch, "nn": torch.nn})
+        except BaseException as error:
+            told[name] = [type(error).__name__, str(error), traceback.format_exc()]
+    print(json.dumps(told))
+"""
+
+
+def errors_of(folder, parts):
+    """Runs pieces of code one after the other in one process; returns {name: [type, text, traceback]} of those that raised."""
+    (pathlib.Path(folder) / "parts.json").write_text(json.dumps({name: textwrap.dedent(code) for name, code in parts.items()}))
+    return json.loads(passes(folder, EACH, "parts.json").splitlines()[-1])
