@@ -94,7 +94,7 @@ def shf(thread, instruction):
 
 
 def lop3(thread, instruction):
-    written, to, terms, _ = apart(instruction)
+    written, to, terms, read = apart(instruction)
     table = terms[-1].number if terms[-1].number is not None else 0
     a, b, c = (thread.word(one) for one in terms[-4:-1])
     value = 0
@@ -104,7 +104,7 @@ def lop3(thread, instruction):
     value &= WORD
     thread.set(to, value)
     for name in written:
-        thread.set_predicate(name, value != 0)
+        thread.set_predicate(name, value != 0 or any(thread.predicate(text) for text in read))
 
 
 def plop3(thread, instruction):

@@ -99,6 +99,16 @@ def test_integers_are_divided_by_way_of_floats():
     assert thread.registers[7] == (thread.registers[4] & 0xFFFF) << 16 | 0x64
 
 
+def test_a_bit_operation_adds_to_a_predicate():
+    thread = ran("""
+        MOV R0, 0x3f
+        LOP3.LUT P0, RZ, R0, 0x20, RZ, 0xc0, !PT
+        LOP3.LUT P1, RZ, RZ, 0xffffffff, RZ, 0xc0, P0
+        LOP3.LUT P2, RZ, RZ, 0xffffffff, RZ, 0xc0, !P0
+        EXIT""")
+    assert [thread.predicates[name] for name in ("P0", "P1", "P2")] == [True, True, False]
+
+
 def test_each_block_knows_its_number_and_calls_return():
     thread = ran("""
         S2R R0, SR_CTAID.X
