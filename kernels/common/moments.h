@@ -181,13 +181,17 @@ struct Moments {
     {
         if (capacity == 0) return init();
         if (is_constant(capacity, at, n)) return of_constant(n, at(0));
-        State found = careful_at(1, capacity, at, n);
-        if constexpr (kIsScaled) {
+        double scale = 1;
+        for (;;) {
+            const State found = careful_at(scale, capacity, at, n);
+            if (!kIsScaled || scale != 1) return found;
             if (!(found.squares < (double)kInfinity))
-                return careful_at(kShrinking, capacity, at, n);
-            if (found.squares < kLeastSquares) return careful_at(kStretching, capacity, at, n);
+                scale = kShrinking;
+            else if (found.squares < kLeastSquares)
+                scale = kStretching;
+            else
+                return found;
         }
-        return found;
     }
 
 private:

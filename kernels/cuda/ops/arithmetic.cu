@@ -9,10 +9,10 @@ using Roundings =
     OneOf<kernels::Neg, kernels::Abs, kernels::Sign, kernels::Floor, kernels::Ceil, kernels::Round>;
 using Roots = OneOf<kernels::Sqrt, kernels::Rsqrt, kernels::Reciprocal, kernels::Exp, kernels::Log,
                     kernels::Erf>;
-using Waves = OneOf<kernels::Sin, kernels::Cos>;
+using Waves = Seldom<kernels::Sin, kernels::Cos>;
 using Quotients = OneOf<kernels::Div, kernels::AbsBackward, kernels::SqrtBackward,
                         kernels::RsqrtBackward, kernels::ReciprocalBackward, kernels::ErfBackward>;
-using WavesBackward = OneOf<kernels::SinBackward, kernels::CosBackward>;
+using WavesBackward = Seldom<kernels::SinBackward, kernels::CosBackward>;
 using Extremes = OneOf<kernels::MaximumBackward, kernels::MinimumBackward>;
 #define YOKE_GROUPS Sums, Roundings, Roots, Waves, Quotients, WavesBackward
 

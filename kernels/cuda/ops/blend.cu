@@ -7,6 +7,12 @@ YOKE_CUDA_BEGIN
 using Blends = OneOf<kernels::Lerp, kernels::AddScaledProduct, kernels::AddScaledQuotient,
                      kernels::ClampBetween>;
 
+// Functor of integers that is seldom hot: packs are short.
+template <class F>
+struct SeldomWhole : F {
+    static constexpr bool kIsSeldom = true;
+};
+
 // Adds the second operand times a number, or times its negative.
 static yoke_status add_scaled(const yoke_launch *launch, bool negative)
 {
@@ -14,7 +20,7 @@ static yoke_status add_scaled(const yoke_launch *launch, bool negative)
     return for_any_format(launch, "x", launch->operands[0].dtype, [&]<class In>() {
         if constexpr (std::is_same_v<In, Integers>) {
             const int64_t scale = negative ? (int64_t)(0 - (uint64_t)alpha.v.i) : alpha.v.i;
-            return binary<In>(launch, kernels::AddScaledWhole{scale});
+            return binary<In>(launch, SeldomWhole<kernels::AddScaledWhole>{{scale}});
         } else {
             const double scale = kernels::float_param(alpha);
             return binary<In>(launch, kernels::AddScaled{negative ? -scale : scale});
@@ -39,7 +45,7 @@ YOKE_KERNEL(addcmul)
     const yoke_arg &value = launch->params[0];
     return for_number_format(launch, "x", launch->operands[0].dtype, [&]<class In>() {
         if constexpr (std::is_same_v<In, Integers>)
-            return ternary<In>(launch, kernels::AddScaledProductWhole{value.v.i});
+            return ternary<In>(launch, SeldomWhole<kernels::AddScaledProductWhole>{{value.v.i}});
         else
             return ternary<In>(launch,
                                Blends::of<kernels::AddScaledProduct>(kernels::float_param(value)));
@@ -73,7 +79,7 @@ YOKE_KERNEL(_clamp_between)
     const yoke_operand low = bound_at(launch, 1, false), high = bound_at(launch, 2, true);
     return for_number_format(launch, "x", x[0].dtype, [&]<class In>() {
         if constexpr (std::is_same_v<In, Integers>)
-            return map<In>(launch, x[3], kernels::ClampBetween(), x[0], low, high);
+            return map<In>(launch, x[3], SeldomWhole<kernels::ClampBetween>(), x[0], low, high);
         else
             return map<In>(launch, x[3], Blends::of<kernels::ClampBetween>(), x[0], low, high);
     });
@@ -83,8 +89,12 @@ YOKE_KERNEL(isclose)
 {
     const yoke_arg *p = launch->params;
     const kernels::IsClose f{kernels::float_param(p[0]), kernels::float_param(p[1]), p[2].v.i != 0};
-    return for_any_format(launch, "x", launch->operands[0].dtype,
-                          [&]<class In>() { return binary<In, Bools>(launch, f); });
+    return for_any_format(launch, "x", launch->operands[0].dtype, [&]<class In>() {
+        if constexpr (std::is_same_v<In, Integers>)
+            return binary<In, Bools>(launch, SeldomWhole<kernels::IsClose>{f});
+        else
+            return binary<In, Bools>(launch, f);
+    });
 }
 
 YOKE_CUDA_END

@@ -26,4 +26,11 @@ YOKE_KERNEL(where)
     return ternary<Words>(launch, Choice());
 }
 
+YOKE_KERNEL(masked_fill)
+{
+    const yoke_operand *x = launch->operands;
+    if (x[1].dtype != YOKE_BOOL) return bad_dtype(launch, "mask", x[1].dtype);
+    return map<Words>(launch, x[3], Choice(), x[1], x[2], x[0]);
+}
+
 YOKE_CUDA_END

@@ -1,4 +1,4 @@
-// Tensors made from their indices alone, and selections of elements by a mask or a triangle.
+// Tensors made from their indices alone, and triangles of matrices.
 #include "kernels/common/index.h"
 #include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/map.cuh"
@@ -61,60 +61,49 @@ YOKE_KERNEL(_eye)
                  x.strides[1] * size);
 }
 
-// ---- masks and triangles --------------------------------------------------------------------------------------------
-
-struct MaskedFill {
-    YOKE_HD uint64_t operator()(uint64_t x, uint64_t mask, uint64_t value) const
-    {
-        return mask ? value : x;
-    }
-};
-
-// Fills words of the elements' size, because only the size matters.
-YOKE_KERNEL(masked_fill)
-{
-    const yoke_operand &mask = launch->operands[1];
-    if (mask.dtype != YOKE_BOOL) return bad_dtype(launch, "mask", mask.dtype);
-    return ternary<Words>(launch, MaskedFill());
-}
+// ---- triangles ------------------------------------------------------------------------------------------------------
 
 // Copies the elements of the triangle, and writes 0 for other elements. Axes keep their order, so an element's number
 // gives its row and column in the last two axes.
-template <class T, class Triangle>
-__global__ void keep_triangle(Walk<2> walk, int64_t rows, int64_t columns, int64_t diagonal)
+template <class T>
+__global__ void keep_triangle(Walk<2> walk, Split rows, Split columns, int64_t diagonal,
+                              bool is_upper)
 {
+    YOKE_NO_UNROLL
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < walk.numel;
          i += (int64_t)gridDim.x * blockDim.x) {
-        const int64_t line = i / columns, column = i % columns;
-        const kernels::Kept kept = Triangle()(line % rows, columns, diagonal);
+        const int64_t line = columns.quotient(i), column = i - line * columns.length,
+                      row = line - rows.quotient(line) * rows.length;
+        const kernels::Kept kept = is_upper
+                                       ? kernels::UpperTriangle()(row, columns.length, diagonal)
+                                       : kernels::LowerTriangle()(row, columns.length, diagonal);
         const Place<2> place = walk.at(i);
         *(T *)place.data[0] =
             column >= kept.first && column < kept.last ? *(const T *)place.data[1] : T(0);
     }
 }
 
-template <class Triangle>
-static yoke_status triangle(const yoke_launch *launch)
+static yoke_status triangle(const yoke_launch *launch, bool is_upper)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     const int threads = block_size(kThreads);
     Loop<2> loop;
     kernels::plan_ordered<2>(loop, {&out, &x}, 0, x.ndim);
     return for_size(launch, "x", dtype_size(x.dtype), [&]<class T>() {
-        return start(launch, keep_triangle<T, Triangle>,
-                     {blocks_for(launch, x.numel, threads), threads}, Walk<2>(loop),
-                     x.shape[x.ndim - 2], x.shape[x.ndim - 1], launch->params[0].v.i);
+        return start(launch, keep_triangle<T>, {blocks_for(launch, x.numel, threads), threads},
+                     Walk<2>(loop), Split(x.shape[x.ndim - 2], x.numel),
+                     Split(x.shape[x.ndim - 1], x.numel), launch->params[0].v.i, is_upper);
     });
 }
 
 YOKE_KERNEL(tril)
 {
-    return triangle<kernels::LowerTriangle>(launch);
+    return triangle(launch, false);
 }
 
 YOKE_KERNEL(triu)
 {
-    return triangle<kernels::UpperTriangle>(launch);
+    return triangle(launch, true);
 }
 
 YOKE_CUDA_END

@@ -243,7 +243,7 @@ struct Stored {
         if constexpr (Format::kSizes & 1) load_as<uint8_t>(from, i, apart);
     }
 
-    // Loads a single element, from any address.
+    // Loads a single element.
     __device__ void load(const char *from, int size) { load(from, size, 0, 0); }
 
     template <class C>
@@ -281,7 +281,8 @@ private:
         constexpr int W = kHalfPack<T, N>;
         const T *from = reinterpret_cast<const T *>(data) + i;
         if constexpr (N == 1) {
-            memcpy(words, from, sizeof(T));
+            const T element = *from;  // a copy by memcpy() would load each byte
+            memcpy(words, &element, sizeof element);
             return;
         }
         if constexpr (sizeof(T) * N <= 16)

@@ -6,11 +6,11 @@
 
 YOKE_CUDA_BEGIN
 
-using Exponentials = OneOf<kernels::Log1p, kernels::Expm1, kernels::Log2, kernels::Log10,
-                           kernels::Exp2, kernels::Sinh, kernels::Cosh>;
-using Arcs = OneOf<kernels::Tan, kernels::Atan, kernels::Asin, kernels::Acos, kernels::Erfinv>;
+using Exponentials = Seldom<kernels::Log1p, kernels::Expm1, kernels::Log2, kernels::Log10,
+                            kernels::Exp2, kernels::Sinh, kernels::Cosh>;
+using Arcs = Seldom<kernels::Tan, kernels::Atan, kernels::Asin, kernels::Acos, kernels::Erfinv>;
 using Parts = OneOf<kernels::Square, kernels::Trunc, kernels::Frac>;
-using Pairs = OneOf<kernels::Atan2, kernels::LogAddExp>;
+using Pairs = Seldom<kernels::Atan2, kernels::LogAddExp>;
 #define YOKE_GROUPS Exponentials, Arcs, Parts, Pairs
 
 YOKE_FUNCTION_OPS(YOKE_UNARY, YOKE_BINARY)
@@ -20,14 +20,19 @@ YOKE_KERNEL(nan_to_num)
 {
     return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
         using C = typename FormatOf<T>::Value;
-        const auto f = kernels::nan_to_num_of<T>(launch->params);
-        return unary<FormatOf<T>>(launch, kernels::NanToNum<C>{(C)f.nan, (C)f.above, (C)f.below});
+        if constexpr (!is_float<T>) {
+            return unary<Integers>(launch, Parts::of<kernels::Trunc>());  // the numbers themselves
+        } else {
+            const auto f = kernels::nan_to_num_of<T>(launch->params);
+            return unary<FormatOf<T>>(launch,
+                                      kernels::NanToNum<C>{(C)f.nan, (C)f.above, (C)f.below});
+        }
     });
 }
 
 #define YOKE_SLOPE(name, F) , kernels::F
 template <class First, class... Rest>
-using AllButFirst = OneOf<Rest...>;
+using AllButFirst = Seldom<Rest...>;
 using Slopes = AllButFirst<void YOKE_SLOPES(YOKE_SLOPE)>;
 using PairSlopes = AllButFirst<void YOKE_PAIR_SLOPES(YOKE_SLOPE)>;
 #undef YOKE_SLOPE

@@ -174,10 +174,16 @@ __device__ inline T from_first(T value)
     return value;
 }
 
+// Copies of a combination in a loop over states or shuffles. A state of several numbers takes long to combine, and its
+// code is large: one copy.
+template <class T>
+inline constexpr int kStateCopies = sizeof(T) > 8 ? 1 : 5;
+
 // Combines the values of a warp's lanes in a fixed order, by halving. Only warp lane 0 gets the result.
 template <class T, class Combine>
 __device__ inline T reduce_warp(T value, const Combine &combine)
 {
+    YOKE_UNROLL_BY(kStateCopies<T>)
     for (int distance = kWarp / 2; distance > 0; distance /= 2)
         value = combine(value, shuffle_down(value, distance));
     return value;

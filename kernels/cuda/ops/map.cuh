@@ -10,76 +10,10 @@
 #pragma once
 
 #include "kernels/cuda/ops/formats.cuh"
+#include "kernels/cuda/ops/functors.cuh"
 #include "kernels/cuda/ops/walk.cuh"
 
 YOKE_CUDA_BEGIN
-
-// ---- several functors in one kernel ---------------------------------------------------------------------------------
-
-// Union of functors G, selected by number; the functors' members are doubles. A kernel of several functors compiles
-// in little more time than a kernel of one. It needs the registers of the largest functor, so only cheap functors are
-// put together.
-template <class... G>
-struct OneOf {
-    int which;
-    double held[2];
-
-    template <class F>
-    static constexpr bool kHas = (std::is_same_v<F, G> || ...);
-
-    template <class F>
-    static OneOf of(double first = 0, double second = 0)
-    {
-        int which = 0;
-        (void)((std::is_same_v<F, G> || (which++, false)) || ...);
-        return {which, {first, second}};
-    }
-
-    template <class Body>
-    __device__ void with(const Body &body) const
-    {
-        choose<0, G...>(body);
-    }
-
-private:
-    template <int kPlace, class First, class... Rest, class Body>
-    __device__ void choose(const Body &body) const
-    {
-        if constexpr (sizeof...(Rest) > 0)
-            if (which != kPlace) return choose<kPlace + 1, Rest...>(body);
-        if constexpr (std::is_empty_v<First>)
-            body(First());
-        else if constexpr (sizeof(First) == sizeof(double))
-            body(First{held[0]});
-        else
-            body(First{held[0], held[1]});
-    }
-};
-
-// OneOf that contains a functor, among several.
-template <class F, class Group, class... Rest>
-struct FindGroup {
-    using type = typename FindGroup<F, Rest...>::type;
-};
-template <class F, class Group, class... Rest>
-requires(Group::template kHas<F>) struct FindGroup<F, Group, Rest...> {
-    using type = Group;
-};
-
-template <class F, class... Groups>
-inline auto one_of(double first = 0, double second = 0)
-{
-    return FindGroup<F, Groups...>::type::template of<F>(first, second);
-}
-
-template <class F, class Body>
-__device__ inline void with_functor(const F &f, const Body &body)
-{
-    if constexpr (requires { f.with(body); })
-        f.with(body);
-    else
-        body(f);
-}
 
 // ---- operands -------------------------------------------------------------------------------------------------------
 
@@ -158,15 +92,10 @@ __device__ inline void take_element(const MapPlan<K> &plan, const Place<1 + K> &
 template <class In, class Out>
 using MapResult = std::conditional_t<std::is_same_v<Out, Bools>, bool, typename In::Value>;
 
-template <class R, class F, int N, class C, size_t... K>
-__device__ inline void apply(const F &f, const C (&x)[sizeof...(K)][N], R (&y)[N],
-                             std::index_sequence<K...>)
-{
-    with_functor(f, [&](const auto &g) {
-        YOKE_UNROLL
-        for (int k = 0; k < N; k++) y[k] = g(x[K][k]...);
-    });
-}
+// Elements that a thread takes at once. Seldom functors of integers take fewer, as each dtype has code for packs.
+template <class In, class F>
+constexpr int kTaken =
+    kIsSeldom<F> &&std::is_same_v<In, Integers> ? 2 : kAtOnce<typename In::Value>;
 
 // Blocks that a multiprocessor is to hold, as many as registers permit without spilling.
 template <class In, int K>
@@ -178,7 +107,7 @@ __global__ void __launch_bounds__(kThreads, kMapResident<In, K>) map_elements(Ma
 {
     using C = typename In::Value;
     using R = MapResult<In, Out>;
-    constexpr int N = kAtOnce<C>;
+    constexpr int N = kTaken<In, F>;
     constexpr std::make_index_sequence<K> kInputs;
     for (int64_t pack = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pack < plan.packs;
          pack += (int64_t)gridDim.x * blockDim.x) {
@@ -234,30 +163,40 @@ inline int64_t plan_packs(const Loop<N> &loop, const int64_t (&sizes)[N], int n,
     return loop.numel / unit * unit;
 }
 
-template <class In, class Out, int K>
-inline MapPlan<K> plan_map(const yoke_operand *const (&operands)[1 + K])
+// Plans a map in packs of n elements. `dtypes` are those under which formats handle the operands.
+template <int K>
+inline MapPlan<K> plan_map_of(const yoke_operand *const (&operands)[1 + K],
+                              const int (&dtypes)[1 + K], int n)
 {
-    constexpr int N = kAtOnce<typename In::Value>;
     Loop<1 + K> loop;
     plan_map_loop<1 + K>(loop, operands);
     int64_t sizes[1 + K], apart = 0;
     for (int i = 0; i <= K; i++) sizes[i] = dtype_size(operands[i]->dtype);
-    const int64_t packed = plan_packs<1 + K>(loop, sizes, N, apart);
+    const int64_t packed = plan_packs<1 + K>(loop, sizes, n, apart);
     Side sides[1 + K];
     for (int i = 0; i <= K; i++) {
         const yoke_operand &operand = *operands[i];
         sides[i] = {loop.data[i],
                     operand.immediate,
-                    i ? as_format<In>(operand.dtype) : as_format<Out>(operand.dtype),
+                    dtypes[i],
                     (int)sizes[i],
                     (operand.flags & YOKE_OPERAND_SCALAR) != 0,
                     loop.stride[0][i] != 0};
         loop.data[i] += packed * loop.stride[0][i];
     }
     if (packed) loop.numel = loop.shape[0] -= packed;
-    MapPlan<K> plan{Walk<1 + K>(loop), {}, packed / N, apart};
+    MapPlan<K> plan{Walk<1 + K>(loop), {}, packed / n, apart};
     for (int i = 0; i <= K; i++) plan.side[i] = sides[i];
     return plan;
+}
+
+template <class In, class Out, int K, int N = kAtOnce<typename In::Value>>
+inline MapPlan<K> plan_map(const yoke_operand *const (&operands)[1 + K])
+{
+    int dtypes[1 + K];
+    dtypes[0] = as_format<Out>(operands[0]->dtype);
+    for (int i = 1; i <= K; i++) dtypes[i] = as_format<In>(operands[i]->dtype);
+    return plan_map_of<K>(operands, dtypes, N);
 }
 
 // Returns the grid for a plan of n elements. A pack has `at_once` elements.
@@ -273,9 +212,9 @@ template <class In, class Out = In, class F, class... Operands>
 inline yoke_status map(const yoke_launch *launch, const yoke_operand &out, const F &f,
                        const Operands &...in)
 {
-    constexpr int K = (int)sizeof...(Operands), N = kAtOnce<typename In::Value>;
+    constexpr int K = (int)sizeof...(Operands), N = kTaken<In, F>;
     if (out.numel == 0) return YOKE_OK;
-    const MapPlan<K> plan = plan_map<In, Out, K>({&out, &in...});
+    const MapPlan<K> plan = plan_map<In, Out, K, N>({&out, &in...});
     return start(launch, map_elements<In, Out, K, F>, map_grid(launch, plan, out.numel, N), plan,
                  f);
 }

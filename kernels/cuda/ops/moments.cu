@@ -4,10 +4,22 @@
 
 YOKE_CUDA_BEGIN
 
+// Joins states. Not inlined, so the code exists once: a thread joins states of many elements.
+template <class F>
+__device__ __attribute__((noinline)) inline typename F::State join_apart(typename F::State a,
+                                                                         typename F::State b)
+{
+    return F().combine(a, b);
+}
+
 // Variance, or its square root. Also the mean and the root in double.
 template <class In, class C = typename In::Value>
 struct Variance : OfValues<C, kernels::Moments<C>> {
     using State = typename kernels::Moments<C>::State;
+    __device__ State combine(const State &a, const State &b) const
+    {
+        return join_apart<kernels::Moments<C>>(a, b);
+    }
     double correction;
     const char *results;
     int size;  // size of a result
@@ -51,6 +63,10 @@ YOKE_KERNEL(std)
 template <class In, class C = typename In::Value>
 struct LogSum : OfValues<C, kernels::LogSumExp<C>> {
     using State = typename kernels::LogSumExp<C>::State;
+    __device__ State combine(const State &a, const State &b) const
+    {
+        return join_apart<kernels::LogSumExp<C>>(a, b);
+    }
     __device__ void put(char *out, State state) const
     {
         put_one<In>(this->dtype, out, this->project(state, 0));

@@ -15,6 +15,7 @@ using Room = kernels::PlaneRoom<Scratch, State, C>;
 template <class F>
 __global__ void for_each(int64_t n, F f)
 {
+    YOKE_NO_UNROLL
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += (int64_t)gridDim.x * blockDim.x)
         f(i);

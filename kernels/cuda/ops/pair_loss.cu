@@ -6,6 +6,7 @@
 #include "core/backend/ops.inc"
 #include "kernels/common/stand_in.h"
 #include "kernels/cuda/host/fault.h"
+#include "kernels/cuda/ops/careful.cuh"
 #include "kernels/cuda/ops/map.cuh"
 
 YOKE_CUDA_BEGIN
@@ -74,41 +75,24 @@ struct ProbabilityCheck {
     }
 };
 
-// Computes a loss, or a slope, of doubles. Not inlined, so the code exists once: few losses are computed in double.
-template <class Loss>
-__device__ __attribute__((noinline)) inline double value_apart(Loss loss, double x, double target)
-{
-    return loss.value(x, target);
-}
-template <class Loss>
-__device__ __attribute__((noinline)) inline double slope_apart(Loss loss, bool of_target, double x,
-                                                               double target)
-{
-    return of_target ? loss.of_target(x, target) : loss.of_x(x, target);
-}
-
 template <class C>
 struct LossValue {
+    static constexpr bool kIsSeldom = true;
     Kind kind;
     double beta;
-    ProbabilityCheck check;
 
     template <class Body>
     __device__ void with(const Body &body) const
     {
         with_kind(kind, beta, [&](const auto &loss) {
-            body([&](C x, C target) {
-                if constexpr (sizeof(C) == 8)
-                    return value_apart(loss, x, target);
-                else
-                    return loss.value(x, target);
-            });
+            body([&](C x, C target) { return loss.value(x, target); });
         });
     }
 };
 
 template <class C>
 struct LossSlope {
+    static constexpr bool kIsSeldom = true;
     Kind kind;
     double beta;
     C scale;
@@ -120,12 +104,8 @@ struct LossSlope {
         with_kind(kind, beta, [&](const auto &loss) {
             body([&](C grad, C x, C target) {
                 constexpr int kFactor = kernels::kSlopeFactor<std::decay_t<decltype(loss)>>;
-                C slope;
-                if constexpr (sizeof(C) == 8)
-                    slope = slope_apart(loss, of_target, x, target);
-                else
-                    slope = of_target ? loss.of_target(x, target) : loss.of_x(x, target);
-                return grad * scale * slope * (C)kFactor;
+                return grad * scale *
+                       (of_target ? loss.of_target(x, target) : loss.of_x(x, target)) * (C)kFactor;
             });
         });
     }
@@ -143,7 +123,7 @@ __device__ inline LossSum<C> sum_of(const C (&x)[N])
     C sum = x[0];
     YOKE_UNROLL
     for (int k = 1; k < N; k++) sum += x[k];
-    return kernels::parts_state(add, N, sum, [&](int64_t k) { return x[k]; });
+    return state_of_part(add, sum, x);
 }
 
 template <class C>
@@ -158,7 +138,8 @@ __device__ inline LossSum<C> whole_sum(const LossSum<C> &sum)
 // Computes each loss or, if there is a place for sums, each block's sum. In the second case the plan's result is only
 // a shape, without memory.
 template <class In, class C>
-__global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, LossSum<C> *sums)
+__global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, ProbabilityCheck check,
+                          LossSum<C> *sums)
 {
     constexpr int N = kAtOnce<C>;
     constexpr std::make_index_sequence<2> kInputs;
@@ -168,7 +149,7 @@ __global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, LossSum<C> *sums)
          pack += (int64_t)gridDim.x * blockDim.x) {
         C x[2][N], part[N];
         take_pack<In>(plan, pack, x);
-        loss.check.look_at(x[0]);
+        check.look_at(x[0]);
         apply(loss, x, part, kInputs);
         if (sums)
             sum = add.combine(sum, sum_of(part));
@@ -178,7 +159,7 @@ __global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, LossSum<C> *sums)
     walk_elements(plan.walk, [&](int64_t, const Place<3> &place) {
         C x[2][1], part[1];
         take_element<In>(plan, place, x);
-        loss.check.look_at(x[0]);
+        check.look_at(x[0]);
         apply(loss, x, part, kInputs);
         if (sums)
             sum = add.combine(sum, add.state(part[0]));
@@ -202,7 +183,8 @@ __global__ void divide_sum(const LossSum<C> *sums, int64_t count, double divisor
 }
 
 template <class In, class C>
-static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<C> &loss, double divisor)
+static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<C> &loss,
+                                const ProbabilityCheck &check, double divisor)
 {
     const yoke_operand &x = launch->operands[0], &target = launch->operands[1];
     const yoke_operand &out = launch->operands[2];
@@ -217,7 +199,7 @@ static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<C> &l
     if (n > 0) {
         const MapPlan<2> plan = plan_map<In, In, 2>({&shape.operand, &x, &target});
         if (const yoke_status status =
-                start(launch, each_loss<In, C>, {blocks, threads}, plan, loss, sums))
+                start(launch, each_loss<In, C>, {blocks, threads}, plan, loss, check, sums))
             return status;
     }
     return start(launch, divide_sum<In, C>, {1, block_size(512)}, (const LossSum<C> *)sums,
@@ -231,14 +213,14 @@ YOKE_KERNEL(_pair_loss)
     Kind kind = Kind::kMse;
     if (const yoke_status status = kind_of(launch, &kind)) return status;
     return for_float_format(launch, "x", x.dtype, [&]<class In>() {
-        const LossValue<typename In::Value> loss{kind, float_param(p[1]),
-                                                 ProbabilityCheck(launch, kind)};
-        if (p[2].v.i != 0) return reduced_loss<In>(launch, loss, float_param(p[3]));
+        const LossValue<typename In::Value> loss{kind, float_param(p[1])};
+        const ProbabilityCheck check(launch, kind);
+        if (p[2].v.i != 0) return reduced_loss<In>(launch, loss, check, float_param(p[3]));
         if (out.numel == 0) return (yoke_status)YOKE_OK;
         const MapPlan<2> plan = plan_map<In, In, 2>({&out, &x, &launch->operands[1]});
         return start(launch, each_loss<In, typename In::Value>,
                      map_grid(launch, plan, out.numel, kAtOnce<typename In::Value>), plan, loss,
-                     (LossSum<typename In::Value> *)nullptr);
+                     check, (LossSum<typename In::Value> *)nullptr);
     });
 }
 

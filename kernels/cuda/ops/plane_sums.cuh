@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     sum_items(Planes<N> planes, Split of_count, Op op, typename Op::State *partial, int group)
 {
     const Member me(group);
+    YOKE_NO_UNROLL
     for (int64_t first = (int64_t)blockIdx.x * me.groups(); first < planes.partials();
          first += (int64_t)gridDim.x * me.groups()) {
         const int64_t unit = min(first + me.number(), planes.partials() - 1);
@@ -262,6 +263,7 @@ __global__ void combine_items(const typename Op::State *partial, int64_t count, 
 {
     using State = typename Op::State;
     const Member me(group);
+    YOKE_NO_UNROLL
     for (int64_t first = (int64_t)blockIdx.x * me.groups(); first < count;
          first += (int64_t)gridDim.x * me.groups()) {
         const int64_t plane = min(first + me.number(), count - 1);

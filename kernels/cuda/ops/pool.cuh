@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/common/pool.h"
-#include "kernels/cuda/ops/halves.cuh"
+#include "kernels/cuda/ops/any_half.cuh"
 #include "kernels/cuda/ops/walk.cuh"
 
 YOKE_CUDA_BEGIN
@@ -124,17 +124,23 @@ inline bool takes_packs(const kernels::Pool &p, int64_t pack, int64_t size)
            is_aligned(p.out, pack * size) && is_aligned(p.places, pack);
 }
 
+// The dtype is that of the elements, for AnyHalf.
 template <class T, int V>
-__device__ inline void take_values(const void *array, int64_t at, compute_type<T> (&to)[V])
+__device__ inline void take_values(yoke_dtype dtype, const void *array, int64_t at,
+                                   compute_type<T> (&to)[V])
 {
-    unpack<T, V>(load_pack<V>((const T *)array + at), to);
+    if constexpr (V == 1)
+        to[0] = widen_as<T>(dtype, ((const T *)array)[at]);
+    else
+        unpack<T, V>(load_pack<V>((const T *)array + at), to);
 }
 
 template <class T, int V>
-__device__ inline void put_values(void *array, int64_t at, const compute_type<T> (&from)[V])
+__device__ inline void put_values(yoke_dtype dtype, void *array, int64_t at,
+                                  const compute_type<T> (&from)[V])
 {
     if constexpr (V == 1)
-        ((T *)array)[at] = store<T>(from[0]);
+        ((T *)array)[at] = stored_as<T>(dtype, from[0]);
     else
         store_pack<V>((T *)array + at, pack_of<T, V>(from));
 }

@@ -36,7 +36,7 @@ struct Best {
     }
     __device__ void put(const PoolJob &p, int64_t at) const
     {
-        put_values<T>(p.out, at, values);
+        put_values<T>(p.dtype, p.out, at, values);
         if (!p.places) return;
         if (p.has_wide_places) {
             for (int v = 0; v < V; v++) ((int32_t *)p.places)[at + v] = places[v];
@@ -167,7 +167,7 @@ __global__ void max_gradients(PoolJob p)
                 if (j < 0) continue;
                 C values[V];
                 int32_t places[V];
-                take_values<T>(p.out, from, values);
+                take_values<T>(p.dtype, p.out, from, values);
                 take_places(p, from, places);
                 YOKE_UNROLL
                 for (int v = 0; v < V; v++)
@@ -178,7 +178,7 @@ __global__ void max_gradients(PoolJob p)
         }
         YOKE_UNROLL
         for (int v = 0; v < V; v++) totals[v] = p.many ? totals[v] : sums[v];
-        put_values<T>(p.in, p.of_in.pixel(at), totals);
+        put_values<T>(p.dtype, p.in, p.of_in.pixel(at), totals);
     }
 }
 
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(kThreads, kFitting<3, kThreads>)
                                     sums);
                 }
             }
-            put_values<T>(p.in, to + (y * (int)p.of_in.y + x * (int)p.of_in.x), sums);
+            put_values<T>(p.dtype, p.in, to + (y * (int)p.of_in.y + x * (int)p.of_in.x), sums);
         });
 }
 
@@ -299,7 +299,8 @@ static yoke_status gradients(const yoke_launch *launch, const kernels::Pool &p)
             return start(launch, max_gradient_tiles<T>, {tile.blocks(), block_size(kThreads)},
                          PoolJob(p, p.y.in, p.x.in, V), tile);
     }
-    return start_pool<T>(launch, p, p.y.in, p.x.in, max_gradients<T, V>, max_gradients<T, 1>);
+    return start_pool<T>(launch, p, p.y.in, p.x.in, max_gradients<T, V>,
+                         max_gradients<General<T>, 1>);
 }
 
 YOKE_KERNEL(_max_pool_backward)

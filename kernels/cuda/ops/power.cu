@@ -24,6 +24,7 @@ static int small_power(const yoke_launch *launch, const yoke_operand &y)
 
 // Power of integers. A negative power is not an integer: it is reported, and the element is 0.
 struct CheckedPower {
+    static constexpr bool kIsSeldom = true;
     Reporter reporter;
     __device__ int64_t operator()(int64_t x, int64_t y) const
     {
@@ -31,7 +32,7 @@ struct CheckedPower {
             report(reporter, y, 0, 0);
             return 0;
         }
-        return kernels::Pow()(x, y);
+        return call_apart<int64_t>(kernels::Pow(), x, y);
     }
 };
 
@@ -52,7 +53,7 @@ YOKE_KERNEL(pow)
                 case 3:
                     return map<In>(launch, x[2], Products::of<kernels::Cube>(), x[0]);
                 default:
-                    return binary<In>(launch, kernels::Pow());
+                    return binary<In>(launch, Seldom<kernels::Pow>());
             }
         }
     });
@@ -70,7 +71,7 @@ YOKE_KERNEL(_pow_backward)
                 return map<In>(launch, x[3], ProductsBackward::of<kernels::CubeBackward>(), x[0],
                                x[1]);
             default:
-                return ternary<In>(launch, kernels::PowBackward());
+                return ternary<In>(launch, Seldom<kernels::PowBackward>());
         }
     });
 }
@@ -79,7 +80,8 @@ YOKE_KERNEL(_pow_exponent_backward)
 {
     const yoke_operand *x = launch->operands;
     return for_float_format(launch, "x", x[0].dtype, [&]<class In>() {
-        return map<In>(launch, x[4], kernels::PowExponentBackward(), x[0], x[1], x[2], x[3]);
+        return map<In>(launch, x[4], Seldom<kernels::PowExponentBackward>(), x[0], x[1], x[2],
+                       x[3]);
     });
 }
 

@@ -9,18 +9,17 @@ YOKE_CUDA_BEGIN
 // ---- quotients ------------------------------------------------------------------------------------------------------
 
 using Divisions =
-    OneOf<kernels::Fmod, kernels::Remainder, kernels::FloorDivide, kernels::TruncDivide>;
+    Seldom<kernels::Fmod, kernels::Remainder, kernels::FloorDivide, kernels::TruncDivide>;
 
 // Division of integers. A division by 0 is reported, and the element is 0.
 struct CheckedDivision {
+    static constexpr bool kIsSeldom = true;
     Reporter reporter;
-    Divisions chosen;
+    int which;  // of Divisions
     __device__ int64_t operator()(int64_t x, int64_t y) const
     {
         if (y == 0) report(reporter, 0, 0, 0);
-        int64_t result = 0;
-        chosen.with([&](const auto &f) { result = f(x, y); });
-        return result;
+        return call_apart<int64_t>(Divisions{{which, {}}}, x, y);
     }
 };
 
@@ -30,7 +29,7 @@ static yoke_status divide(const yoke_launch *launch, const char *by_zero)
     return for_number_format(launch, "x", launch->operands[0].dtype, [&]<class In>() {
         if constexpr (std::is_same_v<In, Integers>)
             return binary<In>(launch, CheckedDivision{reporter(launch, by_zero, YOKE_E_VALUE),
-                                                      Divisions::of<F>()});
+                                                      Divisions::of<F>().which});
         else
             return binary<In>(launch, Divisions::of<F>());
     });
@@ -76,15 +75,16 @@ using BitPairs =
 YOKE_BIT_OPS(YOKE_BITS)
 YOKE_SHIFT_OPS(YOKE_BITS)
 
-// A bool is 0 or 1, of which all bits but one are no value.
-struct NotOf {
-    bool of_bools;
-    __device__ int64_t operator()(int64_t x) const { return of_bools ? (int64_t)(x == 0) : ~x; }
-};
-
+// Exchanges all bits: of a bool, which is 0 or 1, a single one.
 YOKE_KERNEL(bitwise_not)
 {
-    return unary<Integers>(launch, NotOf{launch->operands[0].dtype == YOKE_BOOL});
+    const yoke_operand *x = launch->operands;
+    yoke_operand bits = {};
+    bits.numel = 1;
+    bits.dtype = x[0].dtype;
+    bits.flags = YOKE_OPERAND_READ | YOKE_OPERAND_SCALAR | YOKE_OPERAND_CONTIGUOUS;
+    bits.immediate = x[0].dtype == YOKE_BOOL ? 1 : ~(uint64_t)0;
+    return map<Integers>(launch, x[1], BitPairs::of<kernels::BitXor>(), x[0], bits);
 }
 
 YOKE_CUDA_END

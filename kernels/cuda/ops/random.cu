@@ -36,20 +36,29 @@ __global__ void __launch_bounds__(kThreads, kResident<T>)
     constexpr int N = kDrawn<T, D>;
     const uint64_t first = draw.first();
     const int64_t units = divide_up(walk.numel, N), step = (int64_t)gridDim.x * blockDim.x;
+    YOKE_NO_UNROLL
     for (int64_t unit = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; unit < units;
          unit += step) {
-        const Pack<T, N> pack = draw_pack<T, N>(distribution, draw.seed, first, unit);
+        Pack<T, N> pack = draw_pack<T, N>(distribution, draw.seed, first, unit);
         const int64_t at = unit * N;
         if constexpr (N * sizeof(T) <= 16)
             if (is_packed && at + N <= walk.numel) {
                 store_pack<N>((T *)walk.data[0] + at, pack);
                 continue;
             }
-        YOKE_UNROLL
-        for (int k = 0; k < N; k++)
-            if (at + k < walk.numel) *(T *)walk.at(at + k).data[0] = pack.at[k];
+        // The elements move through the first place, because registers have no index.
+        YOKE_NO_UNROLL
+        for (int k = 0; k < N && at + k < walk.numel; k++) {
+            *(T *)walk.at(at + k).data[0] = pack.at[0];
+            YOKE_UNROLL
+            for (int next = 1; next < N; next++) pack.at[next - 1] = pack.at[next];
+        }
     }
 }
+
+// Type that writes the same bytes: signed bytes are written as bytes without a sign.
+template <class T>
+using Written = std::conditional_t<std::is_same_v<T, int8_t>, uint8_t, T>;
 
 template <class T, class D>
 static yoke_status draw_into(const yoke_launch *launch, const D &distribution,
@@ -96,8 +105,10 @@ YOKE_KERNEL(_exponential)
 YOKE_KERNEL(_bernoulli_fill)
 {
     const kernels::Keep draw = kernels::Keep::dropping(1 - float_param(launch->params[0]));
-    return for_any(launch, "x", launch->operands[0].dtype,
-                   [&]<class T>() { return draw_into<T>(launch, draw, launch->params + 1); });
+    return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        using Byte = std::conditional_t<sizeof(T) == 1, uint8_t, T>;
+        return draw_into<Byte>(launch, draw, launch->params + 1);
+    });
 }
 
 YOKE_KERNEL(_randint)
@@ -107,8 +118,9 @@ YOKE_KERNEL(_randint)
         return fail(YOKE_E_VALUE, 0,
                     "randint: low is %lld and high is %lld; low must be below high",
                     (long long)draw.low, (long long)draw.high);
-    return for_any(launch, "x", launch->operands[0].dtype,
-                   [&]<class T>() { return draw_into<T>(launch, draw, launch->params + 2); });
+    return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
+        return draw_into<Written<T>>(launch, draw, launch->params + 2);
+    });
 }
 
 // ---- permutation ------------------------------------------------------------------------------------------------
@@ -177,8 +189,7 @@ __global__ void find_next(Shuffle shuffle)
         shuffle.next[i] = shuffle.above(i, i);
 }
 
-template <class T>
-__global__ void write_order(Shuffle shuffle, char *x, int64_t step)
+__global__ void write_order(Shuffle shuffle, yoke_dtype dtype, char *x, int64_t step)
 {
     const uint64_t first = shuffle.draw.first();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < shuffle.n;
@@ -186,7 +197,7 @@ __global__ void write_order(Shuffle shuffle, char *x, int64_t step)
         const uint64_t pair = (uint64_t)(shuffle.n - 1 - i) / 2;
         int64_t value = shuffle.target(i, kernels::random_block(shuffle.draw.seed, first + pair));
         for (int64_t k = shuffle.above(value, i); k >= 0; k = shuffle.next[k]) value = k;
-        *(T *)(x + i * step) = convert<T>(value);
+        put_one<Anything>(dtype, x + i * step, value);
     }
 }
 
@@ -203,10 +214,8 @@ YOKE_KERNEL(_randperm)
     const Grid grid{blocks_for(launch, n, threads, kDrawBlocks), threads};
     for (auto *kernel : {clear_lists, list_targets, find_next})
         if (yoke_status status = start(launch, kernel, grid, shuffle)) return status;
-    return for_any(launch, "x", x.dtype, [&]<class T>() {
-        return start(launch, write_order<T>, grid, shuffle, data_of<char>(x),
-                     kernels::step_of(x, 0, 1));
-    });
+    return start(launch, write_order, grid, shuffle, x.dtype, data_of<char>(x),
+                 kernels::step_of(x, 0, 1));
 }
 
 YOKE_CUDA_END

@@ -22,6 +22,7 @@ __global__ void combine_parts(Walk<kSides> kept, Op given, const typename Op::St
                               int64_t items, int group)
 {
     const int in_group = (int)threadIdx.x % group, per_block = (int)blockDim.x / group;
+    YOKE_NO_UNROLL
     for (int64_t first = (int64_t)blockIdx.x * per_block; first < kept.numel;
          first += (int64_t)gridDim.x * per_block) {
         const int64_t row = first + (int)threadIdx.x / group;
@@ -29,9 +30,11 @@ __global__ void combine_parts(Walk<kSides> kept, Op given, const typename Op::St
         const Place<kSides> place = kept.at(inside ? row : 0);
         const Op op = op_at(given, place);
         typename Op::State state = op.init();
-        if (inside)
+        if (inside) {
+            YOKE_UNROLL_BY(kStateCopies<typename Op::State>)
             for (int64_t i = in_group; i < items; i += group)
                 state = op.combine(state, parts[row * items + i]);
+        }
         state = join_group(op, state, group);
         if (inside && !in_group) op.put(place.data[kResult], state);
     }

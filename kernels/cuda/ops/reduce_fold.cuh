@@ -14,6 +14,7 @@
 
 #include "kernels/common/axes.h"
 #include "kernels/common/moments.h"
+#include "kernels/cuda/ops/careful.cuh"
 #include "kernels/cuda/ops/formats.cuh"
 #include "kernels/cuda/ops/walk.cuh"
 
@@ -82,7 +83,7 @@ __device__ inline typename Op::State look_twice(const Op &op, const C (&x)[K])
         a += op.second_a(x[k], centre);
         if constexpr (Op::kHasSecondB) b += op.second_b(x[k], centre);
     }
-    return kernels::two_pass_state(op, K, first, a, b, [&](int64_t k) { return x[k]; });
+    return state_of_passes(op, first, a, b, x);
 }
 
 // State of a thread: several parts side by side, so no addition waits for the previous addition, and sums stay short.
@@ -109,8 +110,7 @@ struct Fold {
             typename Op::Part sum = op.part_init();
             YOKE_UNROLL
             for (int k = 0; k < K; k++) sum = op.part(sum, x[k]);
-            part[0] = op.combine(part[0],
-                                 kernels::parts_state(op, K, sum, [&](int64_t k) { return x[k]; }));
+            part[0] = op.combine(part[0], state_of_part(op, sum, x));
         } else {
             YOKE_UNROLL
             for (int k = 0; k < K; k++)

@@ -23,6 +23,7 @@ __device__ inline typename Op::State join_group(const Op &op, typename Op::State
         return op.combine(a, b);
     };
     if (group == (int)blockDim.x) return reduce_block(state, op.init(), combine);
+    YOKE_NO_UNROLL
     for (int distance = group / 2; distance > 0; distance /= 2)
         state = combine(state, shuffle_down(state, distance));
     return state;

@@ -23,6 +23,7 @@ struct ResizeJob {
 template <class C>
 __global__ void make_samples(ResizeAxis y, ResizeAxis x, Sample<C> *samples)
 {
+    YOKE_NO_UNROLL
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < y.out + x.out;
          i += (int64_t)gridDim.x * blockDim.x)
         samples[i] = i < y.out ? kernels::sample_of<C>(y, i) : kernels::sample_of<C>(x, i - y.out);
@@ -43,6 +44,7 @@ __device__ inline int64_t first_reader(const ResizeAxis &a, int64_t i)
 // Finds the first readers of all positions along both axes, and the ends behind the last ones.
 __global__ void find_readers(ResizeAxis y, ResizeAxis x, int64_t *readers)
 {
+    YOKE_NO_UNROLL
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < y.in + x.in + 2;
          i += (int64_t)gridDim.x * blockDim.x)
         readers[i] = i <= y.in ? first_reader(y, i) : first_reader(x, i - y.in - 1);
@@ -52,6 +54,7 @@ template <class T, int V, class C = compute_type<T>>
 __global__ void interpolate_pixels(ResizeJob<C> job)
 {
     const PoolJob &p = job.pixels;
+    YOKE_NO_UNROLL
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < p.count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex at = p.at(i);
@@ -62,21 +65,23 @@ __global__ void interpolate_pixels(ResizeJob<C> job)
         for (int k = 0; k < 2; k++) {
             const int64_t row = image + (k ? down.far : down.near) * p.of_in.y;
             C near[V], far[V];
-            take_values<T>(p.in, row + across.near * p.of_in.x, near);
-            take_values<T>(p.in, row + across.far * p.of_in.x, far);
+            take_values<T>(p.dtype, p.in, row + across.near * p.of_in.x, near);
+            take_values<T>(p.dtype, p.in, row + across.far * p.of_in.x, far);
             const C share = k ? down.share : (C)1 - down.share;
             YOKE_UNROLL
             for (int v = 0; v < V; v++)
                 sums[v] += (near[v] * ((C)1 - across.share) + far[v] * across.share) * share;
         }
-        put_values<T>(p.out, p.of_out.pixel(at), sums);
+        put_values<T>(p.dtype, p.out, p.of_out.pixel(at), sums);
     }
 }
 
-template <class T, int V, class C = compute_type<T>>
+// Copies pixels of words, whose size alone matters.
+template <class T, int V, class C>
 __global__ void nearest_pixels(ResizeJob<C> job)
 {
     const PoolJob &p = job.pixels;
+    YOKE_NO_UNROLL
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < p.count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex at = p.at(i);
@@ -93,6 +98,7 @@ __global__ void gather_gradients(ResizeJob<C> job)
     const auto readers_of = [&job](const int64_t *readers, int64_t i) {
         return Windows{readers[job.is_linear && i > 0 ? i - 1 : i], readers[i + 1]};
     };
+    YOKE_NO_UNROLL
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < p.count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex at = p.at(i);
@@ -100,11 +106,13 @@ __global__ void gather_gradients(ResizeJob<C> job)
                       across = readers_of(job.across_readers, at.x);
         const int64_t image = p.of_out.image(at);
         C sums[V] = {};
+        YOKE_NO_UNROLL
         for (int64_t x = across.begin; x < across.end; x++) {
             C column[V] = {};
+            YOKE_UNROLL_BY(2)
             for (int64_t y = down.begin; y < down.end; y++) {
                 C values[V];
-                take_values<T>(p.out, image + y * p.of_out.y + x * p.of_out.x, values);
+                take_values<T>(p.dtype, p.out, image + y * p.of_out.y + x * p.of_out.x, values);
                 const C weight = kernels::weight_of(job.down[y], (int32_t)at.y);
                 YOKE_UNROLL
                 for (int v = 0; v < V; v++) column[v] += values[v] * weight;
@@ -113,7 +121,7 @@ __global__ void gather_gradients(ResizeJob<C> job)
             YOKE_UNROLL
             for (int v = 0; v < V; v++) sums[v] += column[v] * weight;
         }
-        put_values<T>(p.in, p.of_in.pixel(at), sums);
+        put_values<T>(p.dtype, p.in, p.of_in.pixel(at), sums);
     }
 }
 
@@ -170,6 +178,9 @@ static yoke_status start_resize(const yoke_launch *launch, const Resize &r, cons
                  {blocks_for(launch, job.pixels.count, threads), threads}, job);
 }
 
+template <class T>
+using Word = std::conditional_t<is_half<T>, uint16_t, T>;
+
 YOKE_KERNEL(_interpolate)
 {
     const yoke_operand *o = launch->operands;
@@ -179,10 +190,10 @@ YOKE_KERNEL(_interpolate)
     return for_float(launch, "x", r.dtype, [&]<class T>() {
         constexpr int V = kPackLength<T>;
         using Kernels = ResizeKernels<compute_type<T>>;
-        return start_resize<T>(launch, r, p, false,
-                               r.y.is_linear
-                                   ? Kernels{interpolate_pixels<T, V>, interpolate_pixels<T, 1>}
-                                   : Kernels{nearest_pixels<T, V>, nearest_pixels<T, 1>});
+        return start_resize<T>(
+            launch, r, p, false,
+            r.y.is_linear ? Kernels{interpolate_pixels<T, V>, interpolate_pixels<General<T>, 1>}
+                          : Kernels{nearest_pixels<Word<T>, V>, nearest_pixels<Word<T>, 1>});
     });
 }
 
@@ -197,7 +208,7 @@ YOKE_KERNEL(_interpolate_backward)
         using Kernels = ResizeKernels<compute_type<T>>;
         return start_resize<T>(
             launch, r, p, true,
-            Kernels{gather_gradients<T, kPackLength<T>>, gather_gradients<T, 1>});
+            Kernels{gather_gradients<T, kPackLength<T>>, gather_gradients<General<T>, 1>});
     });
 }
 

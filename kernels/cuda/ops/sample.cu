@@ -4,6 +4,7 @@
 #include "kernels/common/loss.h"
 #include "kernels/common/sample.h"
 #include "kernels/cuda/host/fault.h"
+#include "kernels/cuda/ops/any_half.cuh"
 #include "kernels/cuda/ops/draw.cuh"
 #include "kernels/cuda/ops/rows.cuh"
 
@@ -25,11 +26,12 @@ static Reporter weight_reporter(const yoke_launch *launch, const char *format)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    happen(const T *x, T *out, int64_t n, Draw draw, Reporter reporter)
+    happen(yoke_dtype dtype, const T *x, T *out, int64_t n, Draw draw, Reporter reporter)
 {
     using C = compute_type<T>;
     constexpr int kDraws = kernels::Uniform<C>::kDraws;
     const uint64_t counter = draw.first();
+    YOKE_NO_UNROLL
     for (int64_t block = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; block * kDraws < n;
          block += (int64_t)gridDim.x * blockDim.x) {
         C units[kDraws];
@@ -38,9 +40,9 @@ __global__ void __launch_bounds__(kThreads)
         for (int k = 0; k < kDraws; k++) {
             const int64_t i = block * kDraws + k;
             if (i >= n) break;
-            const C p = load<T>(x[i]);
+            const C p = widen_as<T>(dtype, x[i]);
             if (!(p >= (C)0 && p <= (C)1)) report(reporter, i, 0, 0);
-            out[i] = store<T>(units[k] < p ? (C)1 : (C)0);
+            out[i] = stored_as<T>(dtype, units[k] < p ? (C)1 : (C)0);
         }
     }
 }
@@ -53,9 +55,10 @@ YOKE_KERNEL(_bernoulli)
     return for_float(launch, "x", x.dtype, [&]<class T>() {
         constexpr int kDraws = kernels::Uniform<compute_type<T>>::kDraws;
         return start(
-            launch, happen<T>,
+            launch, happen<General<T>>,
             {blocks_for(launch, divide_up(x.numel, kDraws), threads, kDrawBlocks), threads},
-            data_of<const T>(x), data_of<T>(out), x.numel, Draw(launch, launch->params),
+            x.dtype, data_of<const General<T>>(x), data_of<General<T>>(out), x.numel,
+            Draw(launch, launch->params),
             reporter_of(launch, YOKE_OP_BERNOULLI,
                         "%s: element %lld of x is not a probability between 0 and 1"));
     });
@@ -66,18 +69,19 @@ YOKE_KERNEL(_bernoulli)
 // Finds the largest weight of each row, and reports bad rows.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    check_weights(const T *x, int64_t rows, int64_t n, int64_t count, compute_type<T> *largest,
-                  Reporter bad, Reporter few, int group)
+    check_weights(yoke_dtype dtype, const T *x, int64_t rows, int64_t n, int64_t count,
+                  compute_type<T> *largest, Reporter bad, Reporter few, int group)
 {
     using C = compute_type<T>;
     const Member member(group);
+    YOKE_NO_UNROLL
     for (int64_t first = (int64_t)blockIdx.x * member.groups(); first < rows;
          first += (int64_t)gridDim.x * member.groups()) {
         const int64_t row = first + member.number();
         C most = (C)0;
         int64_t above = 0;
         for (int64_t i = member.in_group; row < rows && i < n; i += group) {
-            const C w = load<T>(x[row * n + i]);
+            const C w = widen_as<T>(dtype, x[row * n + i]);
             if (!kernels::is_weight(w)) report(bad, i, row, 0);
             most = w > most ? w : most;
             above += w > (C)0;
@@ -100,8 +104,9 @@ static yoke_status start_check(const yoke_launch *launch, const yoke_operand &x,
     const int threads = block_size(kThreads);
     if (n > 8 * kWarp) group = threads;
     return start(
-        launch, check_weights<T>, {blocks_for(launch, x.shape[0], threads / group), threads},
-        data_of<const T>(x), x.shape[0], n, count, largest,
+        launch, check_weights<General<T>>,
+        {blocks_for(launch, x.shape[0], threads / group), threads}, x.dtype,
+        data_of<const General<T>>(x), x.shape[0], n, count, largest,
         weight_reporter(launch, "%s: weight %lld of row %lld of x is not finite, or below 0"),
         weight_reporter(launch,
                         "%s: row %lld of x has %lld weights above 0; it needs %lld for this draw"),
@@ -110,7 +115,7 @@ static yoke_status start_check(const yoke_launch *launch, const yoke_operand &x,
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    race(const T *x, int64_t numel, int64_t n, const compute_type<T> *largest,
+    race(yoke_dtype dtype, const T *x, int64_t numel, Split n, const compute_type<T> *largest,
          compute_type<T> *keys, Draw draw)
 {
     using C = compute_type<T>;
@@ -118,6 +123,7 @@ __global__ void __launch_bounds__(kThreads)
     constexpr int kDraws = Exponential::kDraws;
     const Exponential exponential{(C)1};
     const uint64_t counter = draw.first();
+    YOKE_NO_UNROLL
     for (int64_t block = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; block * kDraws < numel;
          block += (int64_t)gridDim.x * blockDim.x) {
         C drawn[kDraws];
@@ -126,7 +132,8 @@ __global__ void __launch_bounds__(kThreads)
         for (int k = 0; k < kDraws; k++) {
             const int64_t i = block * kDraws + k;
             if (i >= numel) break;
-            keys[i] = kernels::race_key((C)load<T>(x[i]), largest[i / n], drawn[k]);
+            keys[i] =
+                kernels::race_key((C)widen_as<T>(dtype, x[i]), largest[n.quotient(i)], drawn[k]);
         }
     }
 }
@@ -146,20 +153,22 @@ YOKE_KERNEL(_race)
         if (const yoke_status status = start_check<T>(launch, x, count, scratch.as<C>()))
             return status;
         return start(
-            launch, race<T>,
+            launch, race<General<T>>,
             {blocks_for(launch, divide_up(x.numel, kDraws), threads, kDrawBlocks), threads},
-            data_of<const T>(x), x.numel, x.shape[1], (const C *)scratch.as<C>(), data_of<C>(out),
-            Draw(launch, launch->params + 1));
+            x.dtype, data_of<const General<T>>(x), x.numel, Split(x.shape[1], x.numel),
+            (const C *)scratch.as<C>(), data_of<C>(out), Draw(launch, launch->params + 1));
     });
 }
 
 // Adds up the weights of each chunk.
 template <class T>
-__global__ void add_chunks(const T *x, int64_t rows, int64_t n, int64_t chunks, double *ends)
+__global__ void add_chunks(const T *x, int64_t rows, int64_t n, Split chunks, double *ends)
 {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * chunks;
+    YOKE_NO_UNROLL
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * chunks.length;
          i += (int64_t)gridDim.x * blockDim.x) {
-        const int64_t row = i / chunks, first = (i - row * chunks) * kernels::kWeightChunk;
+        const int64_t row = chunks.quotient(i),
+                      first = (i - row * chunks.length) * kernels::kWeightChunk;
         ends[i] = kernels::total_of(x + row * n + first, min(kernels::kWeightChunk, n - first));
     }
 }
@@ -176,13 +185,14 @@ __global__ void add_ends(int64_t rows, int64_t chunks, double *ends, Reporter la
 }
 
 template <class T>
-__global__ void pick(const T *x, int64_t rows, int64_t n, int64_t count, int64_t chunks,
+__global__ void pick(const T *x, int64_t rows, int64_t n, Split count, int64_t chunks,
                      const double *ends, int64_t *out, Draw draw)
 {
     const uint64_t counter = draw.first();
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * count;
+    YOKE_NO_UNROLL
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * count.length;
          i += (int64_t)gridDim.x * blockDim.x) {
-        const int64_t row = i / count;
+        const int64_t row = count.quotient(i);
         out[i] = kernels::index_at(kernels::unit_at(draw.seed, counter, i), x + row * n, n,
                                    ends + row * chunks);
     }
@@ -204,7 +214,7 @@ static yoke_status sample(const yoke_launch *launch, const yoke_operand &x, cons
         return status;
     if (const yoke_status status =
             start(launch, add_chunks<T>, {blocks_for(launch, rows * chunks, threads), threads},
-                  data_of<const T>(x), rows, n, chunks, ends))
+                  data_of<const T>(x), rows, n, Split(chunks, rows * chunks), ends))
         return status;
     if (const yoke_status status = start(
             launch, add_ends, {blocks_for(launch, rows, threads), threads}, rows, chunks, ends,
@@ -213,8 +223,8 @@ static yoke_status sample(const yoke_launch *launch, const yoke_operand &x, cons
                 "%s: the sum of row %lld of x is beyond the largest double; divide the weights")))
         return status;
     return start(launch, pick<T>, {blocks_for(launch, rows * count, threads), threads},
-                 data_of<const T>(x), rows, n, count, chunks, (const double *)ends,
-                 data_of<int64_t>(out), Draw(launch, launch->params + 1));
+                 data_of<const T>(x), rows, n, Split(count, rows * count), chunks,
+                 (const double *)ends, data_of<int64_t>(out), Draw(launch, launch->params + 1));
 }
 
 YOKE_KERNEL(_multinomial)
