@@ -32,6 +32,22 @@ PARTS = {
         assert list(layer.state_dict()) == ["weight"] and repr(layer) == "PReLU(num_parameters=3)"
         close(layer(torch.full((1, 3, 2), -1.0)), [[[-0.25, -0.25]] * 3])
     """,
+    "variables and states of random numbers": """
+        from torch.autograd import Variable
+        x = torch.ones(2)
+        v = Variable(x, requires_grad=True)
+        assert v.requires_grad and not x.requires_grad and isinstance(v, Variable) and not isinstance(1, Variable)
+        assert v.data_ptr() == x.data_ptr() and not Variable(v * 2).requires_grad
+        torch.manual_seed(1)
+        with torch.random.fork_rng():
+            first = torch.rand(2)
+        assert torch.equal(first, torch.rand(2))
+        with torch.random.fork_rng(devices=[], enabled=False):
+            second = torch.rand(2)
+        torch.manual_seed(1)
+        torch.rand(2)
+        assert torch.equal(second, torch.rand(2))
+    """,
     "columns": """
         x = torch.arange(32.0).reshape(1, 2, 4, 4).requires_grad_()
         columns = nn.Unfold(2, stride=2)(x)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import yoke
@@ -200,3 +202,17 @@ def extreme_by_place(input: Tensor, dim: int, index: Tensor, src: Tensor, larges
     if include_self:
         among = yoke.maximum(input, among) if largest else yoke.minimum(input, among)
     return yoke.where(counts > 0, among, input)
+
+
+# ---- Random numbers --------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "", _devices_kw: str = "", device_type: str = "cuda") -> Iterator[None]:
+    """Gives the state of random numbers back after a block. All devices draw from the same state."""
+    state = yoke.get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            yoke.set_rng_state(state)

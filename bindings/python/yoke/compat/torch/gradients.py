@@ -24,9 +24,18 @@ class set_grad_enabled(yoke.set_grad_enabled):
         super().__init__(mode)
 
 
-def Variable(data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:
-    """Returns the tensor, as PyTorch's old class Variable does."""
-    return data.requires_grad_() if requires_grad else data
+class _Variables(type):
+    """Class of Variable: a tensor is an instance."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+    def __call__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        return data.detach().requires_grad_(requires_grad)
+
+
+class Variable(metaclass=_Variables):
+    """PyTorch's old class of tensors with gradients: Variable(x) is a leaf over the memory of x."""
 
 
 def once_differentiable(fn: Any) -> Any:
