@@ -1,5 +1,6 @@
 """Writes docs/from-pytorch.md from the module's table: python tests/python/compat_page.py > docs/from-pytorch.md"""
 
+import importlib
 import pathlib
 import re
 import textwrap
@@ -43,14 +44,21 @@ def place_of(place):
     return {"Tensor": "tensor"}.get(place, place)
 
 
+def own_module(place):
+    """Returns Yoke's module of a place, or None."""
+    try:
+        return importlib.import_module("yoke" if place == "torch" else f"yoke.{place}")
+    except ModuleNotFoundError:
+        return None
+
+
 def owns(place, name):
     """Returns whether Yoke has a name of its own in a place, without PyTorch's rules."""
     import yoke
-    from yoke.compat.torch import _modules
 
     kinds = {"Tensor": yoke.Tensor, "nn.Module": yoke.nn.Module, "optim.Optimizer": yoke.optim.Optimizer}
     if place not in kinds:
-        return _modules.found(place, name) is not _modules._MISSING
+        return hasattr(own_module(place), name)
     if place == "Tensor" and yoke._yoke._foreign_name("tensor", name):
         return False
     return name in {each for kind in kinds[place].__mro__ for each in vars(kind)}
@@ -66,7 +74,9 @@ def said(place, name, entry):
         return note
     if where[0] == "=":
         return "`yoke." + where[1:] + "`"
-    own = yoke._yoke._foreign_name({"torch": "yoke", "Tensor": "tensor"}.get(place, place), name)
+    if place == "distributed":
+        return "write a group of `yoke.comm`; [launchers](launchers.md) translates"
+    own = yoke._yoke._foreign_name({"torch": "yoke", "linalg": "yoke", "Tensor": "tensor"}.get(place, place), name)
     if own:
         return own
     if owns(place, name):

@@ -197,7 +197,14 @@ def test_checkpoints_in_pytorchs_form():
     (lambda: F.huber_loss, "write smooth_l1_loss"),
     (lambda: yoke.cuda.nvtx, "no ranges for profilers"),
     (lambda: yoke.utils.data, "there is no DataLoader"),
-    (lambda: yoke.autograd.Variable, r"write tensor\(data, requires_grad=True\)"),
+    (lambda: yoke.pi, "write math.pi, math.e, math.inf or math.nan"),
+    (lambda: yoke.diff, r"write x\[1:\] - x\[:-1\]"),
+    (lambda: yoke.autograd.Variable, "write the tensor itself"),
+    (lambda: yoke.amp.custom_fwd, "leave it out"),
+    (lambda: nn.utils.spectral_norm, "write a Module"),
+    (lambda: nn.init.uniform, "did you mean 'uniform_'"),
+    (lambda: nn.parallel.DataParallel, "write DistributedDataParallel"),
+    (lambda: yoke.ones(1).diff, r"write x\[1:\] - x\[:-1\]"),
     (lambda: yoke.autograd.gard, "did you mean 'grad'"),
     (lambda: yoke.ones(1).grad_fn, r"'yoke.Tensor' object has no attribute 'grad_fn'; write x.is_leaf"),
     (lambda: yoke.ones(1).clip, r"write x.clamp\(min, max\)"),
@@ -207,8 +214,20 @@ def test_an_unknown_name_says_what_to_write(look, told):
         look()
 
 
+@pytest.mark.parametrize("line, told", [
+    ("from yoke.autograd import Variable", "cannot import name 'Variable' from 'yoke.autograd'; write the tensor itself"),
+    ("from yoke import clip", r"cannot import name 'clip' from 'yoke'; write clamp\(x, min, max\)"),
+    ("from yoke.nn import LSTM", "there are no recurrent layers"),
+    ("from yoke.nn.functional import relo", "did you mean 'relu'"),
+    ("from yoke import zzzzzzzz", "cannot import name 'zzzzzzzz' from 'yoke'"),
+])
+def test_an_import_of_an_unknown_name_says_what_to_write(line, told):
+    with pytest.raises(ImportError, match=told):
+        exec(line, {})
+
+
 def test_a_name_that_nobody_knows_is_a_plain_error():
-    for module in (yoke, nn, yoke.optim, F, yoke.cuda, yoke.utils, yoke.autograd, lr_scheduler):
+    for module in (yoke, nn, yoke.optim, F, yoke.cuda, yoke.utils, lr_scheduler, yoke.autograd, yoke.amp, nn.init, nn.utils, nn.parallel):
         with pytest.raises(AttributeError, match="has no attribute 'zzzzzzzz'$"):
             module.zzzzzzzz
         assert not hasattr(module, "__zzzz__") and not hasattr(module, "_zzzz")

@@ -6,8 +6,10 @@ import warnings
 from typing import Any
 
 from yoke import _amp, _scaler, _yoke
+from yoke._unknown import teller
 
 __all__ = ["GradScaler", "autocast", "is_autocast_available"]
+__getattr__ = teller(__name__)
 
 
 def _usable(call: str, device: Any, enabled: bool) -> bool:

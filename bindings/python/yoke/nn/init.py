@@ -13,10 +13,12 @@ import yoke
 from yoke import _yoke
 from yoke._check import number, tensor as need_tensor
 from yoke._named import named
+from yoke._unknown import teller
 from yoke._yoke import Tensor
 
 __all__ = ["calculate_gain", "constant_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",
            "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_"]
+__getattr__ = teller(__name__)
 
 T = TypeVar("T", bound=Tensor)
 

@@ -9,10 +9,12 @@ from yoke import _yoke
 from yoke._check import listed, number
 from yoke._grad import no_grad
 from yoke._named import named
+from yoke._unknown import teller
 from yoke._yoke import Tensor
 from yoke.optim import clip_grad_norm_
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+__getattr__ = teller(__name__)
 
 
 @named
