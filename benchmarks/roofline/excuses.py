@@ -18,7 +18,6 @@ HALF = ("two blocks of a multiprocessor leave 64 registers, half of them for the
 LIBRARY = "CUB's own"
 SUMS = "words of a loop in which the sums of two gradients and the scores of a tile need all registers; one block less would cost more"
 DOUBTED = "a thread's elements whose sum is in doubt: only then they go through memory, to a careful function that is not inlined"
-DOUBLE_STRAYS = "words of the loop in which a weight of 0 takes nothing of infinity and NaN, in float64"
 
 ALL = (75, 80, 86, 89, 90, 100, 120)
 
@@ -26,10 +25,10 @@ ALL = (75, 80, 86, 89, 90, 100, 120)
 FRAMES = {
     "map_elements<Doubles, Doubles, 1, Seldom<Sin, Cos> >": (dict.fromkeys(ALL, 40), ANGLES),
     "map_elements<Doubles, Doubles, 1, Seldom<Tan, Atan, Asin, Acos, Erfinv> >": (dict.fromkeys(ALL, 40), ANGLES),
-    "map_elements<Floats, Floats, 1, Seldom<Tan, Atan, Asin, Acos, Erfinv> >": (dict.fromkeys(ALL, 32), ANGLES),
+    "map_elements<Floats, Floats, 1, Seldom<Tan, Atan, Asin, Acos, Erfinv> >": ({90: 32}, ANGLES),
     "map_elements<Doubles, Doubles, 2, Seldom<SinBackward, CosBackward> >": (dict.fromkeys(ALL, 40), ANGLES),
     **{f"reduce_{way}<{In}, {op}<{In}, {C}> >": (dict.fromkeys(ALL, most), DOUBTED)
-       for op, sizes in (("FloatTotal", (48, 48, 16, 32)), ("FloatProduct", (48, 48, 16, 32)), ("Norm", (48, 48, 16, 32)),
+       for op, sizes in (("FloatTotal", (64, 48, 16, 32)), ("FloatProduct", (64, 48, 16, 32)), ("Norm", (64, 48, 16, 32)),
                          ("Variance", (160, 112, 32, 80)))
        for (way, In, C), most in zip((("rows", "Floats", "float"), ("rows", "Doubles", "double"), ("columns", "Floats", "float"),
                                       ("columns", "Doubles", "double")), sizes, strict=True)},
@@ -41,12 +40,11 @@ FRAMES = {
     "resident_rows<Softmax<Singles>, Singles, 32, true>": ({100: 72, 120: 72}, HALF),
     "resident_rows<Softmax<Halves>, Halves, 32, true>": ({100: 64, 120: 72}, HALF),
     **{f"differentiate_by_mma<{dtype}, 64, true, false>": ({100: 8, 120: 24}, SUMS) for dtype in ("f16", "bf16")},
-    "differentiate_rows<Doubles, false>": ({75: 80, 80: 72, 86: 72, 89: 72}, DOUBLE_STRAYS),
     "column_rows<Softmax<Doubles>, Doubles>": ({90: 24}, WORDS),
     "attend<Floats>": ({100: 24}, "words of the loop over keys, where there are no tensor cores for its floats or they are not asked for"),
-    "column_rows<SoftmaxGradient<Halves>, Halves>": ({100: 8}, WORDS),
-    "map_elements<Floats, Floats, 1, Seldom<Sin, Cos> >": ({90: 8, 100: 8}, WORDS),
-    "map_elements<Floats, Floats, 2, Seldom<Pow> >": ({120: 8}, WORDS),
+    "map_elements<Floats, Floats, 1, Seldom<Sin, Cos> >": ({80: 8, 90: 8}, WORDS),
+    "map_elements<Floats, Floats, 2, Seldom<SinBackward, CosBackward> >": ({120: 8}, WORDS),
+    "map_elements<Floats, Floats, 2, Seldom<Pow> >": ({100: 16, 120: 8}, WORDS),
     "sweep_tiles<double>": (dict.fromkeys((75, 80, 86, 89, 90), 8), WORDS),
     "DeviceRadixSortOnesweepKernel<policy_hub<unsigned long, unsigned int, unsigned int>::Policy1000, (SortOrder)0, unsigned long, "
     "unsigned int, unsigned int, int, int, identity_decomposer_t>": ({100: 8, 120: 8}, LIBRARY),
