@@ -79,6 +79,7 @@ PARTS = {
     "optimizers": """
         w = nn.Parameter(torch.tensor([1.0]))
         for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+            assert len(kind([{"params": torch.ones(2, 2)}, {"params": w, "lr": 1e-2}], lr=1.0).param_groups) == 2
             optimizer = kind([{"params": [w], "lr": 0.1}], lr=1.0)
             def closure():
                 optimizer.zero_grad()
@@ -144,6 +145,27 @@ PARTS = {
             assert "track_running_stats" in str(error)
         else:
             raise AssertionError
+    """,
+    "layers draw their values again": """
+        layers = [nn.Linear(3, 2), nn.Conv2d(1, 2, 3), nn.ConvTranspose2d(1, 2, 3), nn.Conv1d(2, 2, 1, bias=False), nn.Embedding(4, 2, padding_idx=1)]
+        for layer in layers:
+            before = layer.weight.clone()
+            layer.reset_parameters()
+            assert not torch.equal(layer.weight, before) and layer.weight.requires_grad and layer.weight.abs().max() < 5
+        assert layers[-1].weight[1].tolist() == [0, 0] and layers[0].bias.abs().max() <= 3**-0.5
+        norm = nn.BatchNorm2d(2)
+        norm(torch.randn(4, 2, 3, 3) + 5)
+        norm.weight.data.fill_(3.0)
+        norm.reset_parameters()
+        assert norm.weight.tolist() == [1, 1] == norm.running_var.tolist() and norm.running_mean.tolist() == [0, 0] and norm.num_batches_tracked == 0
+        nn.LayerNorm(2).reset_parameters(), nn.GroupNorm(1, 2, affine=False).reset_parameters()
+
+        class Zero(nn.Linear):
+            def reset_parameters(self):
+                nn.init.zeros_(self.weight)
+                super().reset_parameters() if self.bias is None else nn.init.ones_(self.bias)
+
+        assert Zero(2, 2).weight.abs().sum() == 0 and Zero(2, 2).bias.tolist() == [1, 1] and Zero(2, 2, bias=False).weight.abs().sum() > 0
     """,
     "storages": """
         x = torch.arange(6, dtype=torch.float32).reshape(2, 3)

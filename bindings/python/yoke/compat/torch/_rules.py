@@ -20,12 +20,12 @@ def apply() -> None:
     _yoke._set_weak_zero_dim(True)
     _yoke._set_foreign_card(0)
     yoke.Error.__bases__ = (RuntimeError,)  # scripts catch RuntimeError, as PyTorch raises for most calls
-    from yoke.compat.torch import devices, gradients, options, text  # noqa: F401 (the modules keep Yoke's methods, so they load before any changes)
+    from yoke.compat.torch import devices, gradients, options, resets, text  # noqa: F401 (the modules keep Yoke's methods, so they load before any changes)
 
     wanted: list[tuple[type, str, Any]] = [
         (yoke.Tensor, "__repr__", text.repr_of), (yoke.Tensor, "__str__", text.repr_of), (yoke.Tensor, "__format__", text.format_of),
         (yoke.dtype, "__repr__", options.dtype_repr),
-        (yoke.dtype, "__str__", options.dtype_repr), (yoke.Device, "__repr__", devices.repr_of)]
+        (yoke.dtype, "__str__", options.dtype_repr), (yoke.Device, "__repr__", devices.repr_of), *resets.METHODS, *resets.STARTS]
     for place, kind in (("Tensor", yoke.Tensor), ("nn.Module", yoke.nn.Module), ("optim.Optimizer", yoke.optim.Optimizer)):
         for name, entry in TABLE[place].items():
             value = implementation(entry)

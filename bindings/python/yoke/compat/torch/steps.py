@@ -13,7 +13,9 @@ from yoke.compat.torch.states import optimizer_from_torch, optimizer_to_torch
 
 def _named(params: Any) -> Any:
     """Returns the tensors of pairs of a name and a tensor, such as net.named_parameters() has."""
-    params = list(params) if not isinstance(params, yoke.Tensor) else params
+    if isinstance(params, yoke.Tensor):
+        return params
+    params = list(params)
     return [each[1] for each in params] if params and isinstance(params[0], tuple) else params
 
 
