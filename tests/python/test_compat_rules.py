@@ -309,7 +309,8 @@ PARTS = {
         assert value.tolist() == [10] and [each.item() for each in product] == [15, 6]
         assert torch.autograd.functional.jacobian(lambda a: a.pow(2), torch.tensor([1.0, 3.0])).tolist() == [[2, 0], [0, 6]]
         torch.autograd.backward([(x * 2).sum(), (x * 3).sum()])
-        assert x.grad.tolist() == [7, 7] and torch.autograd.Variable(x) is x
+        old = torch.autograd.Variable(x)
+        assert x.grad.tolist() == [7, 7] and not old.requires_grad and old.data_ptr() == x.data_ptr() and isinstance(x, torch.autograd.Variable)
     """,
 }
 
