@@ -122,15 +122,16 @@ void check_scalar_fits(const yoke_arg &value, yoke_dtype dtype, const char *call
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype)
 {
     const double f = scalar_f64(value);
-    const int64_t i = value.kind == YOKE_ARG_FLOAT ? 0 : value.v.i;
     const DtypeInfo &to = info(dtype);
     switch (to.kind) {
         case DtypeClass::kFloat:
             return to.size == 8   ? bits_of(f)
                    : to.size == 4 ? bits_of(static_cast<float>(f))
                                   : narrow_bits(f, to);
-        case DtypeClass::kInteger:
+        case DtypeClass::kInteger: {
+            const int64_t i = value.kind == YOKE_ARG_FLOAT ? static_cast<int64_t>(f) : value.v.i;
             return static_cast<uint64_t>(i) & (~uint64_t{0} >> (64 - 8 * to.size));
+        }
         case DtypeClass::kBool:
             return bits_of(static_cast<uint8_t>(f != 0));
         default:

@@ -8,7 +8,7 @@
 namespace yoke {
 
 // Returns the bits of a script scalar in `dtype`, in the low bytes. The core rounds floating dtypes once, to nearest
-// and even. Promotion makes sure that a float meets a floating dtype or bool.
+// and even. For an integer dtype a float is cut to a whole number; check_scalar_fits() has passed before.
 uint64_t scalar_bits(const yoke_arg &value, yoke_dtype dtype);
 
 // Returns a script scalar with enough digits to distinguish it from every other number.

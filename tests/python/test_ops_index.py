@@ -151,3 +151,12 @@ def test_a_diagonal_far_out_is_a_whole_triangle_or_none():
 def test_a_value_that_the_dtype_does_not_hold_is_refused(name, call):
     with pytest.raises(yoke.ValueError, match=rf"{name}: .*'value'.*300.*uint8"):
         call(yoke.tensor([1, 2], dtype="uint8"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_a_float_that_fills_integers_is_cut(dtype):
+    x, mask = yoke.tensor([1, 2, 3], dtype=dtype), yoke.tensor([True, False, True])
+    assert x.masked_fill(mask, 7.9).tolist() == [7, 2, 7] and yoke.masked_fill(x, mask, 7.0).tolist() == [7, 2, 7]
+    assert x.masked_fill_(mask, 100.5).tolist() == [100, 2, 100]
+    if dtype != "uint8":
+        assert x.masked_fill(mask, -2.9).tolist() == [-2, 2, -2]
