@@ -120,12 +120,13 @@ soak_launchers() { # a script under yoke run, torchrun, mpirun and srun; pattern
     YOKE_TORCH_PYTHON=$PWD/build/torch-venv/bin/python run python -m pytest -q -rs -p no:cacheprovider tests/launchers
 }
 # Runs scripts written for PyTorch, under PyTorch and under yoke.compat.torch; tests/compat/golden gets PyTorch's
-# losses. Then files of random trees go both ways, and damaged files are read.
+# losses. PyTorch's own samples of ops and modules are replayed. Files of random trees go both ways, and damaged files
+# are read.
 soak_scripts() {
     setup_torch && build_native || return
     local status=0
     run python -B tests/compat/compare.py --torch "$PWD/build/torch-venv/bin/python" --write || status=1
-    YOKE_TREES=5000 test_oracle torch -k oracle_pt || status=1
+    YOKE_SAMPLES=40 YOKE_TREES=5000 test_oracle torch -k "oracle_pt or oracle_samples" || status=1
     YOKE_MUTANTS=20000 run python -m pytest -q -p no:cacheprovider tests/python/test_pt_hostile.py -k another_state || status=1
     return $status
 }
