@@ -105,17 +105,18 @@ def once(count):
     lent = [group.empty((512,), yoke.float32, device=card) for _ in range(10)]
     for each in lent: group.all_reduce(each, async_op=True)
 def held():
-    group.barrier()
     yoke.synchronize()
     gc.collect()
     yoke.empty_cache()
     stats = yoke.memory_stats(card)
     return [stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"], len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))]
-def settled(before):
+def settled(before):   # each rank needs its own number of looks, so the barrier stands before them
+    group.barrier()
     limit = time.monotonic() + 20
     while (now := held()) != before and time.monotonic() < limit: time.sleep(0.02)
     return now
 once(20)
+group.barrier()
 time.sleep(0.3)
 before = held()
 once(500)
