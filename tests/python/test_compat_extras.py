@@ -62,7 +62,68 @@ PARTS = {
         with refused(ValueError, "fold\\\\(\\\\): argument 'input' has shape"):
             F.fold(torch.ones(1, 4, 5), (4, 4), 2)
     """,
+    "arguments": """
+        x = torch.tensor([[3.0, 1.0, 2.0]], requires_grad=True)
+        assert torch.sort(x, stable=True)[1].tolist() == x.argsort(stable=True, dim=1).tolist() == [[1, 2, 0]]
+        assert torch.ones(1, 2, 1).squeeze((0, 2)).shape == (2,) and torch.squeeze(torch.ones(1, 1), ()).shape == (1, 1)
+        assert torch.select(x, 1, 0).tolist() == [3] and x.where(x > 1, 0.0).tolist() == [[3, 0, 2]]
+        assert [each.tolist() for each in torch.tensor_split(x[0], torch.tensor([1]))] == [[3], [1, 2]]
+        assert torch.linspace(torch.tensor(0), torch.tensor(2), 3).tolist() == [0, 1, 2] and torch.logspace(0, 2, 3, dtype=torch.int64).tolist() == [1, 10, 100]
+        assert x.double(memory_format=torch.preserve_format).dtype is torch.float64 and torch.scalar_tensor(1, requires_grad=True).requires_grad
+        v = torch.tensor(2.0, requires_grad=True)
+        torch.fill(torch.zeros(3), v).sum().backward()
+        assert v.grad == 3 and torch.copysign(torch.tensor([2]), -1).dtype is torch.float32
+        assert F.hardtanh(torch.tensor([-3, 3])).tolist() == [-1, 1] and F.relu6(torch.tensor([9])).dtype is torch.int64
+        y = torch.tensor([0.44, 2.46])
+        assert y.round_(decimals=1) is y and abs(y[0] - 0.4) < 1e-6
+    """,
+    "written in place with a gradient": """
+        for change in (lambda y: y.clamp_min_(0.5), lambda y: y.hypot_(torch.ones(2)), lambda y: y.copysign_(torch.ones(2)), lambda y: F.mish(y, inplace=True),
+                       lambda y: F.selu(y, inplace=True), lambda y: F.celu(y, inplace=True), lambda y: F.hardswish(y, inplace=True), lambda y: y.cumprod_(0)):
+            x = torch.tensor([0.25, 2.0], requires_grad=True)
+            change(x * 1).sum().backward()
+            assert x.grad.isfinite().all() and x.grad.any()
+        x = torch.tensor([0.25, 2.0], requires_grad=True)
+        (x * 1).clamp_min_(0.5).sum().backward()
+        close(x.grad, [0, 1])
+    """,
+    "windows and layers": """
+        x, w = torch.arange(10.0).reshape(1, 1, 10), torch.ones(1, 1, 4)
+        assert F.conv1d(x, w, padding="same").shape == (1, 1, 10) and F.conv1d(x, w, stride=(2,), padding="valid").shape == (1, 1, 4)
+        close(F.conv1d(x, w, padding="same")[0, 0, :2], [3, 6])
+        assert F.conv2d(torch.ones(1, 1, 5, 5), torch.ones(1, 1, 3, 2), padding="same", dilation=2).shape == (1, 1, 5, 5)
+        close(F.unfold(torch.arange(9.0).reshape(1, 1, 3, 3), 2, dilation=2)[0, :, 0], [0, 2, 6, 8])
+        assert F.adaptive_avg_pool2d(torch.ones(1, 2, 4, 6), (None, 3)).shape == (1, 2, 4, 3)
+        assert F.bilinear(torch.ones(2, 5, 3), torch.ones(2, 5, 4), torch.ones(6, 3, 4)).shape == (2, 5, 6)
+        close(F.linear(torch.ones(2, 3), torch.ones(3), torch.tensor(1.0)), [4, 4])
+        z = torch.ones(2, 3, 4, 4)
+        assert F.dropout2d(z, 0.5, inplace=True) is z and F.prelu(torch.tensor(-1.0), torch.tensor([0.5])).shape == ()
+        q, k = torch.ones(1, 4, 2, 8), torch.ones(1, 2, 2, 8)
+        assert F.scaled_dot_product_attention(q, k, k, dropout_p=0.5, enable_gqa=True).shape == q.shape
+    """,
+    "sums and products": """
+        nan, eye = torch.full((2,), float("nan")), torch.eye(2)
+        close(torch.addmv(nan, eye, torch.ones(2), beta=0), [1, 1])
+        with refused(TypeError, "addmv: argument 'beta' is 0.5, but the tensors are torch.int64"):
+            torch.addmv(torch.ones(2).long(), eye.long(), torch.ones(2).long(), beta=0.5)
+        flags = torch.tensor([True, False])
+        assert torch.addr(torch.zeros(2, 2).bool(), flags, flags).tolist() == [[True, False], [False, False]]
+        close(torch.linalg.multi_dot([torch.ones(2), eye, eye * 3]), [3, 3])
+        close(torch.logcumsumexp(torch.tensor([-200.0, 0.0, 0.0]), 0), [-200, 0, math.log(2)])
+        close(torch.trapezoid(torch.ones(2, 3), torch.tensor([[0.0, 1, 3], [0, 2, 2]])), [3, 2])
+        close(torch.trapezoid(torch.ones(2, 3), torch.tensor([0.0, 5]), dim=0), [5, 5, 5])
+        assert torch.diff(torch.tensor([True, True, False])).tolist() == [False, True] and torch.diff(eye, 0).shape == (2, 2)
+        assert torch.cummax(torch.tensor(2.0), 0).indices == 0
+        start, places = torch.zeros(2).long(), torch.tensor([0, 0, 1])
+        for name, values in (("mean", [2, 3]), ("amax", [4, 9]), ("amin", [0, 0])):
+            found = torch.scatter_reduce(start, 0, places, torch.tensor([4, 3, 9]), name)
+            assert found.dtype is torch.int64 and (name == "mean" or found.tolist() == values)
+    """,
     "statistics": """
+        values, counts = torch.tensor([[1.0, 2.0, 4.0], [2.0, 3.0, 1.0]]), torch.tensor([1, 2, 1])
+        close(torch.cov(values, fweights=counts), torch.cov(values.repeat_interleave(counts, 1)))
+        close(torch.cov(values, aweights=torch.ones(3)), torch.cov(values))
+        assert torch.corrcoef(values[:1]).shape == () and torch.cov(values.long()).dtype is torch.float32
         x = torch.tensor([[1.0, 2.0, 4.0], [2.0, 3.0, 1.0]])
         close(torch.cov(x), [[7 / 3, -1], [-1, 1]])
         close(torch.cov(x[0], correction=0), 14 / 9)

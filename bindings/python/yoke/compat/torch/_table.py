@@ -56,7 +56,7 @@ _FUNCTIONS = {
         broadcast_shapes broadcast_tensors moveaxis fliplr flipud rot90 adjoint diag_embed diagflat argwhere unravel_index take clamp_min clamp_max logit
         sinc signbit heaviside hypot xlogy rsub float_power deg2rad rad2deg asinh acosh atanh isin isposinf isneginf isreal is_complex
         is_nonzero is_same_size is_signed positive fill scalar_tensor vander conj renorm fmax fmin copysign msort
-        logspace logaddexp2 logcumsumexp"""),
+        logaddexp2 logcumsumexp"""),
     "row_stack": "functions.vstack", "sgn": "functions.sign", "arcsinh": "functions.asinh", "arccosh": "functions.acosh", "arctanh": "functions.atanh",
     "sign": "functions.sign; Yoke's sign(NaN) is NaN, PyTorch's is 0",
     **_of("reductions", """nansum nanmean cummax cummin diff dist trapezoid scatter_reduce unique_consecutive tensordot inner addmv addr addbmm kron
@@ -91,8 +91,13 @@ TABLE: dict[str, dict[str, str]] = {
         "set_deterministic_debug_mode": "settings.set_deterministic_debug_mode; write use_deterministic_algorithms",
         "is_autocast_enabled": "settings.is_autocast_enabled; without arguments",
         "get_autocast_dtype": "settings.get_autocast_dtype",
+        "select": "=Tensor.select; yoke.select chooses a device", "logspace": "arguments.logspace",
+        **{name: f"arguments.{name}; Yoke's is always stable: leave stable out" for name in ("sort", "argsort")},
+        "squeeze": "arguments.squeeze; Yoke takes one axis", "tensor_split": "arguments.tensor_split; Yoke takes a list of places, not a tensor",
+        "linspace": "arguments.linspace; the ends are numbers",
         "t": "=Tensor.t", "detach": "=Tensor.detach", "zero_": "=Tensor.zero_", "split_with_sizes": "=split", "asarray": "=as_tensor",
         **_of("nets", "pairwise_distance prelu bilinear cosine_similarity"),
+        **{name: f"nets.{name}; padding is a number for each axis" for name in ("conv1d", "conv2d")},
         **_of("extras", "celu selu threshold hardshrink"),
         "autocast": "=amp.autocast", "GradScaler": "own_steps.GradScaler; write yoke.amp.GradScaler, for Yoke's optimizers",
         "OutOfMemoryError": "=OutOfMemoryError",
@@ -109,7 +114,7 @@ TABLE: dict[str, dict[str, str]] = {
             ConstantPad2d InstanceNorm1d InstanceNorm2d InstanceNorm3d"""),
         **_of("losses", "CrossEntropyLoss NLLLoss MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss BCELoss BCEWithLogitsLoss"),
     },
-    "nn.functional": _of("extras", "celu selu threshold hardshrink softshrink fold") | _of("nets", """relu silu leaky_relu elu hardtanh relu6 logsigmoid mish softsign tanhshrink hardsigmoid hardswish glu prelu softmax log_softmax
+    "nn.functional": _of("extras", "celu selu threshold hardshrink softshrink fold") | _of("nets", """conv1d conv2d adaptive_avg_pool2d relu silu leaky_relu elu hardtanh relu6 logsigmoid mish softsign tanhshrink hardsigmoid hardswish glu prelu softmax log_softmax
         softmin gumbel_softmax dropout dropout1d dropout2d linear embedding pad batch_norm instance_norm max_pool2d avg_pool2d interpolate normalize
         cosine_similarity pairwise_distance bilinear unfold pixel_shuffle pixel_unshuffle scaled_dot_product_attention cross_entropy nll_loss mse_loss l1_loss
         smooth_l1_loss huber_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"""),
@@ -178,7 +183,7 @@ TABLE: dict[str, dict[str, str]] = {
     "random": {**_of("options", "manual_seed seed initial_seed"), "fork_rng": "extras.fork_rng"},
     "version": {"cuda": "settings.cuda", "hip": "settings.hip", "debug": "settings.debug", "git_version": "settings.git_version", "__version__": "constants.version"},
     "types": {"Device": "constants.Device", "Number": "constants.Number"},
-    "linalg": {**_of("reductions", "norm vector_norm matrix_norm matrix_power cross"), "multi_dot": "reductions.chain_matmul", "matmul": "=matmul"},
+    "linalg": {**_of("reductions", "norm vector_norm matrix_norm matrix_power cross"), "multi_dot": "reductions.multi_dot", "matmul": "=matmul"},
     "special": {"expit": "=sigmoid", "logit": "functions.logit", "xlogy": "functions.xlogy", "sinc": "functions.sinc"},
     "Tensor": {
         **{name: entry if entry[0] != "=" or "." in entry else f"=Tensor.{entry[1:]}" for name, entry in _FUNCTIONS.items()
@@ -187,9 +192,11 @@ TABLE: dict[str, dict[str, str]] = {
             unsqueeze_ squeeze_ t_ transpose_ swapaxes_ swapdims_ fill_diagonal_ resize_ log_normal_ new sum_to_size"""),
         **{f"{name}_": f"tensor.{name}_" for name in """absolute addbmm addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh acosh asinh
             atanh baddbmm clamp_max clamp_min clip copysign cumprod cumsum deg2rad divide eq fix float_power ge greater greater_equal gt heaviside hypot le
-            less less_equal logical_and logical_not logical_or logical_xor logit lt multiply ne negative not_equal rad2deg renorm scatter_reduce sgn
+            less less_equal logical_and logical_not logical_or logical_xor logit lt multiply ne negative not_equal rad2deg renorm round scatter_reduce sgn
             sign sinc subtract tril triu true_divide xlogy""".split()},
         "split_with_sizes": "=Tensor.split",
+        **_of("arguments", "sort argsort squeeze tensor_split where"),
+        **{name: f"arguments.to_{name}" for name in "bool byte char double float half int long bfloat16".split()},
         **{name: f"storages.{name}; write storage_id() and storage_nbytes()" for name in ("storage", "untyped_storage")},
         "type": "tensor.type_of; names are torch.FloatTensor and so on",
         "shape": "sizes.shape", "size": "sizes.size", "ndimension": "=Tensor.dim",

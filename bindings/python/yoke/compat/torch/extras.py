@@ -10,8 +10,7 @@ from typing import Any
 import yoke
 from yoke import _yoke
 from yoke._yoke import Tensor
-from yoke.compat.torch.nets import prelu, unfold
-from yoke.compat.torch.options import refused
+from yoke.compat.torch.nets import kept, prelu, unfold, written
 from yoke.nn import Parameter
 from yoke.nn.module import Module
 
@@ -21,23 +20,20 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 # ---- Activations -----------------------------------------------------------------------------------------------------
 
 
-def _joined(inplace: bool, input: Tensor, found: Tensor) -> Tensor:
-    return input.copy_(found) if inplace else found
-
-
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Returns x above 0, else alpha · (exp(x / alpha) - 1)."""
-    return _joined(inplace, input, yoke.relu(input) + alpha * yoke.expm1(yoke.clamp(input, max=0) / alpha))
+    x = kept(input, inplace)
+    return written(inplace, input, yoke.relu(x) + alpha * yoke.expm1(yoke.clamp(x, max=0) / alpha))
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Returns ELU with SELU's two constants."""
-    return _joined(inplace, input, SELU_SCALE * yoke.elu(input, SELU_ALPHA))
+    return written(inplace, input, SELU_SCALE * yoke.elu(kept(input, inplace), SELU_ALPHA))
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Returns x above the threshold, else the value."""
-    return _joined(inplace, input, yoke.where(input > threshold, input, value))
+    return written(inplace, input, yoke.where(input > threshold, input, value))
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -168,9 +164,14 @@ class Unfold(Module):
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Returns the covariances of the rows; a number for a vector."""
-    refused("cov", fweights=(fweights, None), aweights=(aweights, None))
-    apart = input - yoke.mean(input, -1, keepdim=True)
-    return yoke.matmul(apart, apart.transpose(0, 1) if input.ndim == 2 else apart) / max(input.shape[-1] - correction, 0)
+    x = input if input.dtype.is_floating_point else input.to(dtype=_yoke._get_default_dtype())
+    x = x[0] if x.ndim == 2 and x.shape[0] == 1 else x
+    weights = [each.to(dtype=x.dtype) for each in (fweights, aweights) if each is not None]
+    weight = weights[0] * weights[-1] if len(weights) == 2 else weights[0] if weights else yoke.ones(x.shape[-1], dtype=x.dtype, device=x.device)
+    total = yoke.sum(weight)
+    apart = x - yoke.sum(x * weight, -1, keepdim=True) / total
+    counted = total - correction * (1 if aweights is None else yoke.sum(weight * weights[-1]) / total)
+    return yoke.matmul(apart * weight, apart.transpose(0, 1) if x.ndim == 2 else apart) / yoke.clamp(counted, min=0)
 
 
 def corrcoef(input: Tensor) -> Tensor:
@@ -198,7 +199,8 @@ def extreme_by_place(input: Tensor, dim: int, index: Tensor, src: Tensor, larges
     chosen = src == yoke.gather(found, dim, index)
     nothing = yoke.zeros_like(input)
     counts = nothing.scatter_add(dim, index, chosen.to(dtype=input.dtype))
-    among = nothing.scatter_add(dim, index, yoke.where(chosen, src, yoke.zeros_like(src))) / yoke.clamp(counts, min=1)
+    rounding = None if input.dtype.is_floating_point else "floor"
+    among = yoke.div(nothing.scatter_add(dim, index, yoke.where(chosen, src, yoke.zeros_like(src))), yoke.clamp(counts, min=1), rounding_mode=rounding)
     if include_self:
         among = yoke.maximum(input, among) if largest else yoke.minimum(input, among)
     return yoke.where(counts > 0, among, input)

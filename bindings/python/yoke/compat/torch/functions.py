@@ -324,12 +324,12 @@ def positive(input: Tensor) -> Tensor:
 
 def fill(input: Tensor, value: Any) -> Tensor:
     """Returns a tensor of the shape with one value."""
-    return yoke.full_like(input, value.item() if isinstance(value, Tensor) else value)
+    return value.to(dtype=input.dtype).expand(input.shape).clone() if isinstance(value, Tensor) else yoke.full_like(input, value)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Returns a tensor without axes, of the default dtype."""
-    return yoke.tensor(float(s) if dtype is None else s, dtype=dtype, device=device)
+    return yoke.tensor(float(s) if dtype is None else s, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
@@ -366,6 +366,7 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
 
 def copysign(input: Tensor, other: Any) -> Tensor:
     """Returns |input| with the sign of other."""
+    input = input if input.dtype.is_floating_point else input.to(dtype=yoke._yoke._get_default_dtype())
     y = other if isinstance(other, Tensor) else yoke.full_like(input, other)
     return yoke.where(signbit(y), -yoke.abs(input), yoke.abs(input))
 
@@ -375,18 +376,15 @@ def msort(input: Tensor) -> Tensor:
     return yoke.sort(input, 0)[0]
 
 
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Returns powers of a base, whose exponents are evenly spaced."""
-    found = yoke.pow(base, yoke.linspace(start, end, steps, dtype=dtype, device=device))
-    return found.requires_grad_(requires_grad)
-
-
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     """Returns log2(2**x + 2**y)."""
     return yoke.logaddexp(input * math.log(2), other * math.log(2)) / math.log(2)
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """Returns the logarithm of the running sum of exponentials."""
-    most = yoke.amax(input, dim, keepdim=True)
-    return yoke.log(yoke.cumsum(yoke.exp(input - most), dim)) + most
+    """Returns the logarithm of the running sum of exponentials, by sums over 2, 4, 8 elements and so on."""
+    reach, length = 1, input.shape[dim] if input.ndim else 0
+    while reach < length:
+        summed = yoke.logaddexp(input.narrow(dim, reach, length - reach), input.narrow(dim, 0, length - reach))
+        input, reach = yoke.cat([input.narrow(dim, 0, reach), summed], dim), reach * 2
+    return input.clone() if reach == 1 else input

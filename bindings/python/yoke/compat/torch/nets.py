@@ -14,6 +14,16 @@ def _write(inplace: bool, x: Tensor, in_place: Any, plain: Any, *args: Any) -> T
     return result
 
 
+def kept(x: Tensor, inplace: bool) -> Tensor:
+    """Returns a copy of a tensor that is written over while its gradient needs the values; else the tensor."""
+    return x.clone() if inplace and x.requires_grad else x
+
+
+def written(inplace: bool, x: Tensor, found: Tensor) -> Tensor:
+    """Returns a result; in place, writes it into x first."""
+    return x.copy_(found) if inplace else found
+
+
 # ---- Activations -----------------------------------------------------------------------------------------------------
 
 
@@ -39,7 +49,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Holds x between two values."""
-    return _write(inplace, input, yoke.clamp_, yoke.clamp, min_val, max_val)
+    ends = (min_val, max_val) if input.dtype.is_floating_point else (int(min_val), int(max_val))
+    return _write(inplace, input, yoke.clamp_, yoke.clamp, *ends)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -54,8 +65,8 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Returns x · tanh(softplus(x))."""
-    found = input * yoke.tanh(yoke.softplus(input))
-    return input.copy_(found) if inplace else found
+    x = kept(input, inplace)
+    return written(inplace, input, x * yoke.tanh(yoke.softplus(x)))
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -75,14 +86,13 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Returns x / 6 + 1/2, held in [0, 1]."""
-    found = yoke.clamp(input + 3, 0, 6) / 6
-    return input.copy_(found) if inplace else found
+    return written(inplace, input, yoke.clamp(input + 3, 0, 6) / 6)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Returns x · hardsigmoid(x)."""
-    found = input * hardsigmoid(input)
-    return input.copy_(found) if inplace else found
+    x = kept(input, inplace)
+    return written(inplace, input, x * hardsigmoid(x))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -95,6 +105,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Returns x above 0, else weight · x, with a weight for each channel."""
     if weight.nelement() > 1 and input.ndim > 1:
         weight = weight.reshape(-1, *[1] * (input.ndim - 2))
+    elif input.ndim == 0:
+        weight = weight.reshape(())
     return yoke.where(input > 0, input, input * weight)
 
 
@@ -144,22 +156,54 @@ def dropout_channels(input: Tensor, p: float, training: bool, axes: int) -> Tens
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes channels of [N, C, L] with probability p."""
-    refused("dropout1d", inplace=(inplace, False))
-    return dropout_channels(input, p, training, 1)
+    return written(inplace, input, dropout_channels(kept(input, inplace), p, training, 1))
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes channels of [N, C, H, W] with probability p."""
-    refused("dropout2d", inplace=(inplace, False))
-    return dropout_channels(input, p, training, 2)
+    return written(inplace, input, dropout_channels(kept(input, inplace), p, training, 2))
 
 
 # ---- Layers ----------------------------------------------------------------------------------------------------------
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Returns x Wᵀ + b."""
+    """Returns x Wᵀ + b; a vector W gives a number for each row."""
+    if weight.ndim == 1:
+        found = yoke.matmul(input, weight)
+        return found if bias is None else found + bias
     return yoke.linear(input, weight, bias)
+
+
+def _padded(input: Tensor, weight: Tensor, padding: str, dilation: Any) -> tuple[Tensor, Any]:
+    """Returns the input, and the padding as numbers; padding on one side only is added to the input."""
+    if padding != "same":
+        return input, (0,) * (weight.ndim - 2)
+    spread = [(length - 1) * step for length, step in zip(weight.shape[2:], _repeated(weight.ndim - 2)(dilation))]
+    if any(each % 2 for each in spread):
+        return yoke.pad(input, [side for each in reversed(spread) for side in (each // 2, each - each // 2)]), (0,) * len(spread)
+    return input, tuple(each // 2 for each in spread)
+
+
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+    """Returns the convolution over the last axis."""
+    if isinstance(padding, str):
+        input, padding = _padded(input, weight, padding, dilation)
+    stride, padding, dilation = (each if isinstance(each, int) else each[0] for each in (stride, padding, dilation))
+    return yoke.conv1d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+    """Returns the convolution over the last two axes."""
+    if isinstance(padding, str):
+        input, padding = _padded(input, weight, padding, dilation)
+    return yoke.conv2d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Averages over windows, whose number is given; None keeps an axis."""
+    sizes = output_size if isinstance(output_size, int) else [input.shape[i - 2] if each is None else each for i, each in enumerate(output_size)]
+    return yoke.adaptive_avg_pool2d(input, sizes)
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
@@ -226,17 +270,19 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns x1ᵀ W x2 + b."""
-    found = yoke.einsum("ni,oij,nj->no", [input1, weight, input2])
+    found = yoke.einsum("ni,oij,nj->no", [input1.reshape(-1, weight.shape[1]), weight, input2.reshape(-1, weight.shape[2])])
+    found = found.reshape(*input1.shape[:-1], weight.shape[0])
     return found if bias is None else found + bias
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Returns the windows of [N, C, H, W] as columns."""
-    (high, wide), (step_y, step_x), (pad_y, pad_x), spread = (_pair(each) for each in (kernel_size, stride, padding, dilation))
-    refused("unfold", dilation=(spread, (1, 1)))
+    if input.ndim == 3:
+        return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride)[0]
+    (high, wide), (step_y, step_x), (pad_y, pad_x), (far_y, far_x) = (_pair(each) for each in (kernel_size, stride, padding, dilation))
     padded = yoke.pad(input, [pad_x, pad_x, pad_y, pad_y]) if pad_x or pad_y else input
-    windows = yoke.unfold(yoke.unfold(padded, 2, high, step_y), 3, wide, step_x)
-    return windows.permute(0, 1, 4, 5, 2, 3).reshape(input.shape[0], input.shape[1] * high * wide, -1)
+    windows = yoke.unfold(yoke.unfold(padded, 2, far_y * (high - 1) + 1, step_y), 3, far_x * (wide - 1) + 1, step_x)[..., ::far_y, ::far_x]
+    return windows.permute(0, 1, 4, 5, 2, 3).reshape(input.shape[0], input.shape[1] * high * wide, windows.shape[2] * windows.shape[3])
 
 
 def _pair(value: Any) -> tuple[int, int]:
@@ -257,6 +303,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
                                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
     """Returns softmax(query keyᵀ · scale + mask) value."""
     if dropout_p:
+        if enable_gqa:
+            key, value = (yoke.repeat_interleave(each, query.shape[-3] // each.shape[-3], -3) for each in (key, value))
         return _attention_with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale)
     return yoke.scaled_dot_product_attention(query, key, value, attn_mask, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import yoke
 from yoke import _yoke
 from yoke._yoke import Tensor
+from yoke.compat.torch.options import refused
 
 _UNSET: Any = object()
 
@@ -52,6 +53,8 @@ class _Extremes(NamedTuple):
 
 
 def _cumulated(input: Tensor, dim: int, compare: Any) -> _Extremes:
+    if input.ndim == 0:
+        return _Extremes(input.clone(), yoke.zeros_like(input, dtype=yoke.int64))
     parts = list(yoke.unbind(input, dim))
     best, place = parts[0], yoke.zeros_like(parts[0], dtype=yoke.int64)
     values, places = [best], [place]
@@ -77,10 +80,11 @@ def cummin(input: Tensor, dim: int) -> _Extremes:
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Returns differences of neighbours, n times."""
     parts = [each for each in (prepend, input, append) if each is not None]
-    x = yoke.cat(parts, dim) if len(parts) > 1 else input
+    x = yoke.cat(parts, dim) if n and len(parts) > 1 else input
     for _ in range(n):
         length = x.shape[dim]
-        x = x.narrow(dim, 1, length - 1) - x.narrow(dim, 0, length - 1)
+        after, before = x.narrow(dim, 1, length - 1), x.narrow(dim, 0, length - 1)
+        x = after ^ before if x.dtype is yoke.bool else after - before
     return x
 
 
@@ -93,7 +97,11 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
     """Integrates by the rule of trapezoids."""
     length = y.shape[dim]
     middle = (y.narrow(dim, 1, length - 1) + y.narrow(dim, 0, length - 1)) * 0.5
-    return yoke.sum(middle * (dx if x is None else diff(x)), dim)
+    if x is None:
+        return yoke.sum(middle * dx, dim)
+    behind = -1 - dim if dim < 0 else y.ndim - 1 - dim  # axes behind the axis
+    steps = diff(x).reshape(-1, *[1] * behind) if x.ndim == 1 else diff(x, dim=-1 - behind)
+    return yoke.sum(middle * steps, dim)
 
 
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
@@ -108,7 +116,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     if reduce == "mean":
         ones = yoke.ones_like(input) if include_self else yoke.ones_like(input).scatter(dim, index, yoke.zeros_like(src))
         counts = ones.scatter_add(dim, index, yoke.ones_like(src))
-        return start.scatter_add(dim, index, src) / counts
+        return yoke.div(start.scatter_add(dim, index, src), counts, rounding_mode=None if input.dtype.is_floating_point else "floor")
     raise _yoke.UnsupportedError(f"scatter_reduce(): argument 'reduce' is {reduce!r}; it must be 'sum', 'mean', 'amax' or 'amin'")
 
 
@@ -130,8 +138,9 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 # ---- Products --------------------------------------------------------------------------------------------------------
 
 
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """Sums products over the last axes of a and the first of b, or over lists of axes."""
+    refused("tensordot", out=(out, None))
     of_a, of_b = (list(range(a.ndim - dims, a.ndim)), list(range(dims))) if isinstance(dims, int) else ([*map(int, each)] for each in dims)
     of_a, of_b = [axis % a.ndim for axis in of_a], [axis % b.ndim for axis in of_b]
     kept_a, kept_b = [axis for axis in range(a.ndim) if axis not in of_a], [axis for axis in range(b.ndim) if axis not in of_b]
@@ -149,19 +158,31 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
+def _plus(call: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """Returns beta · input + alpha · product; with beta = 0 even where input is NaN."""
+    for name, value in (("beta", beta), ("alpha", alpha)):
+        if not product.dtype.is_floating_point and value != int(value):
+            raise _yoke.TypeError(f"{call}: argument '{name}' is {value}, but the tensors are {product.dtype}; give a whole number")
+    if product.dtype is yoke.bool:
+        return (product & bool(alpha)) | (input & bool(beta))
+    if not product.dtype.is_floating_point:
+        beta, alpha = int(beta), int(alpha)
+    return alpha * product + beta * input if beta else alpha * product
+
+
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Returns beta · input + alpha · mat vec."""
-    return beta * input + alpha * yoke.matmul(mat, vec)
+    return _plus("addmv", input, yoke.matmul(mat, vec), beta, alpha)
 
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Returns beta · input + alpha · vec1 ⊗ vec2."""
-    return beta * input + alpha * yoke.outer(vec1, vec2)
+    return _plus("addr", input, yoke.outer(vec1, vec2), beta, alpha)
 
 
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Returns beta · input + alpha · the sum of all products."""
-    return beta * input + alpha * yoke.sum(yoke.bmm(batch1, batch2), 0)
+    return _plus("addbmm", input, yoke.sum(yoke.bmm(batch1, batch2), 0), beta, alpha)
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
@@ -196,6 +217,12 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     for each in matrices[1:]:
         result = yoke.matmul(result, each)
     return result
+
+
+def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
+    """Returns the product of a list of matrices; the first and the last may be vectors."""
+    refused("multi_dot", out=(out, None))
+    return chain_matmul(*tensors)
 
 
 def norm_of(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:

@@ -163,7 +163,8 @@ swapaxes_, swapdims_ = _in_place("swapaxes"), _in_place("transpose")
 
 def _written(name: str) -> Any:
     def run(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        return self.copy_(getattr(self, name)(*args, **keywords))
+        before = self.clone() if self.requires_grad else self  # its gradient needs the values that are written over
+        return self.copy_(getattr(before, name)(*args, **keywords))
 
     run.__name__, run.__doc__ = name + "_", f"Writes x.{name}(…) into x."
     return run
@@ -172,8 +173,8 @@ def _written(name: str) -> Any:
 # Methods in place that write the result of the method without "_".
 WRITTEN = """absolute addbmm addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh acosh asinh atanh baddbmm clamp_max clamp_min clip
     conj_physical copysign cumprod cumsum deg2rad divide eq fix float_power ge greater greater_equal gt heaviside hypot le less less_equal
-    logical_and logical_not logical_or logical_xor logit lt multiply ne negative nextafter not_equal rad2deg renorm scatter_reduce sgn sign sinc
-    subtract tril triu true_divide xlogy""".split()
+    logical_and logical_not logical_or logical_xor logit lt multiply ne negative nextafter not_equal rad2deg renorm round scatter_reduce sgn sign
+    sinc subtract tril triu true_divide xlogy""".split()
 for _each in WRITTEN:
     globals()[f"{_each}_"] = _written(_each)
 
