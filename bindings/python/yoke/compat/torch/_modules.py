@@ -22,6 +22,8 @@ class Names(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         place = place_of(self.__name__)
+        if name == "__all__":  # for `from torch import *`, which gives no modules
+            return [each for each in public(place) if f"{self.__name__}.{each}" not in MODULES]
         if f"{self.__name__}.{name}" in MODULES:
             return importlib.import_module(f"{self.__name__}.{name}")
         value = found(place, name)

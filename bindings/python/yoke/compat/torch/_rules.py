@@ -25,7 +25,7 @@ def apply() -> None:
     wanted: list[tuple[type, str, Any]] = [
         (yoke.Tensor, "__repr__", text.repr_of), (yoke.Tensor, "__str__", text.repr_of), (yoke.Tensor, "__format__", text.format_of),
         (yoke.dtype, "__repr__", options.dtype_repr),
-        (yoke.dtype, "__str__", options.dtype_repr), (yoke.Device, "__repr__", devices.repr_of), *resets.METHODS, *resets.STARTS]
+        (yoke.dtype, "__str__", options.dtype_repr), (yoke.Device, "__repr__", devices.repr_of), (yoke.Device, "__hash__", devices.hash_of), *resets.METHODS, *resets.STARTS]
     for place, kind in (("Tensor", yoke.Tensor), ("nn.Module", yoke.nn.Module), ("optim.Optimizer", yoke.optim.Optimizer)):
         for name, entry in TABLE[place].items():
             value = implementation(entry)

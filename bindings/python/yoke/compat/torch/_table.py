@@ -183,7 +183,7 @@ TABLE: dict[str, dict[str, str]] = {
     "random": {**_of("options", "manual_seed seed initial_seed"), "fork_rng": "extras.fork_rng"},
     "version": {"cuda": "settings.cuda", "hip": "settings.hip", "debug": "settings.debug", "git_version": "settings.git_version", "__version__": "constants.version"},
     "types": {"Device": "constants.Device", "Number": "constants.Number"},
-    "linalg": {**_of("reductions", "norm vector_norm matrix_norm matrix_power cross"), "multi_dot": "reductions.multi_dot", "matmul": "=matmul"},
+    "linalg": {**_of("reductions", "diagonal norm vector_norm matrix_norm matrix_power cross"), "multi_dot": "reductions.multi_dot", "matmul": "=matmul"},
     "special": {"expit": "=sigmoid", "logit": "functions.logit", "xlogy": "functions.xlogy", "sinc": "functions.sinc"},
     "Tensor": {
         **{name: entry if entry[0] != "=" or "." in entry else f"=Tensor.{entry[1:]}" for name, entry in _FUNCTIONS.items()

@@ -50,6 +50,8 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
                 attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
         """Returns the result, and the weights of attention, or None. In bool masks True leaves a place out."""
+        if is_causal and attn_mask is None:
+            raise _yoke.ValueError("MultiheadAttention(): argument 'is_causal' is True without 'attn_mask'; give the mask, which the argument describes")
         is_alone = query.ndim == 2
         parts = [x.unsqueeze(0) if is_alone else x if self.batch_first else x.transpose(0, 1) for x in (query, key, value)]
         q, k, v = self._projected((parts[0], parts[1], parts[2]))

@@ -90,6 +90,11 @@ def get_default_device() -> device:
     return device(yoke.current_device())
 
 
+def hash_of(self: yoke.Device) -> int:
+    """hash() of a tensor's device: that of the equal torch.device."""
+    return hash(device(self))
+
+
 def repr_of(self: yoke.Device) -> str:
     """repr() of a tensor's device, in PyTorch's form."""
     return f"device(type='{self.kind}'" + ("" if self.kind == "cpu" else f", index={self.index}") + ")"

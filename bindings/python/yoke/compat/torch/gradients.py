@@ -7,6 +7,7 @@ from typing import Any
 import yoke
 from yoke import _yoke
 from yoke._yoke import Tensor
+from yoke.compat.torch.options import refused
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,
@@ -67,6 +68,7 @@ def _need_first_order(call: str, create_graph: bool) -> None:
 def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Returns func(*inputs), and the product of the vector v with its Jacobian."""
     _need_first_order("vjp", create_graph)
+    refused("vjp", strict=(strict, False))
     leaves = _leaves(inputs)
     with yoke.enable_grad():
         outputs = func(*leaves)
@@ -80,6 +82,7 @@ def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
 def jacobian(func: Any, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
     """Returns the derivatives of each output by each input, of the shape of the output, then of the input."""
     _need_first_order("jacobian", create_graph)
+    refused("jacobian", strict=(strict, False))
     leaves = _leaves(inputs)
     with yoke.enable_grad():
         outputs = func(*leaves)

@@ -27,7 +27,10 @@ def named_modules(self: Module, memo: set[Any] | None = None, prefix: str = "", 
 def set_submodule(self: Module, target: str, module: Module, strict: bool = False) -> None:
     """Puts a module in the place of a dotted name."""
     path, _, name = target.rpartition(".")
-    self.get_submodule(path)._modules[name] = module
+    parent = self.get_submodule(path)
+    if strict and name not in parent._modules:
+        raise AttributeError(f"set_submodule(): argument 'target' is '{target}', and there is no such module; leave strict out to add one")
+    parent._modules[name] = module
 
 
 def to(self: Module, *args: Any, **keywords: Any) -> Module:

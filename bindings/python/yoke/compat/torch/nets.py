@@ -227,7 +227,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
                   bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Normalises each channel of each example."""
-    refused("instance_norm", running_mean=(running_mean, None), running_var=(running_var, None))
+    refused("instance_norm", running_mean=(running_mean, None), running_var=(running_var, None), use_input_stats=(use_input_stats, True))
     return yoke.group_norm(input, input.shape[1], weight, bias, eps)
 
 

@@ -234,6 +234,11 @@ def norm_of(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = Fals
     return yoke.norm(input if dtype is None else input.to(dtype=dtype), 2 if p in ("fro", None) else p, dim, keepdim=keepdim)
 
 
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """torch.linalg.diagonal: the diagonals of the last two axes."""
+    return yoke.diagonal(A, offset, dim1, dim2)
+
+
 def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Returns the norm of vectors."""
     return yoke.norm(x if dtype is None else x.to(dtype=dtype), ord, dim, keepdim=keepdim)

@@ -8,7 +8,7 @@ import yoke
 from yoke import _types, _yoke
 from yoke._numpy import array
 from yoke._yoke import Tensor
-from yoke.compat.torch.options import need_memory_format
+from yoke.compat.torch.options import channels_last, need_memory_format
 
 _view, _to, _type, _clone, _contiguous = Tensor.view, Tensor.to, Tensor.type, Tensor.clone, Tensor.contiguous
 
@@ -96,6 +96,9 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     """x.is_contiguous(): True also for a dense tensor in the order of channels last, which view() takes."""
+    if memory_format is channels_last and self.ndim == 4:
+        return bool(_is_contiguous(self.permute(0, 2, 3, 1)))
+    need_memory_format("is_contiguous", memory_format)
     return _is_contiguous(self)
 
 
@@ -180,8 +183,16 @@ for _each in WRITTEN:
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Sets the diagonal to a value."""
-    self.diagonal().fill_(fill_value)
+    """Sets the diagonal to a value. With more axes it is that of all axes; `wrap` starts it again below its end in a tall matrix."""
+    if self.ndim < 2 or self.ndim > 2 and len(set(self.shape)) > 1:
+        raise _yoke.ValueError(f"fill_diagonal_(): the tensor has shape {list(self.shape)}; it must be a matrix, or have axes of one length")
+    places = yoke.arange(min(self.shape), device=self.device)
+    if self.ndim > 2:
+        self[(places,) * self.ndim] = fill_value
+        return self
+    height, width = self.shape
+    for start in range(0, height, width + 1) if wrap else (0,):
+        self[start:].diagonal().fill_(fill_value)
     return self
 
 
