@@ -87,6 +87,11 @@ PARTS = {
         (x * 1).clamp_min_(0.5).sum().backward()
         close(x.grad, [0, 1])
     """,
+    "errors of layers name the class": """
+        for make in (lambda: nn.BatchNorm1d(3, color=1), lambda: nn.Linear(3)):
+            with refused(TypeError, "(BatchNorm1d|Linear)\\(\\): "):
+                make()
+    """,
     "windows and layers": """
         x, w = torch.arange(10.0).reshape(1, 1, 10), torch.ones(1, 1, 4)
         assert F.conv1d(x, w, padding="same").shape == (1, 1, 10) and F.conv1d(x, w, stride=(2,), padding="valid").shape == (1, 1, 4)
@@ -113,6 +118,7 @@ PARTS = {
         close(torch.trapezoid(torch.ones(2, 3), torch.tensor([[0.0, 1, 3], [0, 2, 2]])), [3, 2])
         close(torch.trapezoid(torch.ones(2, 3), torch.tensor([0.0, 5]), dim=0), [5, 5, 5])
         assert torch.diff(torch.tensor([True, True, False])).tolist() == [False, True] and torch.diff(eye, 0).shape == (2, 2)
+        close(torch.tensordot(torch.tensor([[1.0, 2]]), torch.tensor([[3.0], [4]]), ([1, 0], [1, 0])), 21)
         assert torch.cummax(torch.tensor(2.0), 0).indices == 0
         start, places = torch.zeros(2).long(), torch.tensor([0, 0, 1])
         for name, values in (("mean", [2, 3]), ("amax", [4, 9]), ("amin", [0, 0])):

@@ -138,11 +138,18 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 # ---- Products --------------------------------------------------------------------------------------------------------
 
 
+def _summed(x: Tensor, of_x: list[int], y: Tensor, of_y: list[int]) -> Tensor:
+    """Sums x over axes whose partner in y has length 1, and broadcasts."""
+    axes = [i for i, j in zip(of_x, of_y) if x.shape[i] != 1 and y.shape[j] == 1]
+    return x.sum(axes, keepdim=True) if axes else x
+
+
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """Sums products over the last axes of a and the first of b, or over lists of axes."""
     refused("tensordot", out=(out, None))
     of_a, of_b = (list(range(a.ndim - dims, a.ndim)), list(range(dims))) if isinstance(dims, int) else ([*map(int, each)] for each in dims)
     of_a, of_b = [axis % a.ndim for axis in of_a], [axis % b.ndim for axis in of_b]
+    a, b = _summed(a, of_a, b, of_b), _summed(b, of_b, a, of_a)
     kept_a, kept_b = [axis for axis in range(a.ndim) if axis not in of_a], [axis for axis in range(b.ndim) if axis not in of_b]
     shape = [a.shape[axis] for axis in kept_a] + [b.shape[axis] for axis in kept_b]
     length = 1

@@ -68,6 +68,7 @@ def _calls_own(kind: Any, stock: Any) -> Any:
         if type(self).reset_parameters is not stock:
             self.reset_parameters()
 
+    start.__wrapped__ = getattr(own, "__wrapped__", own)  # type: ignore[attr-defined]  # by which errors find the name of the class
     return start
 
 
