@@ -93,9 +93,8 @@ inline yoke_arg to_optional_floats(const double *items, int64_t count)
 {
     if (count < 0 || count > INT32_MAX) return make_bad(kBadCount, count);
     if (!items && count) return make_bad(kBadItems, count);
-    return {items ? YOKE_ARG_FLOATS : YOKE_ARG_NONE,
-            static_cast<int32_t>(count),
-            {.ints = reinterpret_cast<const int64_t *>(items)}};
+    return {
+        items ? YOKE_ARG_FLOATS : YOKE_ARG_NONE, static_cast<int32_t>(count), {.floats = items}};
 }
 inline yoke_arg to_tensors(yoke_tensor *const *items, int64_t count)
 {

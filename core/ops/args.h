@@ -11,9 +11,6 @@
 #include <optional>
 #include <string_view>
 
-// The kind of a list of floats, as in yoke/runtime.h; a difference is an error in capi, which reads both.
-#define YOKE_ARG_FLOATS 10
-
 namespace yoke {
 
 using FloatList = std::span<const double>;
@@ -69,7 +66,7 @@ inline yoke_arg arg_ints(IntList list)
 inline yoke_arg arg_floats(FloatList list)
 {
     yoke_arg arg{YOKE_ARG_FLOATS, static_cast<int32_t>(list.size()), {}};
-    arg.v.ints = reinterpret_cast<const int64_t *>(list.data());
+    arg.v.floats = list.data();
     return arg;
 }
 inline yoke_arg arg_tensors(TensorList list)
@@ -143,8 +140,7 @@ public:
     std::optional<FloatList> optional_floats(int i) const
     {
         if (absent(i)) return std::nullopt;
-        return FloatList(reinterpret_cast<const double *>(values_[i].v.ints),
-                         static_cast<size_t>(values_[i].count));
+        return FloatList(values_[i].v.floats, static_cast<size_t>(values_[i].count));
     }
     double real(int i) const { return scalar_f64(values_[i]); }
     bool boolean(int i) const { return values_[i].v.i != 0; }

@@ -131,7 +131,7 @@ static void a_list_of_floats_is_an_argument(void)
     yoke_arg args[3] = {{0}};
     OK(yoke_ones(image, 4, YOKE_F32, NULL, &x));
     args[0] = tensor_arg(x);
-    args[2] = (yoke_arg){YOKE_ARG_FLOATS, 2, {.ints = (const int64_t *)scales}};
+    args[2] = (yoke_arg){YOKE_ARG_FLOATS, 2, {.floats = scales}};
     OK(yoke_op_invoke(find("interpolate"), args, 3, &out, 1));
     CHECK(yoke_tensor_shape(out)[2] == 1 && yoke_tensor_shape(out)[3] == 5);
     yoke_tensor_release(out);

@@ -150,9 +150,6 @@ YOKE_API const char *yoke_meant_word(const char *text, const char *const *words,
  * [any-thread] */
 YOKE_API const char *yoke_word_advice(const char *text);
 
-/* A further kind of yoke_arg: a list of `count` doubles, whose address is v.ints. */
-#define YOKE_ARG_FLOATS 10
-
 /* Calls an op. `args` are in the order of its signature; missing arguments at the end, and arguments of kind NONE,
  * take their defaults. An INT is accepted for a float, a BOOL for an int, a tensor or a scalar for an operand. `outs`
  * receives exactly result_count tensors.

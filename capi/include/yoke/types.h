@@ -103,6 +103,7 @@ typedef void (*yoke_drop_fn)(void *user);
 #define YOKE_ARG_STRING 7    /* v.string, UTF-8, NUL-terminated */
 #define YOKE_ARG_DEVICE 8    /* v.device */
 #define YOKE_ARG_GENERATOR 9 /* v.generator */
+#define YOKE_ARG_FLOATS 10   /* v.floats, count of them */
 
 typedef struct yoke_arg {
     int32_t kind;  /* YOKE_ARG_* */
@@ -112,6 +113,7 @@ typedef struct yoke_arg {
         int64_t i;
         double f;
         const int64_t *ints;
+        const double *floats;
         yoke_tensor *const *tensors;
         const char *string;
         yoke_device *device;

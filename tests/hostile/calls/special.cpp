@@ -59,7 +59,7 @@ void draw_arg(Draw &d, yoke_arg &arg, const std::string &type)
     } else if (is("floats")) {
         static const double factors[] = {2, 0.5, -1, 1e300};
         arg.kind = YOKE_ARG_FLOATS;
-        arg.v.ints = reinterpret_cast<const int64_t *>(factors);
+        arg.v.floats = factors;
         arg.count = static_cast<int32_t>(d.below(5));
     } else if (is("float") || is("scalar")) {
         arg.kind = YOKE_ARG_FLOAT;

@@ -167,7 +167,7 @@ static int to_floats(lua_State *L, Target target, int index, Lists *lists, yoke_
                      luaL_tolstring(L, at, NULL));
         lists->numbers[i] = lua_tonumber(L, at);
     }
-    *value = (yoke_arg){YOKE_ARG_FLOATS, (int32_t)count, {.ints = (const int64_t *)lists->numbers}};
+    *value = (yoke_arg){YOKE_ARG_FLOATS, (int32_t)count, {.floats = lists->numbers}};
     return 1;
 }
 

@@ -360,7 +360,7 @@ bool Arguments::convert_floats(const Place &place, PyObject *value, yoke_arg *to
     if (!to_doubles(value, place, &floats_)) return false;
     to->kind = YOKE_ARG_FLOATS;
     to->count = static_cast<int32_t>(floats_.size());
-    to->v.ints = reinterpret_cast<const int64_t *>(floats_.data());
+    to->v.floats = floats_.data();
     return true;
 }
 
