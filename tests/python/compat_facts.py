@@ -56,11 +56,11 @@ def main():
     for name, kind in CLASSES.items():
         facts[name] = sorted(each for each in dir(kind) if each[0] != "_" and not INTERNAL.fullmatch(each) or each in KEPT)
     version = torch.__version__.partition("+")[0]
-    print(f'"""Public names of PyTorch {version}, by module. tests/python/compat_facts.py writes this file."""\n\nFACTS = {{')
+    print(f'"""Public names of PyTorch {version}, by module. tests/python/compat_facts.py writes this file."""\n\n_NAMES = {{')
     for place, names in facts.items():
         lines = textwrap.wrap(" ".join(names), 132) or [""]
         print(f'    "{place}": """' + "\n        ".join(lines) + '""",')
-    print('}\nFACTS = {place: frozenset(names.split()) for place, names in FACTS.items()}')
+    print('}\nFACTS = {place: frozenset(names.split()) for place, names in _NAMES.items()}')
 
 
 if __name__ == "__main__":

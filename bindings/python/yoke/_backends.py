@@ -15,7 +15,8 @@ class _Setting(Generic[_T]):
     """Setting of cuDNN, by its number in yoke/engines.h."""
 
     def __init__(self, number: int, kind: type[_T], doc: str) -> None:
-        self._number, self._kind, self.__doc__ = number, kind, doc
+        self._number, self.__doc__ = number, doc
+        self._kind: type[_T] = kind
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name

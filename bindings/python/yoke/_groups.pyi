@@ -5,7 +5,7 @@ from typing import Any
 
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
-__all__ = ["_Group", "_Reducer", "_Sampler", "_comm_finalize", "_comm_group", "_comm_hang", "_comm_init", "_comm_init_devices", "_comm_init_threads", "_comm_note_raised", "_comm_tell_lines"]
+__all__ = ["_Group", "_Reducer", "_Sampler", "_comm_coalesce_begin", "_comm_coalesce_drop", "_comm_coalesce_end", "_comm_finalize", "_comm_group", "_comm_hang", "_comm_init", "_comm_init_devices", "_comm_init_threads", "_comm_note_raised", "_comm_tell_lines", "_comm_variables"]
 
 class _Group:
     def rank(self) -> int: ...

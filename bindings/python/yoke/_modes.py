@@ -120,6 +120,7 @@ def override(kind: str, value: Any) -> None:
 def prune() -> None:
     """Removes blocks that ended in another context."""
     state = _variable.get()
+    assert state is not None  # a block is open
     gone = {id(each) for each in state.entries if each.ended}
     _put(tuple(each for each in state.entries if id(each) not in gone and id(each.below) not in gone))
     for each in reversed(state.entries):

@@ -29,7 +29,7 @@ class Bucket(NamedTuple):
 
     tensor: Tensor
     """Gradients of the bucket, with one axis; the function writes the mean here."""
-    index: int
+    index: int  # type: ignore[assignment]  # tuple.index gives way
     """Number of the bucket in this backward; all ranks reduce buckets in this order."""
     is_last: bool
 

@@ -26,8 +26,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     Returns the norm before, a scalar tensor, without a wait. norm_type is 2, 1, float("inf") or any number above 0. With a
     GradScaler, call scaler.unscale_(optimizer) first.
     """
-    one = isinstance(parameters, Tensor)
-    params = [parameters] if one else listed("clip_grad_norm_", "parameters", parameters, "tensors")
+    params = [parameters] if isinstance(parameters, Tensor) else listed("clip_grad_norm_", "parameters", parameters, "tensors")
     return _yoke._clip_grad_norm(params, max_norm, norm_type)
 
 

@@ -1,6 +1,6 @@
 """Public names of PyTorch 2.15.0, by module. tests/python/compat_facts.py writes this file."""
 
-FACTS = {
+_NAMES = {
     "torch": """BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor Event FloatTensor Generator GradScaler HalfTensor IntTensor LongTensor
         OutOfMemoryError ShortTensor Size Stream SymInt Tensor abs abs_ absolute accelerator acos acos_ acosh acosh_ adaptive_avg_pool1d
         adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator all allclose alpha_dropout
@@ -268,4 +268,4 @@ FACTS = {
         register_load_state_dict_pre_hook register_state_dict_post_hook register_state_dict_pre_hook register_step_post_hook
         register_step_pre_hook state_dict step zero_grad""",
 }
-FACTS = {place: frozenset(names.split()) for place, names in FACTS.items()}
+FACTS = {place: frozenset(names.split()) for place, names in _NAMES.items()}

@@ -114,19 +114,20 @@ def _text(problem: str, place: str, name: str) -> str:
 
 def make(name: str) -> Any:
     """Returns a new module for one of the names in MODULES."""
-    kind = implementation(MODULES[name]) if MODULES[name] else Names
+    kind: Any = implementation(MODULES[name]) if MODULES[name] else Names
     module = kind(name, f"PyTorch's module {name}, over Yoke.")
     module.__path__ = []  # so that `import torch.nn` looks below
     module.__file__ = __file__
     module.__loader__ = Loader()
     module.__spec__ = _spec(name)
     if name == "torch":
-        module.__version__ = __version__  # type: ignore[attr-defined]
+        module.__version__ = __version__
     return module
 
 
 def _spec(name: str) -> ModuleSpec:
-    return ModuleSpec(name, Loader(), origin=__file__, is_package=name not in RUN)
+    loader: Any = Loader()  # Python asks for its methods alone
+    return ModuleSpec(name, loader, origin=__file__, is_package=name not in RUN)
 
 
 class Finder:

@@ -26,7 +26,8 @@ def apply() -> None:
         (yoke.Tensor, "__repr__", text.repr_of), (yoke.Tensor, "__str__", text.repr_of), (yoke.Tensor, "__format__", text.format_of),
         (yoke.dtype, "__repr__", options.dtype_repr),
         (yoke.dtype, "__str__", options.dtype_repr), (yoke.Device, "__repr__", devices.repr_of), (yoke.Device, "__hash__", devices.hash_of), *resets.METHODS, *resets.STARTS]
-    for place, kind in (("Tensor", yoke.Tensor), ("nn.Module", yoke.nn.Module), ("optim.Optimizer", yoke.optim.Optimizer)):
+    kinds: dict[str, type] = {"Tensor": yoke.Tensor, "nn.Module": yoke.nn.Module, "optim.Optimizer": yoke.optim.Optimizer}
+    for place, kind in kinds.items():
         for name, entry in TABLE[place].items():
             value = implementation(entry)
             wanted.append((kind, name, property(value) if (place, name) in ATTRIBUTES else value))

@@ -45,9 +45,7 @@ def _other(pairs: str) -> dict[str, str]:
 # Other names of ops, as functions and as methods.
 _OTHER_NAMES = _other("""absolute=abs negative=neg subtract=sub multiply=mul divide=div true_divide=div greater=gt greater_equal=ge less=lt less_equal=le
     not_equal=ne swapdims=transpose arccos=acos arcsin=asin arctan=atan arctan2=atan2 fix=trunc clip=clamp concat=cat concatenate=cat ger=outer
-    row_stack=vstack vdot=dot matmul=matmul select=select sgn=sign fmax=maximum fmin=minimum msort=sort arcsinh=asinh arccosh=acosh arctanh=atanh""")
-for _name in ("row_stack", "msort", "matmul", "select", "sgn", "arcsinh", "arccosh", "arctanh", "fmax", "fmin"):
-    del _OTHER_NAMES[_name]
+    vdot=dot""")
 
 # Compositions, as functions and, where PyTorch has the method, as methods.
 _FUNCTIONS = {

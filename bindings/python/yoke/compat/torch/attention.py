@@ -40,7 +40,7 @@ class MultiheadAttention(Module):
     def _projected(self, parts: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
         """Returns query, key and value as [batch, heads, length, width]."""
         if self.in_proj_weight is not None:
-            weights = yoke.chunk(self.in_proj_weight, 3, 0)
+            weights = list(yoke.chunk(self.in_proj_weight, 3, 0))
         else:
             weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
         biases = [None] * 3 if self.in_proj_bias is None else yoke.chunk(self.in_proj_bias, 3, 0)

@@ -27,7 +27,8 @@ def _index(device: Any) -> int:
         raise _yoke.ValueError(f"cuda: argument 'device' is {device}, which is not a CUDA device; give an index or a name such as \"cuda:0\"")
     if found is not None:
         return found.index
-    return int(str(device).partition(":")[2] or getattr(_of_thread, "index", 0))
+    number = str(device).partition(":")[2]
+    return int(number) if number else getattr(_of_thread, "index", 0)
 
 
 def set_device(device: Any) -> None:

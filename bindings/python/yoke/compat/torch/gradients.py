@@ -92,9 +92,9 @@ def jacobian(func: Any, inputs: Any, create_graph: bool = False, strict: bool = 
 
 
 def _jacobian_of(output: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    parts: list[tuple[Tensor | None, ...]] = []
+    parts: list[tuple[Any, ...]] = []
     for place in range(output.nelement()):
         unit = yoke.zeros(output.nelement(), dtype=output.dtype, device=output.device)
         unit[place] = 1
         parts.append(grad(output, leaves, unit.reshape(output.shape), True, allow_unused=True, materialize_grads=True))
-    return tuple([yoke.stack([part[i] for part in parts]).reshape(*output.shape, *leaf.shape) for i, leaf in enumerate(leaves)])  # type: ignore[arg-type]
+    return tuple([yoke.stack([part[i] for part in parts]).reshape(*output.shape, *leaf.shape) for i, leaf in enumerate(leaves)])

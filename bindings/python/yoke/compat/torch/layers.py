@@ -159,7 +159,8 @@ class Embedding(nn.Embedding):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **others: Any) -> Embedding:
         """Returns a layer whose weight is a tensor; it is not trained if `freeze` is True."""
-        return cls(*embeddings.shape, padding_idx, _weight=embeddings, _freeze=freeze, **others)
+        rows, width = embeddings.shape
+        return cls(rows, width, padding_idx, _weight=embeddings, _freeze=freeze, **others)
 
 
 class MaxPool2d(nn.MaxPool2d):

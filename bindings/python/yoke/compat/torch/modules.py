@@ -81,7 +81,7 @@ class IncompatibleKeys(NamedTuple):
 def state_dict(self: Module, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
     """Returns parameters and persistent buffers by dotted name, in an OrderedDict."""
     if args:
-        destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])
+        destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])  # type: ignore[misc]
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()

@@ -60,7 +60,7 @@ class Context:
         """Waits until all processes have ended, and returns True; raises the first failure, and ends the other processes."""
         from multiprocessing.connection import wait
 
-        left = {each.sentinel: number for number, each in enumerate(self.processes) if each.exitcode is None}
+        left: dict[Any, int] = {each.sentinel: number for number, each in enumerate(self.processes) if each.exitcode is None}
         ended = [left[each] for each in wait(list(left), timeout)] if left else []
         for number in ended:
             self.processes[number].join()

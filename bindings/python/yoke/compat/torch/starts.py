@@ -16,8 +16,9 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 def eye_(tensor: Tensor) -> Tensor:
     """Fills a matrix with the identity."""
+    rows, columns = tensor.shape
     with yoke.no_grad():
-        return tensor.copy_(yoke.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+        return tensor.copy_(yoke.eye(rows, columns, dtype=tensor.dtype, device=tensor.device))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:

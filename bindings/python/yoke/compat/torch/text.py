@@ -9,7 +9,7 @@ import yoke
 from yoke import _yoke
 from yoke._yoke import Tensor
 
-OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+OPTIONS: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
 _PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
 
 
@@ -18,7 +18,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
     """Sets how tensors are printed."""
     if profile is not None:
         OPTIONS.update(zip(("precision", "threshold", "edgeitems", "linewidth"), _PROFILES[profile]))
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     OPTIONS.update({name: value for name, value in given.items() if value is not None})
     OPTIONS["sci_mode"] = sci_mode
 
@@ -57,7 +57,7 @@ def _cut(x: Tensor, summarised: bool) -> Any:
     """Returns the elements as nested lists, with None where a long axis is cut."""
     if x.ndim == 0:
         return x.item()
-    edge, length = int(OPTIONS["edgeitems"]), len(x)  # type: ignore[call-overload]
+    edge, length = OPTIONS["edgeitems"], len(x)
     if not summarised or length <= 2 * edge:
         return x.tolist() if not summarised or x.ndim == 1 else [_cut(x[i], True) for i in range(length)]
     if x.ndim == 1:
@@ -76,7 +76,7 @@ def _nest(nest: Any, style: _Style, indent: int, axes: int) -> str:
         return style(nest)
     if axes == 1:
         texts = [" ..." if each is None else style(each) for each in nest]
-        per_line = max(1, (int(OPTIONS["linewidth"]) - indent) // (style.width + 2))  # type: ignore[call-overload]
+        per_line = max(1, (OPTIONS["linewidth"] - indent) // (style.width + 2))
         lines = [", ".join(texts[i:i + per_line]) for i in range(0, len(texts), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
     parts = ["..." if each is None else _nest(each, style, indent + 1, axes - 1) for each in nest]
@@ -108,7 +108,7 @@ def repr_of(x: Tensor, **unused: Any) -> str:
 
 def _with_notes(text: str, notes: list[str], indent: int) -> str:
     """Returns the text with notes behind it, each in a new line if it does not fit."""
-    length, width = len(text) - text.rfind("\n") + 1, int(OPTIONS["linewidth"])  # type: ignore[call-overload]
+    length, width = len(text) - text.rfind("\n") + 1, OPTIONS["linewidth"]
     for note in notes:
         if length + len(note) + 2 > width:
             text += ",\n" + " " * indent + note
