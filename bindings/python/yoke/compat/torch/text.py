@@ -57,7 +57,7 @@ def _cut(x: Tensor, summarised: bool) -> Any:
     """Returns the elements as nested lists, with None where a long axis is cut."""
     if x.ndim == 0:
         return x.item()
-    edge, length = OPTIONS["edgeitems"], len(x)
+    edge, length = int(OPTIONS["edgeitems"]), len(x)
     if not summarised or length <= 2 * edge:
         return x.tolist() if not summarised or x.ndim == 1 else [_cut(x[i], True) for i in range(length)]
     if x.ndim == 1:
@@ -76,7 +76,7 @@ def _nest(nest: Any, style: _Style, indent: int, axes: int) -> str:
         return style(nest)
     if axes == 1:
         texts = [" ..." if each is None else style(each) for each in nest]
-        per_line = max(1, (OPTIONS["linewidth"] - indent) // (style.width + 2))
+        per_line = max(1, (int(OPTIONS["linewidth"]) - indent) // (style.width + 2))
         lines = [", ".join(texts[i:i + per_line]) for i in range(0, len(texts), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
     parts = ["..." if each is None else _nest(each, style, indent + 1, axes - 1) for each in nest]
@@ -108,7 +108,7 @@ def repr_of(x: Tensor, **unused: Any) -> str:
 
 def _with_notes(text: str, notes: list[str], indent: int) -> str:
     """Returns the text with notes behind it, each in a new line if it does not fit."""
-    length, width = len(text) - text.rfind("\n") + 1, OPTIONS["linewidth"]
+    length, width = len(text) - text.rfind("\n") + 1, int(OPTIONS["linewidth"])
     for note in notes:
         if length + len(note) + 2 > width:
             text += ",\n" + " " * indent + note
