@@ -101,6 +101,12 @@ public:
     void backward(const char *name, TensorList saved, TensorList gradients,
                   std::span<Tensor> out) override
     {
+        // After a failed call the caller has the pointer, but an input changed in place may have the node.
+        if (!owns_)
+            fail(
+                YOKE_E_STATE,
+                "backward: yoke_function_record of %s failed after an input was changed in place; run the forward again",
+                name);
         const Borrowed read(saved), given(gradients);
         Given made(out.size());
         const yoke_status status =

@@ -17,6 +17,12 @@ Ref<GradientHook> HookEntry::hook() const
     return hook_;
 }
 
+bool HookEntry::is_removed() const
+{
+    const std::lock_guard lock(mutex_);
+    return !hook_.present();
+}
+
 void HookEntry::remove() noexcept
 {
     Ref<GradientHook> removed;  // released without the lock: its drop may call any function
@@ -109,7 +115,7 @@ bool NodeNotes::is_watching() const
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(all_, [](const Watched &each) {
         return each.retains || std::ranges::any_of(each.hooks, [](const Ref<HookEntry> &hook) {
-                   return hook->hook().present();
+                   return !hook->is_removed();
                });
     });
 }
@@ -121,7 +127,7 @@ std::vector<Ref<HookEntry>> NodeNotes::hooks_on(uint32_t result)
     for (Watched &each : all_)
         if (each.result == result) {
             std::erase_if(each.hooks,
-                          [](const Ref<HookEntry> &hook) { return !hook->hook().present(); });
+                          [](const Ref<HookEntry> &hook) { return hook->is_removed(); });
             return each.hooks;
         }
     return {};

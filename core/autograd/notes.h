@@ -33,6 +33,8 @@ public:
     explicit HookEntry(Ref<GradientHook> hook) : hook_(std::move(hook)) {}
     // Returns the hook; null after remove().
     Ref<GradientHook> hook() const;
+    // Returns whether remove() was called. Unlike hook(), takes no reference, whose end may run the program's drop.
+    bool is_removed() const;
     // Removes the hook. A call under way ends first in its own thread.
     void remove() noexcept;
 

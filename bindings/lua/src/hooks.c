@@ -176,11 +176,9 @@ static int record_function(lua_State *L)
         yl_new_tensor(L, b);
         lua_rawseti(L, -2, i + 1);
     }
-    YlCode *const code = yl_new_code(L, b, 2, "apply");
     yoke_function function = {.struct_size = sizeof function,
                               .keeps_null = lua_toboolean(L, 3),
                               .name = luaL_checkstring(L, 1),
-                              .user = code,
                               .run = run_function,
                               .problem = yl_code_problem,
                               .drop = yl_drop_code,
@@ -189,6 +187,8 @@ static int record_function(lua_State *L)
     read_tensors(L, b, 5, count, tensors);
     read_tensors(L, b, 6, saved_count, saved);
     read_tensors(L, b, 8, input_count, inputs);
+    YlCode *const code = yl_new_code(L, b, 2, "apply"); /* after the reads, which may raise */
+    function.user = code;
     const Modes outer = yl_enter(L, b);
     const yoke_status status =
         yoke_function_record(&function, inputs, input_count, tensors, count, kinds, recorded);

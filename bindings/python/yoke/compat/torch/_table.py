@@ -177,7 +177,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "serialization": _of("serialization", "save load"),
     "autograd.functional": _of("gradients", "vjp jacobian"),
-    "autograd.function": {"Function": "=autograd.Function", "once_differentiable": "gradients.once_differentiable"},
+    "autograd.function": {"Function": "=autograd.Function", "once_differentiable": "=autograd.function.once_differentiable"},
     "random": {**_of("options", "manual_seed seed initial_seed"), "fork_rng": "extras.fork_rng"},
     "version": {"cuda": "settings.cuda", "hip": "settings.hip", "debug": "settings.debug", "git_version": "settings.git_version", "__version__": "constants.version"},
     "types": {"Device": "constants.Device", "Number": "constants.Number"},

@@ -39,11 +39,6 @@ class Variable(metaclass=_Variables):
     """PyTorch's old class of tensors with gradients: Variable(x) is a leaf over the memory of x."""
 
 
-def once_differentiable(fn: Any) -> Any:
-    """Returns the function: there are no second-order gradients, so each backward is differentiable once."""
-    return fn
-
-
 def is_inference_mode_enabled() -> bool:
     """Returns whether recording is off: inference_mode is no_grad."""
     return not yoke.is_grad_enabled()
