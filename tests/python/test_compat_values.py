@@ -14,6 +14,12 @@ RAISES = """
                 raise AssertionError(told)
 """
 PARTS = {
+    "an empty list of axes means every axis": """
+        x = torch.arange(6.0).reshape(2, 3)
+        assert x.sum(dim=[]).item() == 15 and torch.mean(x, ()).item() == 2.5 and x.amax(()).item() == 5 and x.amin(dim=[]).item() == 0
+        assert x.norm(dim=[]).ndim == 0 and x.sum(dim=(), keepdim=True).shape == (1, 1)
+        assert (x > 2).any(dim=()).shape == (2, 3) and x.flip([]).shape == (2, 3)
+    """,
     "linalg.diagonal takes the last axes": """
         x = torch.arange(24.0).reshape(2, 3, 4)
         assert torch.linalg.diagonal(x).tolist() == [[0, 5, 10], [12, 17, 22]]

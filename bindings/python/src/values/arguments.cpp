@@ -349,6 +349,7 @@ bool Arguments::convert_ints(const Place &place, PyObject *value, bool spread, y
     PyObject *const *from = spread ? spread_ : &value;
     for (Py_ssize_t i = 0, count = spread ? spread_count_ : 1; i < count; i++)
         if (!to_ints(from[i], place, &list)) return false;
+    if (list.empty() && empty_means_every_axis(place)) return true;  // an absent argument
     to->kind = YOKE_ARG_INTS;
     to->count = static_cast<int32_t>(list.size());
     to->v.ints = list.data();

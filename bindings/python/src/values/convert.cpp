@@ -289,6 +289,14 @@ void set_foreign_card(int32_t index)
     foreign_card = index < 0 ? 0 : index;
 }
 
+bool empty_means_every_axis(const Place &place)
+{
+    if (!reads_foreign || std::strcmp(place.argument, "axis") != 0) return false;
+    for (const char *call : {"sum", "mean", "amax", "amin", "norm"})
+        if (std::strcmp(place.call, call) == 0) return true;
+    return false;
+}
+
 bool to_generator(PyObject *value, const Place &place, yoke_arg *out)
 {
     PyObject *stream = PyObject_GetAttrString(value, "_stream");

@@ -44,6 +44,9 @@ bool to_generator(PyObject *value, const Place &place, yoke_arg *out);
 // float, int and bool are dtypes. -1 ends it. A thread has its own index, at first 0.
 void set_foreign_card(int32_t index);
 
+// Returns whether an empty list of axes means every axis here, as it does in PyTorch for sums and their like.
+bool empty_means_every_axis(const Place &place);
+
 // Reads a device where null will not do: None becomes the current device.
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
 
