@@ -16,7 +16,7 @@ MODULES = """torch nn nn.functional nn.init nn.utils nn.utils.rnn nn.utils.param
     linalg fft version distributions jit func onnx profiler sparse hub types serialization""".split()
 CLASSES = {"Tensor": torch.Tensor, "nn.Module": torch.nn.Module, "optim.Optimizer": torch.optim.Optimizer}
 
-# What PyTorch lists, but scripts do not write.
+# Names that PyTorch lists, but scripts do not write.
 INTERNAL = re.compile(r"""(cudnn|mkldnn|miopen|quantized|fbgemm|sym|fake_quantize|sparse|import_ir|parse|native|batch_norm|choose|fused|is_vulkan|q|int[1-7]$|uint[1-7]$|
     bits?\d*$|merge_type|unify|prepare_|profiler_allow|init_num_threads|autocast_(de|in)crement|(set|get|is)_autocast_(cpu|gpu|ipu|xla|enabled|cache))[a-z_\d]*|
     .*(_copy|_inverse|_with_counts|_helper|qparams_optimized|_symint)$|cuda_device.*|.*(Type|Storage|StorageBase|Context|FileReader|FileWriter)$""", re.VERBOSE)

@@ -1,5 +1,4 @@
 """Scripts written for PyTorch run unchanged under yoke.compat.torch, and learn as under PyTorch: the losses of tests/compat/golden."""
-import importlib.util
 import pathlib
 import sys
 
@@ -7,8 +6,6 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "compat"))
 import compare  # noqa: E402
-
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("yoke.compat") is None, reason="yoke.compat is not there")
 
 
 @pytest.mark.parametrize("name", compare.NAMES)

@@ -37,7 +37,7 @@ YOKE_KERNEL(gather)
     });
 }
 
-// What a scatter does with an element of src at its place, which is a To.
+// Functor by which a scatter puts an element of src at its place, which is a To.
 template <class T, class K>
 struct Add {
     using To = K;

@@ -7,10 +7,23 @@ from typing import Any
 import yoke
 from yoke import _yoke
 from yoke.compat.torch._modules import Names
+from yoke.compat.torch.options import refused
 
 
 def _setting(name: str) -> Any:
     return property(lambda self: getattr(yoke.backends.cudnn, name), lambda self, value: setattr(yoke.backends.cudnn, name, value))
+
+
+def _get_tf32(place: Any) -> bool:
+    """Returns yoke.backends.allow_tf32."""
+    return yoke.backends.allow_tf32
+
+
+def _set_tf32(place: Any, value: bool) -> None:
+    yoke.backends.allow_tf32 = value
+
+
+_allow_tf32 = property(_get_tf32, _set_tf32)
 
 
 class Cudnn(Names):
@@ -18,14 +31,7 @@ class Cudnn(Names):
 
     enabled, benchmark, benchmark_limit, deterministic = map(_setting, ("enabled", "benchmark", "benchmark_limit", "deterministic"))
 
-    @property
-    def allow_tf32(self) -> bool:
-        """Returns yoke.backends.allow_tf32."""
-        return yoke.backends.allow_tf32
-
-    @allow_tf32.setter
-    def allow_tf32(self, value: bool) -> None:
-        yoke.backends.allow_tf32 = value
+    allow_tf32 = _allow_tf32
 
     @staticmethod
     def is_available() -> bool:
@@ -40,22 +46,15 @@ class Cudnn(Names):
     @staticmethod
     def flags(**given: Any) -> Any:
         """Changes settings for a block."""
-        given.pop("allow_tf32", None)
+        now = yoke.backends.allow_tf32
+        refused("cudnn.flags", allow_tf32=(given.pop("allow_tf32", now), now))
         return yoke.backends.cudnn.flags(**given)
 
 
 class _Matmul:
     """torch.backends.cuda.matmul."""
 
-    @property
-    def allow_tf32(self) -> bool:
-        """Returns yoke.backends.allow_tf32."""
-        return yoke.backends.allow_tf32
-
-    @allow_tf32.setter
-    def allow_tf32(self, value: bool) -> None:
-        yoke.backends.allow_tf32 = value
-
+    allow_tf32 = _allow_tf32
     allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = False
 
 
