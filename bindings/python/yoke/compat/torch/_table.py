@@ -109,7 +109,8 @@ TABLE: dict[str, dict[str, str]] = {
             ConvTranspose2d Bilinear"""),
         **_of("extras", "PReLU CELU SELU Threshold Hardshrink Softshrink Fold Unfold"),
         **_of("pads", """ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d CircularPad1d CircularPad2d ZeroPad1d ZeroPad2d ConstantPad1d
-            ConstantPad2d InstanceNorm1d InstanceNorm2d InstanceNorm3d"""),
+            ConstantPad2d"""),
+        **_of("norms", "InstanceNorm1d InstanceNorm2d InstanceNorm3d"),
         **_of("losses", "CrossEntropyLoss NLLLoss MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss BCELoss BCEWithLogitsLoss"),
     },
     "nn.functional": _of("extras", "celu selu threshold hardshrink softshrink fold") | _of("nets", """conv1d conv2d adaptive_avg_pool2d relu silu leaky_relu elu hardtanh relu6 logsigmoid mish softsign tanhshrink hardsigmoid hardswish glu prelu softmax log_softmax
